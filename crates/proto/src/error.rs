@@ -1,0 +1,400 @@
+//! The one error of the broker's boundary. `message` and `context` are safe for strangers; `source`
+//! is for the log alone.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, as far as a client would act on it. Append only: `code` is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The input is wrong; the same call will fail again.
+    Invalid,
+    /// No valid token.
+    Unauthenticated,
+    /// A valid token that may not do this.
+    Forbidden,
+    /// There is no such thing, or it is not yours to see.
+    NotFound,
+    /// The name or id is taken, or was used for something else.
+    Conflict,
+    /// Over a limit of size.
+    TooLarge,
+    /// Too many calls in a period.
+    RateLimited,
+    /// A queue is full now.
+    Busy,
+    /// The line that serves the tool dropped.
+    Gone,
+    /// The tool ran and failed.
+    ToolFailed,
+    /// The deadline passed.
+    Timeout,
+    /// Somebody cancelled it.
+    Cancelled,
+    /// Our fault.
+    Internal,
+    /// The frame's content type is none this peer may send.
+    UnsupportedContentType,
+}
+
+impl ErrorKind {
+    /// Every kind, for tables and tests.
+    pub const ALL: [Self; 14] = [
+        Self::Invalid,
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::RateLimited,
+        Self::Busy,
+        Self::Gone,
+        Self::ToolFailed,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::Internal,
+        Self::UnsupportedContentType,
+    ];
+
+    /// Whether the same call may succeed later without being changed.
+    #[must_use]
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            Self::RateLimited | Self::Busy | Self::Gone | Self::Timeout => true,
+            Self::Invalid
+            | Self::Unauthenticated
+            | Self::Forbidden
+            | Self::NotFound
+            | Self::Conflict
+            | Self::TooLarge
+            | Self::ToolFailed
+            | Self::Cancelled
+            | Self::Internal
+            | Self::UnsupportedContentType => false,
+        }
+    }
+
+    /// The HOOT01 category and code.
+    #[must_use]
+    pub const fn category_and_code(self) -> (Category, &'static str) {
+        match self {
+            Self::Invalid => (Category::Validation, "invalid_params"),
+            Self::Unauthenticated => (Category::Permission, "unauthenticated"),
+            Self::Forbidden => (Category::Permission, "permission_denied"),
+            Self::NotFound => (Category::NotFound, "not_found"),
+            Self::Conflict => (Category::Validation, "conflict"),
+            Self::TooLarge => (Category::Validation, "too_large"),
+            Self::RateLimited => (Category::Service, "rate_limited"),
+            Self::Busy => (Category::Service, "busy"),
+            Self::Gone => (Category::Service, "unavailable"),
+            Self::ToolFailed => (Category::Service, "tool_failed"),
+            Self::Timeout => (Category::Timeout, "timeout"),
+            Self::Cancelled => (Category::Cancelled, "cancelled"),
+            Self::Internal => (Category::Internal, "internal"),
+            Self::UnsupportedContentType => (Category::Validation, "unsupported_content_type"),
+        }
+    }
+
+    /// The kind behind a code, or `None` for a code of a newer peer.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.category_and_code().1 == code)
+    }
+}
+
+/// The HOOT01 grouping of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// The request is wrong.
+    Validation,
+    /// The caller may not.
+    Permission,
+    /// There is no such thing.
+    NotFound,
+    /// The one who should do it cannot, or failed.
+    Service,
+    /// It took too long.
+    Timeout,
+    /// Somebody stopped it.
+    Cancelled,
+    /// Our fault.
+    Internal,
+}
+
+/// Whether the tool ran, so that a caller knows if a retry is safe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Certainty {
+    /// Nothing happened.
+    NotStarted,
+    /// It may or may not have happened.
+    MayHaveRun,
+    /// It happened, and failed.
+    Ran,
+}
+
+/// What a kind of error tells besides its message. All of it is safe for strangers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ErrorContext {
+    /// The field that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// What kind of thing was not found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_type: Option<String>,
+    /// Which one was not found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_id: Option<String>,
+    /// The service that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    /// What was being done when time ran out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    /// The time that ran out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// What the token lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+    /// Why it was cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Where to look in the daemon's log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_id: Option<String>,
+}
+
+/// The error of every operation of the broker.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    certainty: Certainty,
+    message: String,
+    context: Box<ErrorContext>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The result of every operation of the broker.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of a kind, before anything was started.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            certainty: Certainty::NotStarted,
+            message: message.into(),
+            context: Box::default(),
+            source: None,
+        }
+    }
+
+    /// Wrong input.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Wrong input in one field.
+    #[must_use]
+    pub fn invalid_field(field: &str, message: impl Into<String>) -> Self {
+        let mut error = Self::invalid(message);
+        error.context.field = Some(field.to_owned());
+        error
+    }
+
+    /// No such thing, or not the caller's to see.
+    #[must_use]
+    pub fn not_found(resource_type: &str, resource_id: impl fmt::Display) -> Self {
+        let resource_id = resource_id.to_string();
+        let mut error =
+            Self::new(ErrorKind::NotFound, format!("there is no {resource_type} `{resource_id}`"));
+        error.context.resource_type = Some(resource_type.to_owned());
+        error.context.resource_id = Some(resource_id);
+        error
+    }
+
+    /// A valid token that lacks something.
+    #[must_use]
+    pub fn forbidden(action: &str, missing: impl Into<String>) -> Self {
+        let missing = missing.into();
+        let mut error = Self::new(ErrorKind::Forbidden, format!("{action} needs {missing}"));
+        error.context.missing = Some(missing);
+        error
+    }
+
+    /// The deadline passed.
+    #[must_use]
+    pub fn timeout(operation: &str, timeout_ms: u64) -> Self {
+        let mut error = Self::new(
+            ErrorKind::Timeout,
+            format!("{operation} did not end within {timeout_ms} ms"),
+        );
+        error.context.operation = Some(operation.to_owned());
+        error.context.timeout_ms = Some(timeout_ms);
+        error
+    }
+
+    /// Somebody cancelled it.
+    #[must_use]
+    pub fn cancelled(reason: &str) -> Self {
+        let mut error = Self::new(ErrorKind::Cancelled, format!("cancelled: {reason}"));
+        error.context.reason = Some(reason.to_owned());
+        error
+    }
+
+    /// A queue is full.
+    #[must_use]
+    pub fn busy(what: &str) -> Self {
+        Self::new(ErrorKind::Busy, format!("{what} is full, try again shortly"))
+    }
+
+    /// Our fault. The cause goes to the log under `log_id`; the caller gets the id alone.
+    #[must_use]
+    pub fn internal(
+        log_id: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        let log_id = log_id.into();
+        let mut error = Self::new(
+            ErrorKind::Internal,
+            format!("something went wrong in the daemon; its log has the cause under {log_id}"),
+        );
+        error.context.log_id = Some(log_id);
+        error.source = Some(Arc::from(source.into()));
+        error
+    }
+
+    /// Says whether the tool ran.
+    #[must_use]
+    pub const fn with_certainty(mut self, certainty: Certainty) -> Self {
+        self.certainty = certainty;
+        self
+    }
+
+    /// Names the cause, for the log.
+    #[must_use]
+    pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// Whether the tool ran.
+    #[must_use]
+    pub const fn certainty(&self) -> Certainty {
+        self.certainty
+    }
+
+    /// The text for the caller.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What the kind tells besides the message.
+    #[must_use]
+    pub const fn context(&self) -> &ErrorContext {
+        &self.context
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+/// An error on the wire and in a stored job: what [`Error`] says to strangers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolError {
+    /// The group of errors it belongs to.
+    pub category: Category,
+    /// The stable name of its kind.
+    pub code: String,
+    /// What happened, for a person.
+    pub message: String,
+    /// Whether the same call may succeed later.
+    pub retryable: bool,
+    /// Whether the tool ran.
+    pub certainty: Certainty,
+    /// What the kind tells besides.
+    #[serde(flatten)]
+    pub context: ErrorContext,
+}
+
+impl From<&Error> for ToolError {
+    fn from(error: &Error) -> Self {
+        let (category, code) = error.kind.category_and_code();
+        Self {
+            category,
+            code: code.to_owned(),
+            message: error.message.clone(),
+            retryable: error.kind.is_retryable(),
+            certainty: error.certainty,
+            context: (*error.context).clone(),
+        }
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<ToolError> for Error {
+    /// A code this build does not know keeps its message and counts as the tool's failure.
+    fn from(wire: ToolError) -> Self {
+        Self {
+            kind: ErrorKind::from_code(&wire.code).unwrap_or(ErrorKind::ToolFailed),
+            certainty: wire.certainty,
+            message: wire.message,
+            context: Box::new(wire.context),
+            source: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_reads_back_from_its_wire_form() {
+        for kind in ErrorKind::ALL {
+            let error = Error::new(kind, "text").with_certainty(Certainty::MayHaveRun);
+            let bytes = rmp_serde::to_vec_named(&ToolError::from(&error)).unwrap();
+            let back = Error::from(rmp_serde::from_slice::<ToolError>(&bytes).unwrap());
+            assert_eq!(back.kind(), kind);
+            assert_eq!(back.certainty(), Certainty::MayHaveRun);
+            assert_eq!(back.message(), "text");
+        }
+    }
+
+    #[test]
+    fn the_cause_of_an_internal_error_stays_in_the_log() {
+        let error = Error::internal("log_1", "disk /secret/path is full");
+        let wire = rmp_serde::to_vec_named(&ToolError::from(&error)).unwrap();
+        assert!(!String::from_utf8_lossy(&wire).contains("secret"));
+        assert!(std::error::Error::source(&error).unwrap().to_string().contains("secret"));
+    }
+}

@@ -1,0 +1,248 @@
+//! What must survive a restart, as values: core says what to write, the store writes it. These are
+//! the records' meaning; how they lie on disk is the store's own affair.
+
+use bytes::Bytes;
+
+use crate::ids::{
+    AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, TokenId, VariationSetId,
+};
+use crate::principal::{Level, PrincipalId, Target};
+
+/// Milliseconds since the Unix epoch, always passed in.
+pub type UnixMs = u64;
+
+/// The state of a job.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    /// Waits for its turn.
+    Pending,
+    /// Runs.
+    Running,
+    /// Ended with a result.
+    Complete,
+    /// Ended with an error.
+    Failed,
+    /// Was cancelled, and the work has stopped.
+    Cancelled,
+}
+
+impl JobState {
+    /// Every state, in the order of a job's life.
+    pub const ALL: [Self; 5] =
+        [Self::Pending, Self::Running, Self::Complete, Self::Failed, Self::Cancelled];
+
+    /// Whether the job has ended.
+    #[must_use]
+    pub const fn is_terminal(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Complete | Self::Failed | Self::Cancelled => true,
+        }
+    }
+
+    /// The name on the wire and in the store.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The call a job came from, so that a repeat of it is recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RepeatKey {
+    /// The request id or idempotency key, as 16 bytes.
+    pub request_id: RequestId,
+    /// BLAKE3 of tool and input: the same id with another body is a conflict.
+    pub body_hash: BlobHash,
+}
+
+/// A job as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobRecord {
+    /// Its id.
+    pub id: JobId,
+    /// The tool's name.
+    pub tool: String,
+    /// Who started it.
+    pub owner: PrincipalId,
+    /// The project it belongs to.
+    pub project: Option<ProjectId>,
+    /// The call it came from.
+    pub repeat: Option<RepeatKey>,
+    /// The request as MsgPack, so that a pending job can run after a restart.
+    pub request: Bytes,
+    /// Where it stands.
+    pub state: JobState,
+    /// The result as MsgPack, once complete.
+    pub result: Option<Bytes>,
+    /// The blob that holds the result, when it is large.
+    pub result_blob: Option<BlobHash>,
+    /// The [`crate::error::ToolError`] as MsgPack, once failed or cancelled.
+    pub error: Option<Bytes>,
+    /// When it was accepted.
+    pub created_at: UnixMs,
+    /// When it began to run.
+    pub started_at: Option<UnixMs>,
+    /// When it ended.
+    pub completed_at: Option<UnixMs>,
+    /// When the record may be dropped; only ended jobs have it.
+    pub expires_at: Option<UnixMs>,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobEnd {
+    /// A terminal state.
+    pub state: JobState,
+    /// The result as MsgPack, when it is small.
+    pub result: Option<Bytes>,
+    /// The blob that holds the result, when it is large.
+    pub result_blob: Option<BlobHash>,
+    /// The error as MsgPack.
+    pub error: Option<Bytes>,
+    /// When it ended.
+    pub completed_at: UnixMs,
+    /// When the record may be dropped.
+    pub expires_at: UnixMs,
+}
+
+/// An artifact as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactRecord {
+    /// Its own id: the same content twice is two artifacts.
+    pub id: ArtifactId,
+    /// The blob with the content.
+    pub content_hash: BlobHash,
+    /// The content's type.
+    pub mime_type: String,
+    /// The content's length in bytes.
+    pub size: u64,
+    /// Who made the record.
+    pub owner: PrincipalId,
+    /// The project it belongs to.
+    pub project: Option<ProjectId>,
+    /// Labels, in the order given.
+    pub tags: Vec<String>,
+    /// Who made the content, as the caller says.
+    pub creator: String,
+    /// What it was made from.
+    pub parent_id: Option<ArtifactId>,
+    /// The set of variations it belongs to.
+    pub variation_set_id: Option<VariationSetId>,
+    /// Its place in that set, from 0. The store fills it in: see [`Record::ArtifactCreated`].
+    pub variation_index: Option<u32>,
+    /// Free metadata as MsgPack.
+    pub metadata: Option<Bytes>,
+    /// When it was made.
+    pub created_at: UnixMs,
+}
+
+/// A remark on an artifact as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnnotationRecord {
+    /// Its id.
+    pub id: AnnotationId,
+    /// What it is about.
+    pub artifact_id: ArtifactId,
+    /// What it says.
+    pub message: String,
+    /// Who says so.
+    pub source: String,
+    /// How it feels.
+    pub vibe: Option<String>,
+    /// When it was made.
+    pub created_at: UnixMs,
+}
+
+/// A token as it is stored: never the secret, only its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRecord {
+    /// Its public id.
+    pub id: TokenId,
+    /// What a person calls it.
+    pub name: String,
+    /// BLAKE3 of the secret.
+    pub secret_hash: [u8; 32],
+    /// How much it may do.
+    pub level: Level,
+    /// Where.
+    pub target: Target,
+    /// When it was made.
+    pub created_at: UnixMs,
+    /// When it ends by itself.
+    pub expires_at: Option<UnixMs>,
+    /// When it was last used, to the minute.
+    pub last_used_at: Option<UnixMs>,
+    /// When it was revoked.
+    pub revoked_at: Option<UnixMs>,
+}
+
+/// One thing to write. A list of them is one atomic commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Record {
+    /// A new job.
+    JobCreated(Box<JobRecord>),
+    /// A pending job begins to run.
+    JobStarted {
+        /// Which.
+        id: JobId,
+        /// When.
+        at: UnixMs,
+    },
+    /// A job ended.
+    JobEnded {
+        /// Which.
+        id: JobId,
+        /// How.
+        end: Box<JobEnd>,
+    },
+    /// A new artifact. With a variation set, its index is the next free one of that set, given by
+    /// the store in the same commit.
+    ArtifactCreated(Box<ArtifactRecord>),
+    /// A remark on an artifact.
+    AnnotationAdded(AnnotationRecord),
+    /// A new token.
+    TokenCreated(TokenRecord),
+    /// A token is no longer valid.
+    TokenRevoked {
+        /// Which.
+        id: TokenId,
+        /// When.
+        at: UnixMs,
+    },
+    /// A token was used.
+    TokenUsed {
+        /// Which.
+        id: TokenId,
+        /// When.
+        at: UnixMs,
+    },
+    /// A principal uploaded a blob, and so may read it.
+    BlobUploaded {
+        /// The content.
+        hash: BlobHash,
+        /// Whose upload.
+        owner: PrincipalId,
+        /// The project it belongs to.
+        project: Option<ProjectId>,
+        /// When.
+        at: UnixMs,
+    },
+}
