@@ -1,16 +1,37 @@
 //! The vocabulary of Ringback: ids, the tool table, requests, responses, envelopes, errors, chunks,
 //! events and records, and the HOOT01 frame codec. Everything else speaks in these types.
 //!
-//! Main types: [`error::Error`], [`principal::Principal`], [`record::Record`].
+//! Main types: [`ToolRequest`] and [`ToolResponse`], made from the table in [`table`];
+//! [`RequestEnvelope`] and [`ResponseEnvelope`]; [`Error`]; [`Event`];
+//! [`record::Record`].
 //!
 //! Invariants:
 //! * No IO, no clock, no tokio. Ids come from random bytes that the caller passes in.
-//! * No JSON: serde derives serve the edges that speak it.
+//! * A native tool is defined once, as a row of the table.
+//! * No JSON: the serde derives serve the edges that speak it.
+//! * Bytes from a stranger pass [`msgpack`]'s limits before any decoder sees them.
 
+pub mod any;
+pub mod chunk;
+pub mod data;
+pub mod envelope;
 pub mod error;
+pub mod event;
+pub mod frame;
 pub mod ids;
+pub mod msgpack;
 pub mod principal;
 pub mod record;
+pub mod request;
+pub mod secret;
+pub mod table;
 pub mod timing;
+pub mod tool;
+pub mod value;
 
+pub use chunk::StreamChunk;
+pub use envelope::{CallOptions, RequestEnvelope, ResponseEnvelope, ToolCall};
 pub use error::{Certainty, Error, ErrorKind, Result};
+pub use event::Event;
+pub use timing::ToolTiming;
+pub use tool::{Tool, ToolRequest, ToolResponse};

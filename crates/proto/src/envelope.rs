@@ -1,0 +1,371 @@
+//! What is in the body of a HOOT01 frame: a request with its options, or one of several replies.
+
+use std::num::NonZeroU64;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::any::{Any, Format};
+use crate::chunk::StreamChunk;
+use crate::data::Data;
+use crate::error::{Error, ToolError};
+use crate::ids::{JobId, StreamId};
+use crate::msgpack::{self, Fields, Items, ScanError, TopLevel};
+use crate::timing::ToolTiming;
+use crate::tool::{ToolRequest, ToolResponse};
+
+/// Longer than any name of a tool.
+const TOOL_NAME_BYTES_MAX: usize = 256;
+
+/// A tool and its input.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ToolCall {
+    /// A tool of the table.
+    Native(ToolRequest),
+    /// A tool that somebody outside offers, by its full name.
+    Named {
+        /// Its full name.
+        name: String,
+        /// Its input, as it came.
+        arguments: Any,
+    },
+}
+
+impl ToolCall {
+    /// The tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Native(request) => request.row().name,
+            Self::Named { name, .. } => name,
+        }
+    }
+}
+
+impl<R: Into<ToolRequest>> From<R> for ToolCall {
+    fn from(request: R) -> Self {
+        Self::Native(request.into())
+    }
+}
+
+/// How a caller wants its call handled. All of it is optional.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CallOptions {
+    /// `async_long` means "do not wait", any other class "wait as that class does".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timing_hint: Option<ToolTiming>,
+    /// Wait so long for the result before answering with the job id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// The call fails when it has not ended by then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<NonZeroU64>,
+    /// Send chunks as they come.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub stream: bool,
+}
+
+/// A request with its options.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestEnvelope {
+    /// What to call.
+    pub request: ToolCall,
+    /// How.
+    pub options: CallOptions,
+}
+
+impl RequestEnvelope {
+    /// A request without options.
+    #[must_use]
+    pub fn plain(request: impl Into<ToolCall>) -> Self {
+        Self { request: request.into(), options: CallOptions::default() }
+    }
+
+    /// Reads the body of a Request: a bare request or an envelope, as a map or an array.
+    ///
+    /// # Errors
+    /// `invalid`, saying what does not fit.
+    pub fn decode(body: &Bytes) -> Result<Self, Error> {
+        match msgpack::open(body)? {
+            TopLevel::Map(fields) => match fields.get("request") {
+                Some(request) => Ok(Self {
+                    request: decode_call(body, request)?,
+                    options: decode_fields(body, "the request envelope")?,
+                }),
+                None => Ok(Self::plain(decode_map(body, body, fields)?)),
+            },
+            TopLevel::Array(items) => Self::decode_array(body, items),
+        }
+    }
+
+    fn decode_array(body: &Bytes, mut items: Items<'_>) -> Result<Self, Error> {
+        let first = items.clone().next().ok_or_else(|| Error::invalid("the request is empty"))?;
+        if msgpack::as_text(first).is_some() {
+            return Ok(Self::plain(decode_positional(body, items)?));
+        }
+        items.next();
+        Ok(Self {
+            request: decode_call(body, first)?,
+            options: decode_fields(&as_array(items), "the request envelope")?,
+        })
+    }
+
+    /// Reads a RawBinary Request: the bytes apart from the request that carries them.
+    ///
+    /// # Errors
+    /// `invalid` also when the tool takes no bytes.
+    pub fn decode_raw(header: &Bytes, data: Bytes) -> Result<Self, Error> {
+        let mut envelope = Self::decode(header)?;
+        match &mut envelope.request {
+            ToolCall::Native(ToolRequest::CasStore(request)) => request.data = Data(data),
+            ToolCall::Native(_) | ToolCall::Named { .. } => {
+                return Err(Error::invalid(format!(
+                    "`{}` takes no RawBinary; only `cas_store` does",
+                    envelope.request.name()
+                )));
+            }
+        }
+        Ok(envelope)
+    }
+
+    /// The body of a Request.
+    ///
+    /// # Panics
+    /// Never: every request of the table can be encoded, and a test walks them all.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(128);
+        if self.options == CallOptions::default() {
+            encode_call(&mut body, &self.request);
+            return body;
+        }
+        let CallOptions { timing_hint, wait_ms, deadline_ms, stream } = self.options;
+        let n_options = usize::from(timing_hint.is_some())
+            + usize::from(wait_ms.is_some())
+            + usize::from(deadline_ms.is_some())
+            + usize::from(stream);
+        map_header(&mut body, 1 + n_options);
+        text(&mut body, "request");
+        encode_call(&mut body, &self.request);
+        if let Some(timing) = timing_hint {
+            text(&mut body, "timing_hint");
+            text(&mut body, timing.as_str());
+        }
+        for (name, number) in
+            [("wait_ms", wait_ms), ("deadline_ms", deadline_ms.map(NonZeroU64::get))]
+        {
+            if let Some(number) = number {
+                text(&mut body, name);
+                rmp::encode::write_uint(&mut body, number).expect("a Vec takes everything");
+            }
+        }
+        if stream {
+            text(&mut body, "stream");
+            rmp::encode::write_bool(&mut body, true).expect("a Vec takes everything");
+        }
+        body
+    }
+}
+
+/// A reply. One request gets one, or with a stream several that share its id.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ResponseEnvelope {
+    /// The tool's answer.
+    Success {
+        /// The answer.
+        response: ToolResponse,
+    },
+    /// The work goes on as a job.
+    JobStarted {
+        /// Its id.
+        job_id: JobId,
+        /// The tool it runs.
+        tool: String,
+        /// How long it may take.
+        expected_timing: ToolTiming,
+    },
+    /// The command is accepted.
+    Ack {
+        /// What was accepted.
+        message: String,
+        /// The job that carries it out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job_id: Option<JobId>,
+    },
+    /// It failed.
+    Error(ToolError),
+    /// Chunks will follow.
+    StreamStart {
+        /// The stream's id.
+        stream_id: StreamId,
+        /// The tool that sends it.
+        tool: String,
+        /// The job that carries it out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        job_id: Option<JobId>,
+    },
+    /// A chunk.
+    StreamChunk {
+        /// The stream's id.
+        stream_id: StreamId,
+        /// The chunk.
+        chunk: StreamChunk,
+    },
+    /// No more chunks will follow.
+    StreamEnd {
+        /// The stream's id.
+        stream_id: StreamId,
+        /// The tool's answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        final_response: Option<ToolResponse>,
+    },
+}
+
+impl ResponseEnvelope {
+    /// The body of a Reply.
+    ///
+    /// # Panics
+    /// Never: every reply can be encoded, and the golden vectors cover each.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::with_capacity(128);
+        rmp_serde::encode::write_named(&mut body, self).expect("a reply can always be encoded");
+        body
+    }
+
+    /// Reads the body of a Reply.
+    ///
+    /// # Errors
+    /// `invalid`, saying what does not fit.
+    pub fn decode(body: &[u8]) -> Result<Self, Error> {
+        msgpack::check(body)?;
+        decode_fields(body, "the reply")
+    }
+
+    /// The bytes of `cas_get`, taken out so that they can travel apart as RawBinary.
+    #[must_use]
+    pub fn take_data(&mut self) -> Option<Bytes> {
+        match self {
+            Self::Success { response: ToolResponse::CasContent(content) } => {
+                Some(std::mem::take(&mut content.data).0)
+            }
+            Self::Success { .. }
+            | Self::JobStarted { .. }
+            | Self::Ack { .. }
+            | Self::Error(_)
+            | Self::StreamStart { .. }
+            | Self::StreamChunk { .. }
+            | Self::StreamEnd { .. } => None,
+        }
+    }
+
+    /// Puts the bytes of a RawBinary reply back where [`Self::take_data`] found them.
+    pub fn put_data(&mut self, data: Bytes) {
+        if let Self::Success { response: ToolResponse::CasContent(content) } = self {
+            content.data = Data(data);
+        }
+    }
+}
+
+impl From<Error> for ResponseEnvelope {
+    fn from(error: Error) -> Self {
+        Self::Error(error.into())
+    }
+}
+
+impl From<ScanError> for Error {
+    fn from(error: ScanError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+/// A request inside the body, as a map or an array.
+fn decode_call(body: &Bytes, request: &[u8]) -> Result<ToolCall, Error> {
+    match msgpack::open(request)? {
+        TopLevel::Map(fields) => decode_map(body, request, fields),
+        TopLevel::Array(items) => decode_positional(body, items),
+    }
+}
+
+fn decode_map(body: &Bytes, request: &[u8], fields: Fields<'_>) -> Result<ToolCall, Error> {
+    let name = fields
+        .get("tool")
+        .or_else(|| fields.get("type"))
+        .and_then(msgpack::as_text)
+        .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+    let mut decoder = rmp_serde::Deserializer::from_read_ref(request);
+    match ToolRequest::deserialize_named(name, &mut decoder) {
+        Some(request) => request.map(ToolCall::Native).map_err(|error| misfit(name, &error)),
+        None => named(body, name, fields.get("arguments")),
+    }
+}
+
+/// `["name", field, field…]`: the fields without their names, in the order of the table's type.
+fn decode_positional(body: &Bytes, mut items: Items<'_>) -> Result<ToolCall, Error> {
+    let name = items
+        .next()
+        .and_then(msgpack::as_text)
+        .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+    let fields = as_array(items);
+    let mut decoder = rmp_serde::Deserializer::from_read_ref(&fields);
+    match ToolRequest::deserialize_named(name, &mut decoder) {
+        Some(request) => request.map(ToolCall::Native).map_err(|error| misfit(name, &error)),
+        None => named(body, name, items.next()),
+    }
+}
+
+fn named(body: &Bytes, name: &str, arguments: Option<&[u8]>) -> Result<ToolCall, Error> {
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
+        return Err(Error::invalid_field("tool", "the tool's name is empty or too long"));
+    }
+    /// An empty map: a tool that takes nothing needs no arguments.
+    const NOTHING: &[u8] = &[0x80];
+    let bytes = arguments.map_or(Bytes::from_static(NOTHING), |bytes| body.slice_ref(bytes));
+    let arguments = Any { format: Format::MsgPack, bytes };
+    Ok(ToolCall::Named { name: name.to_owned(), arguments })
+}
+
+fn misfit(tool: &str, error: &rmp_serde::decode::Error) -> Error {
+    Error::invalid(format!("the input of `{tool}` does not fit: {error}"))
+}
+
+fn decode_fields<'de, T: Deserialize<'de>>(bytes: &'de [u8], what: &str) -> Result<T, Error> {
+    rmp_serde::from_slice(bytes)
+        .map_err(|error| Error::invalid(format!("{what} does not fit: {error}")))
+}
+
+/// The items left, as an array of their own.
+fn as_array(items: Items<'_>) -> Vec<u8> {
+    let (len, rest) = items.remaining();
+    let mut array = Vec::with_capacity(rest.len() + 5);
+    let len = u32::try_from(len).expect("a length that was read from 32 bits");
+    rmp::encode::write_array_len(&mut array, len).expect("a Vec takes everything");
+    array.extend_from_slice(rest);
+    array
+}
+
+fn encode_call(body: &mut Vec<u8>, call: &ToolCall) {
+    match call {
+        ToolCall::Native(request) => {
+            rmp_serde::encode::write_named(body, request).expect("a request can be encoded");
+        }
+        ToolCall::Named { name, arguments } => {
+            map_header(body, 2);
+            text(body, "tool");
+            text(body, name);
+            text(body, "arguments");
+            body.extend_from_slice(&arguments.bytes);
+        }
+    }
+}
+
+fn map_header(body: &mut Vec<u8>, len: usize) {
+    let len = u32::try_from(len).expect("a handful of fields");
+    rmp::encode::write_map_len(body, len).expect("a Vec takes everything");
+}
+
+fn text(body: &mut Vec<u8>, text: &str) {
+    rmp::encode::write_str(body, text).expect("a Vec takes everything");
+}

@@ -1,0 +1,150 @@
+//! The tool table: the one place where a native tool is defined. A row gives its name, request,
+//! response, timing, whether it makes a job, who may call it, how it is audited and what it does.
+//!
+//! Adding a native tool is one row here, its two types in [`crate::request`] and its handler.
+
+/// Hands every row of the tool table to the macro named.
+#[macro_export]
+macro_rules! tool_table {
+    ($callback:ident) => {
+        $callback! {
+            Ping(PingRequest) -> PongResponse {
+                name: "ping", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Answers at once with the daemon's uptime and version.",
+            }
+            ListTools(ListToolsRequest) -> ToolsListResponse {
+                name: "list_tools", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Lists the tools you may call, with the schema of their input.",
+            }
+            ConfigGet(ConfigGetRequest) -> ConfigValueResponse {
+                name: "config_get", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Reads the configuration: all of it, a section or one key. Secrets are masked.",
+            }
+            CasStore(CasStoreRequest) -> CasStoredResponse {
+                name: "cas_store", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Stores content and answers with its hash. Large content goes in pieces: the same upload_id, rising offset, and last on the final piece.",
+            }
+            CasGet(CasGetRequest) -> CasContentResponse {
+                name: "cas_get", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Reads stored content by its hash, whole or a range of it.",
+            }
+            CasInspect(CasInspectRequest) -> CasInspectedResponse {
+                name: "cas_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells whether content with this hash is stored, its size, type and a short preview.",
+            }
+            CasUploadFile(CasUploadFileRequest) -> CasStoredResponse {
+                name: "cas_upload_file", timing: AsyncShort, job: true, level: Write, audit: Each,
+                about: "Stores a file of the daemon's machine, which must lie in an allowed directory (files.roots).",
+            }
+            CasStats(CasStatsRequest) -> CasStatsResponse {
+                name: "cas_stats", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Counts the stored content.",
+            }
+            ArtifactUpload(ArtifactUploadRequest) -> ArtifactCreatedResponse {
+                name: "artifact_upload", timing: AsyncShort, job: true, level: Write, audit: Each,
+                about: "Stores a file of the daemon's machine and makes an artifact of it.",
+            }
+            ArtifactCreate(ArtifactCreateRequest) -> ArtifactCreatedResponse {
+                name: "artifact_create", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Makes an artifact of stored content, with tags, creator and lineage.",
+            }
+            ArtifactGet(ArtifactGetRequest) -> ArtifactInfoResponse {
+                name: "artifact_get", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells everything about one artifact, its annotations included.",
+            }
+            ArtifactList(ArtifactListRequest) -> ArtifactListResponse {
+                name: "artifact_list", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists artifacts, newest first, by tag or creator if given.",
+            }
+            AddAnnotation(AddAnnotationRequest) -> AnnotationAddedResponse {
+                name: "add_annotation", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Adds a remark to an artifact.",
+            }
+            JobStatus(JobStatusRequest) -> JobStatusResponse {
+                name: "job_status", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells where a job stands, with its result or error once it has ended.",
+            }
+            JobList(JobListRequest) -> JobListResponse {
+                name: "job_list", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists jobs, newest first, and counts them by state.",
+            }
+            JobPoll(JobPollRequest) -> JobPollResponse {
+                name: "job_poll", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Waits until any or all of some jobs have ended, at most 30 seconds.",
+            }
+            JobCancel(JobCancelRequest) -> JobCancelledResponse {
+                name: "job_cancel", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Cancels a job and answers when the work has stopped.",
+            }
+            JobSleep(JobSleepRequest) -> SleptResponse {
+                name: "job_sleep", timing: AsyncShort, job: true, level: Write, audit: Each,
+                about: "Sleeps, with progress: for trying jobs out.",
+            }
+            EventPoll(EventPollRequest) -> EventsResponse {
+                name: "event_poll", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Reads events after a cursor, waiting for the first if asked.",
+            }
+            TokenCreate(TokenCreateRequest) -> TokenCreatedResponse {
+                name: "token_create", timing: AsyncShort, job: false, level: Admin, audit: Each,
+                about: "Makes a token. Its secret is in this answer and nowhere else.",
+            }
+            TokenList(TokenListRequest) -> TokenListResponse {
+                name: "token_list", timing: AsyncShort, job: false, level: Admin, audit: Each,
+                about: "Lists the tokens, without their secrets.",
+            }
+            TokenRevoke(TokenRevokeRequest) -> AckResponse {
+                name: "token_revoke", timing: AsyncShort, job: false, level: Admin, audit: Each,
+                about: "Ends a token: its open connections close, and no further call is accepted.",
+            }
+        }
+    };
+}
+
+/// Hands every response type, with its variant and its tag on the wire, to the macro named.
+#[macro_export]
+macro_rules! response_table {
+    ($callback:ident) => {
+        $callback! {
+            /// Of `ping`.
+            Pong(PongResponse) = "pong";
+            /// Of `list_tools`.
+            ToolsList(ToolsListResponse) = "tools_list";
+            /// Of `config_get`.
+            ConfigValue(ConfigValueResponse) = "config_value";
+            /// Of `cas_store` and `cas_upload_file`.
+            CasStored(CasStoredResponse) = "cas_stored";
+            /// Of `cas_get`.
+            CasContent(CasContentResponse) = "cas_content";
+            /// Of `cas_inspect`.
+            CasInspected(CasInspectedResponse) = "cas_inspected";
+            /// Of `cas_stats`.
+            CasStats(CasStatsResponse) = "cas_stats";
+            /// Of `artifact_upload` and `artifact_create`.
+            ArtifactCreated(ArtifactCreatedResponse) = "artifact_created";
+            /// Of `artifact_get`.
+            ArtifactInfo(ArtifactInfoResponse) = "artifact_info";
+            /// Of `artifact_list`.
+            ArtifactList(ArtifactListResponse) = "artifact_list";
+            /// Of `add_annotation`.
+            AnnotationAdded(AnnotationAddedResponse) = "annotation_added";
+            /// Of `job_status`.
+            JobStatus(JobStatusResponse) = "job_status";
+            /// Of `job_list`.
+            JobList(JobListResponse) = "job_list";
+            /// Of `job_poll`.
+            JobPollResult(JobPollResponse) = "job_poll_result";
+            /// Of `job_cancel`.
+            JobCancelled(JobCancelledResponse) = "job_cancelled";
+            /// Of `job_sleep`.
+            Slept(SleptResponse) = "slept";
+            /// Of `event_poll`.
+            Events(EventsResponse) = "events";
+            /// Of `token_create`.
+            TokenCreated(TokenCreatedResponse) = "token_created";
+            /// Of `token_list`.
+            TokenList(TokenListResponse) = "token_list";
+            /// Of tools that have nothing more to say.
+            Ack(AckResponse) = "ack";
+        }
+    };
+}
