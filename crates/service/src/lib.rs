@@ -1,1 +1,33 @@
-//! Placeholder doc.
+//! Who owns a task, in which order everything ends, and the HTTP listener that edges hang their
+//! routers on. Nothing here knows what a tool, a job or a session is: this crate gives the other
+//! parts a place to run in and a way to be stopped without losing what they had begun.
+//!
+//! Main types:
+//!
+//! * [`Stage`]: a named group of tasks with one cancellation token; [`Spawner`] adds to it.
+//! * [`Shutdown`]: the five stages of the daemon, stopped outside in; [`Phase`] says where it is.
+//! * [`HttpListener`]: bind, accept, check `Host` and `Origin`, bound the body, drain.
+//! * [`Secret`]: a value that never prints itself.
+//! * [`chain`]: an error with all its causes on one line.
+//!
+//! Invariants:
+//!
+//! * No task is detached: each one belongs to a stage or to its listener, and is joined or aborted
+//!   by it. A task that panics is logged by name and counted, never lost.
+//! * A stage is told to stop only after every stage outside it has ended, so that an edge may still
+//!   call the core while it drains.
+//! * No plain HTTP beyond loopback unless the configuration states that a proxy stands in front.
+//! * No request reaches a router unless its `Host` and `Origin` are on the lists.
+//! * This crate never reads the environment and never prints.
+
+mod chain;
+pub mod http;
+mod secret;
+mod shutdown;
+mod stage;
+
+pub use chain::chain;
+pub use http::{BindError, HttpConfig, HttpListener, Stop};
+pub use secret::Secret;
+pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
+pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};

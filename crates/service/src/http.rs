@@ -1,0 +1,17 @@
+//! The HTTP listener: everything about HTTP that is the same for every edge.
+//!
+//! Edges bring an `axum::Router`; the listener accepts, keeps the limits, refuses strangers' `Host`
+//! and `Origin`, and drains. No route is defined here.
+
+mod accept;
+mod admission;
+mod config;
+mod connection;
+mod guard;
+mod listener;
+mod refusal;
+
+pub use config::{
+    BindError, DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, HttpConfig,
+};
+pub use listener::{HttpListener, Stop};

@@ -1,0 +1,61 @@
+//! How many connections are served, and what happens to the next one.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Connections being told that the daemon is full, at once. Beyond this they are closed unanswered:
+/// a flood must not cost more than this many tasks.
+const MAX_REFUSING: usize = 64;
+
+/// The two pools a connection can come into.
+#[derive(Debug)]
+pub(super) struct Admission {
+    serving: Arc<Semaphore>,
+    refusing: Arc<Semaphore>,
+}
+
+/// What to do with a new connection. The permit is held for as long as it is open.
+#[derive(Debug)]
+pub(super) enum Admitted {
+    /// Serve it.
+    Serve(OwnedSemaphorePermit),
+    /// Answer its first request with 503 and close.
+    Refuse(OwnedSemaphorePermit),
+    /// Close it.
+    Close,
+}
+
+impl Admission {
+    pub(super) fn new(max_connections: usize) -> Self {
+        Self {
+            serving: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))),
+            refusing: Arc::new(Semaphore::new(MAX_REFUSING)),
+        }
+    }
+
+    pub(super) fn admit(&self) -> Admitted {
+        let permit = |pool: &Arc<Semaphore>| Arc::clone(pool).try_acquire_owned().ok();
+        match permit(&self.serving) {
+            Some(serving) => Admitted::Serve(serving),
+            None => permit(&self.refusing).map_or(Admitted::Close, Admitted::Refuse),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admission, Admitted, MAX_REFUSING};
+
+    #[test]
+    fn a_full_house_refuses_politely_then_closes_and_heals() {
+        let admission = Admission::new(1);
+        let served = admission.admit();
+        assert!(matches!(served, Admitted::Serve(_)));
+        let refused: Vec<_> = (0..MAX_REFUSING).map(|_| admission.admit()).collect();
+        assert!(refused.iter().all(|admitted| matches!(admitted, Admitted::Refuse(_))));
+        assert!(matches!(admission.admit(), Admitted::Close));
+        drop(served);
+        assert!(matches!(admission.admit(), Admitted::Serve(_)));
+    }
+}

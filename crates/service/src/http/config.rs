@@ -1,0 +1,108 @@
+//! What a listener is told, and what it refuses to be told.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+/// Loopback, so that a fresh install is reachable by nobody else.
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7180);
+
+/// A quarter of the usual limit of 4096 open files, which leaves room for blobs and sandboxes.
+pub const DEFAULT_MAX_CONNECTIONS: usize = 1024;
+
+/// Room for a tool call with large arguments; bigger content goes through the blob store in pieces.
+pub const DEFAULT_MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
+
+/// A listener, before it is bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpConfig {
+    /// Where to listen; port 0 takes any free one.
+    pub listen: SocketAddr,
+    /// Names beyond the loopback ones that a request's `Host` may carry, with or without a port.
+    pub hosts: Vec<String>,
+    /// Origins beyond the loopback ones whose pages may send requests: `https://name[:port]`.
+    pub origins: Vec<String>,
+    /// States that a reverse proxy with TLS stands in front; needed beyond loopback.
+    pub behind_proxy: bool,
+    /// Connections served at once; the next one is answered 503.
+    pub max_connections: usize,
+    /// Largest request body; a larger one is answered 413.
+    pub max_body_bytes: usize,
+}
+
+/// Why a listener cannot be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The address is reachable from other machines and nothing states that TLS protects it.
+    #[error(
+        "refusing to listen on `{listen}`: it is beyond loopback, and this listener speaks plain \
+         HTTP only; put a reverse proxy with TLS in front and set `http.behind_proxy = true`, or \
+         listen on 127.0.0.1"
+    )]
+    BeyondLoopback {
+        /// The address.
+        listen: SocketAddr,
+    },
+    /// The system refused the address.
+    #[error("cannot listen on `{listen}`; choose another address with `http.listen` or `--http`")]
+    Listen {
+        /// The address.
+        listen: SocketAddr,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl Default for HttpConfig {
+    fn default() -> Self {
+        Self {
+            listen: DEFAULT_LISTEN,
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            behind_proxy: false,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
+            max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+        }
+    }
+}
+
+impl HttpConfig {
+    /// Checks what can be known before binding.
+    ///
+    /// # Errors
+    /// [`BindError::BeyondLoopback`].
+    pub const fn check(&self) -> Result<(), BindError> {
+        if self.listen.ip().is_loopback() || self.behind_proxy {
+            return Ok(());
+        }
+        Err(BindError::BeyondLoopback { listen: self.listen })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HttpConfig;
+
+    #[test]
+    fn beyond_loopback_needs_a_stated_proxy() {
+        let check = |listen: &str, behind_proxy| {
+            let listen = listen.parse().unwrap();
+            HttpConfig { listen, behind_proxy, ..HttpConfig::default() }.check().is_ok()
+        };
+        assert!(check("127.0.0.1:7180", false));
+        assert!(check("127.8.8.8:7180", false));
+        assert!(check("[::1]:7180", false));
+        assert!(!check("0.0.0.0:7180", false));
+        assert!(!check("[::]:7180", false));
+        assert!(!check("192.168.1.4:7180", false));
+        assert!(check("192.168.1.4:7180", true));
+    }
+
+    #[test]
+    fn the_refusal_says_what_to_do() {
+        let config =
+            HttpConfig { listen: "0.0.0.0:7180".parse().unwrap(), ..HttpConfig::default() };
+        let text = config.check().unwrap_err().to_string();
+        assert!(text.contains("reverse proxy") && text.contains("http.behind_proxy"), "{text}");
+    }
+}

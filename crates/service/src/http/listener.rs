@@ -1,0 +1,147 @@
+//! Bind, accept, drain.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+use super::accept::accept;
+use super::admission::{Admission, Admitted};
+use super::connection::{Shared, refuse, serve};
+use super::guard::Guard;
+use super::{BindError, HttpConfig};
+use crate::stage::panic_message;
+
+/// A bound listener that does not accept yet.
+#[derive(Debug)]
+pub struct HttpListener {
+    listener: TcpListener,
+    local_addr: SocketAddr,
+    config: HttpConfig,
+}
+
+/// When a listener ends: first it accepts nobody new, later its connections finish.
+///
+/// One token does both at once.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    /// Fires when nobody new should come in.
+    pub accepting: CancellationToken,
+    /// Fires when connections should finish their request and close.
+    pub draining: CancellationToken,
+}
+
+struct Acceptor {
+    shared: Arc<Shared>,
+    admission: Admission,
+    draining: CancellationToken,
+    connections: JoinSet<()>,
+}
+
+impl From<CancellationToken> for Stop {
+    fn from(token: CancellationToken) -> Self {
+        Self { accepting: token.clone(), draining: token }
+    }
+}
+
+impl HttpListener {
+    /// Binds the address. Connections queue from here on and are served by [`HttpListener::serve`].
+    ///
+    /// # Errors
+    /// When the address is beyond loopback without a stated proxy, or the system refuses it.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing bound.
+    pub async fn bind(config: HttpConfig) -> Result<Self, BindError> {
+        config.check()?;
+        let failed = |source| BindError::Listen { listen: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let local_addr = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, local_addr, config })
+    }
+
+    /// Where it really listens, with the port that the system chose for port 0.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// Serves until `stop`: then the socket closes, requests in flight are answered, and the future
+    /// resolves when the last connection is gone.
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the socket and aborts every connection.
+    pub async fn serve(self, router: Router, stop: impl Into<Stop>) {
+        let Stop { accepting, draining } = stop.into();
+        let shared = Shared {
+            // The listener's own limit holds for every body, also for those no extractor reads.
+            router: router.layer(DefaultBodyLimit::disable()),
+            guard: Guard::new(&self.config),
+            max_body_bytes: self.config.max_body_bytes,
+        };
+        let mut acceptor = Acceptor {
+            shared: Arc::new(shared),
+            admission: Admission::new(self.config.max_connections),
+            draining,
+            connections: JoinSet::new(),
+        };
+        acceptor.accept_until(&self.listener, accepting).await;
+        drop(self.listener);
+        tracing::debug!(
+            n_open = acceptor.connections.len(),
+            "the HTTP listener accepts nobody new"
+        );
+        while let Some(ended) = acceptor.connections.join_next().await {
+            on_ended(ended);
+        }
+    }
+}
+
+impl Acceptor {
+    async fn accept_until(&mut self, listener: &TcpListener, accepting: CancellationToken) {
+        loop {
+            tokio::select! {
+                biased;
+                () = accepting.cancelled() => return,
+                Some(ended) = self.connections.join_next() => on_ended(ended),
+                stream = accept(listener) => self.on_stream(stream),
+            }
+        }
+    }
+
+    fn on_stream(&mut self, stream: TcpStream) {
+        match self.admission.admit() {
+            Admitted::Serve(permit) => {
+                let (shared, draining) = (Arc::clone(&self.shared), self.draining.clone());
+                self.connections.spawn(async move {
+                    serve(&shared, stream, draining).await;
+                    drop(permit);
+                });
+            }
+            Admitted::Refuse(permit) => {
+                self.connections.spawn(async move {
+                    refuse(stream).await;
+                    drop(permit);
+                });
+            }
+            Admitted::Close => {
+                tracing::debug!(
+                    "closed a connection unanswered: far beyond `http.max_connections`"
+                );
+            }
+        }
+    }
+}
+
+fn on_ended(ended: Result<(), JoinError>) {
+    let Err(error) = ended else { return };
+    if let Ok(payload) = error.try_into_panic() {
+        let message = panic_message(payload.as_ref());
+        tracing::error!(message, "a connection's handler panicked");
+        metrics::counter!("ringback_task_panics_total", "stage" => "http").increment(1);
+    }
+}

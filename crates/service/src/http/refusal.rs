@@ -1,0 +1,78 @@
+//! The answers the listener gives by itself, before any router sees the request.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// Why a request was not passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// HTTP/1.1 without exactly one readable `Host`.
+    BadHost,
+    /// A `Host` that is on no list: a page that rebound its name to this machine looks like this.
+    ForeignHost,
+    /// An `Origin` that is on no list: a page of some other site.
+    ForeignOrigin,
+    /// A body that says it is larger than the limit.
+    TooLarge,
+    /// All connections are taken.
+    Busy,
+}
+
+impl Refusal {
+    /// The name of the reason in logs and metrics.
+    pub(super) const fn reason(self) -> &'static str {
+        match self {
+            Self::BadHost => "bad_host",
+            Self::ForeignHost => "foreign_host",
+            Self::ForeignOrigin => "foreign_origin",
+            Self::TooLarge => "too_large",
+            Self::Busy => "busy",
+        }
+    }
+
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::BadHost => StatusCode::BAD_REQUEST,
+            Self::ForeignHost => StatusCode::MISDIRECTED_REQUEST,
+            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    /// Constant text: nothing a stranger sent is repeated to them.
+    const fn body(self) -> &'static str {
+        match self {
+            Self::BadHost => {
+                r#"{"error":{"code":"INVALID_REQUEST","message":"the request needs exactly one valid Host header","certainty":"not_started"}}"#
+            }
+            Self::ForeignHost => {
+                r#"{"error":{"code":"FORBIDDEN","message":"this Host is not served here; add it to http.hosts in the configuration","certainty":"not_started"}}"#
+            }
+            Self::ForeignOrigin => {
+                r#"{"error":{"code":"FORBIDDEN","message":"pages of this Origin may not send requests; add it to http.origins in the configuration","certainty":"not_started"}}"#
+            }
+            Self::TooLarge => {
+                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than http.max_body_bytes","certainty":"not_started"}}"#
+            }
+            Self::Busy => {
+                r#"{"error":{"code":"BUSY","message":"all connections are taken (http.max_connections); try again","certainty":"not_started"}}"#
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        metrics::counter!("ringback_http_refused_total", "reason" => self.reason()).increment(1);
+        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let mut response = (self.status(), json, self.body()).into_response();
+        let headers = response.headers_mut();
+        // What was refused unread stays unread: the connection cannot carry another request.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        if self == Self::Busy {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
