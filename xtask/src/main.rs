@@ -1,1 +1,96 @@
-fn main() {}
+//! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`.
+//!
+//! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
+//!
+//! Invariants:
+//! * `check` and `tidy` never write outside `target/`.
+//! * The first failing step ends the run, and its exit code is the exit code of `xtask`.
+//! * Nothing is fetched except packages, by name, from the package registries.
+
+#![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
+#![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
+
+mod check;
+mod ci;
+mod fix;
+mod golden;
+mod prepare;
+mod steps;
+mod tidy;
+
+use std::process::ExitCode;
+
+use steps::{Outcome, Steps};
+
+/// One verb of `cargo xtask`.
+struct Subcommand {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&mut Steps) -> Outcome,
+}
+
+const SUBCOMMANDS: &[Subcommand] =
+    &[check::SUBCOMMAND, fix::SUBCOMMAND, ci::SUBCOMMAND, tidy::SUBCOMMAND, golden::SUBCOMMAND];
+
+/// What `sysexits.h` calls a usage error.
+const EXIT_USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [] | ["--help" | "-h" | "help"] => {
+            print!("{}", help());
+            ExitCode::SUCCESS
+        }
+        [name] => match SUBCOMMANDS.iter().find(|subcommand| subcommand.name == *name) {
+            Some(subcommand) => run(subcommand),
+            None => usage(&format!("there is no subcommand `{name}`")),
+        },
+        [name, ..] => usage(&format!("`{name}` takes no arguments")),
+    }
+}
+
+fn run(subcommand: &Subcommand) -> ExitCode {
+    let mut steps = match Steps::in_workspace() {
+        Ok(steps) => steps,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = (subcommand.run)(&mut steps);
+    print!("{}", steps.summary());
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("xtask {}: step `{}` failed", subcommand.name, failed.step);
+            ExitCode::from(failed.code)
+        }
+    }
+}
+
+fn usage(complaint: &str) -> ExitCode {
+    eprint!("xtask: {complaint}\n\n{}", help());
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn help() -> String {
+    let mut text = "Usage: cargo xtask SUBCOMMAND\n\n".to_owned();
+    for Subcommand { name, about, .. } in SUBCOMMANDS {
+        text.push_str(&format!("  {name:<8} {about}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_every_subcommand_once() {
+        for subcommand in SUBCOMMANDS {
+            let line = format!("\n  {:<8} ", subcommand.name);
+            assert_eq!(help().matches(&line).count(), 1, "{}", subcommand.name);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `cargo xtask check`: everything that must hold before a commit. It never writes to the sources.
+
+use std::process::{Command, Stdio};
+
+use crate::steps::{Outcome, Steps};
+use crate::{Subcommand, tidy};
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "check",
+    about: "Format, lints, tidy, tests, doctests, docs; writes nothing",
+    run,
+};
+
+pub(crate) fn run(steps: &mut Steps) -> Outcome {
+    steps.command("format", steps.cargo("fmt --all --check"))?;
+    steps.command(
+        "lints",
+        steps.cargo("clippy --release --workspace --all-targets -- -D warnings"),
+    )?;
+    tidy::run(steps)?;
+    tests(steps)?;
+    steps.command("doctests", steps.cargo("test --release --workspace --doc --quiet"))?;
+    let mut docs = steps.cargo("doc --release --workspace --no-deps --quiet");
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    steps.command("docs", docs)
+}
+
+/// nextest runs each test in its own process and stops one that hangs; `cargo test` is the
+/// substitute that every toolchain has.
+fn tests(steps: &mut Steps) -> Outcome {
+    if nextest_is_installed(steps.cargo("nextest --version")) {
+        steps.command("tests", steps.cargo("nextest run --release --workspace"))
+    } else {
+        println!("\ncargo-nextest is not installed: `cargo test` runs the tests, without timeouts");
+        steps.command("tests", steps.cargo("test --release --workspace --all-targets --quiet"))
+    }
+}
+
+fn nextest_is_installed(mut version: Command) -> bool {
+    version
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}

@@ -1,0 +1,16 @@
+//! `cargo xtask ci`: the one command that proves a clone: it installs what is missing, then runs
+//! everything.
+
+use crate::steps::{Outcome, Steps};
+use crate::{Subcommand, check, prepare};
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "ci",
+    about: "Everything: install what tests need, check, and the runs against a real daemon",
+    run,
+};
+
+fn run(steps: &mut Steps) -> Outcome {
+    prepare::run(steps)?;
+    check::run(steps)
+}

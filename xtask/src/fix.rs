@@ -1,0 +1,16 @@
+//! `cargo xtask fix`: what a program can put right by itself.
+
+use crate::Subcommand;
+use crate::steps::{Outcome, Steps};
+
+pub(crate) const SUBCOMMAND: Subcommand =
+    Subcommand { name: "fix", about: "Format the sources and apply what clippy suggests", run };
+
+fn run(steps: &mut Steps) -> Outcome {
+    steps.command(
+        "lints",
+        steps
+            .cargo("clippy --fix --allow-dirty --allow-staged --release --workspace --all-targets"),
+    )?;
+    steps.command("format", steps.cargo("fmt --all"))
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask tidy`: the house rules as tests over `cargo metadata` and the sources.
+//!
+//! Each rule is a function from what was read to [`Finding`]s; `tidy-exceptions.toml` names the
+//! places where a rule is broken on purpose, each with its reason.
+
+mod arrows;
+mod exceptions;
+mod lexer;
+mod metadata;
+mod requirements;
+mod size;
+mod source;
+mod text;
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::bail;
+
+use crate::Subcommand;
+use crate::steps::{Outcome, Steps};
+use exceptions::Exceptions;
+use metadata::Workspace;
+use source::Tree;
+
+pub(crate) const SUBCOMMAND: Subcommand =
+    Subcommand { name: "tidy", about: "The house rules: arrows, sizes, docs, words", run };
+
+/// The table of requirements, from the workspace root.
+const REQUIREMENTS: &str = "docs/requirements.md";
+
+/// One place where a rule does not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Finding {
+    rule: &'static str,
+    /// From the workspace root, with `/`.
+    path: String,
+    /// Counted from 1; 0 is the file as a whole.
+    line: usize,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rule, path, line, message } = self;
+        match line {
+            0 => write!(f, "{path}: {message} [{rule}]"),
+            _ => write!(f, "{path}:{line}: {message} [{rule}]"),
+        }
+    }
+}
+
+pub(crate) fn run(steps: &mut Steps) -> Outcome {
+    let metadata = steps.cargo("metadata --no-deps --offline --format-version 1");
+    steps.function("tidy", |root| {
+        let workspace = Workspace::read(metadata, root)?;
+        let tree = Tree::read(root)?;
+        let exceptions = Exceptions::read(root)?;
+        let findings = exceptions.apply(&findings(&workspace, &tree));
+        report(&findings, tree.files.len())
+    })
+}
+
+fn findings(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
+    let mut findings = arrows::check(workspace);
+    for file in &tree.files {
+        findings.extend(text::check(file));
+        findings.extend(size::check(file));
+    }
+    if let Some(table) = tree.files.iter().find(|file| file.path == REQUIREMENTS) {
+        findings.extend(requirements::check(table, tree));
+    }
+    findings
+}
+
+fn report(findings: &[Finding], n_files: usize) -> anyhow::Result<()> {
+    for finding in findings {
+        println!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!(
+            "{} places break a house rule (tidy-exceptions.toml is for the rest)",
+            findings.len()
+        );
+    }
+    println!("{n_files} files are tidy");
+    Ok(())
+}
+
+/// Whether `path` lies in `directory`, by whole components.
+fn is_in(path: &str, directory: &str) -> bool {
+    Path::new(path).starts_with(directory)
+}

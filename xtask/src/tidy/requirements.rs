@@ -1,0 +1,164 @@
+//! `docs/requirements.md`: a row that says `done` names tests, and the tests exist.
+//!
+//! A row is `| requirement | test | status |`. A test is `crate::path::name` in backticks, several
+//! are separated by commas; `interop::name` is a Python function in `tests/interop`. A status is
+//! `done`, `open` or `waits for: …`.
+
+use super::source::{SourceFile, Tree};
+use super::{Finding, is_in};
+
+const RULE: &str = "requirements";
+
+/// Where `interop::name` is looked for.
+const INTEROP: &str = "tests/interop";
+
+pub(crate) fn check(table: &SourceFile, tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (line_idx, line) in table.text.lines().enumerate() {
+        let Some(row) = Row::parse(line) else { continue };
+        findings.extend(row.complaints(tree).into_iter().map(|message| Finding {
+            rule: RULE,
+            path: table.path.clone(),
+            line: line_idx + 1,
+            message,
+        }));
+    }
+    findings
+}
+
+struct Row<'a> {
+    tests: Vec<&'a str>,
+    status: &'a str,
+}
+
+impl<'a> Row<'a> {
+    /// `None` for lines of text, headings and rulers.
+    fn parse(line: &'a str) -> Option<Self> {
+        let cells: Vec<_> =
+            line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
+        let is_head = cells.first().is_some_and(|cell| *cell == "requirement" || is_ruler(cell));
+        if is_head {
+            return None;
+        }
+        let tests = cells.get(1).copied().unwrap_or_default();
+        let tests = tests.split(',').map(|test| test.trim().trim_matches('`'));
+        let tests = tests.filter(|test| !test.is_empty()).collect();
+        // A row of another width has no status, which is a complaint of its own.
+        let status = if cells.len() == 3 { cells[2] } else { "" };
+        Some(Self { tests, status })
+    }
+
+    fn complaints(&self, tree: &Tree) -> Vec<String> {
+        let missing = self.tests.iter().filter(|test| !exists(test, tree));
+        let mut complaints: Vec<_> =
+            missing.map(|test| format!("there is no test `{test}`")).collect();
+        let waits = self.status.strip_prefix("waits for: ").is_some_and(|what| !what.is_empty());
+        match self.status {
+            "done" if self.tests.is_empty() => {
+                complaints.push("`done` without a test".to_owned());
+            }
+            "done" | "open" => {}
+            _ if waits => {}
+            other => complaints.push(format!(
+                "a row has three cells and ends in `done`, `open` or `waits for: …`, not in `{other}`"
+            )),
+        }
+        complaints
+    }
+}
+
+fn is_ruler(cell: &str) -> bool {
+    !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':')
+}
+
+/// Whether some file of the named crate has the function, under the named modules.
+fn exists(test: &str, tree: &Tree) -> bool {
+    let Some((owner, rest)) = test.split_once("::") else { return false };
+    let (modules, name) = rest.rsplit_once("::").unwrap_or(("", rest));
+    let modules: Vec<_> = modules.split("::").filter(|module| !module.is_empty()).collect();
+    let (directory, keyword) = match owner {
+        "interop" => (INTEROP.to_owned(), "def "),
+        "xtask" => ("xtask".to_owned(), "fn "),
+        _ => (format!("crates/{}", owner.replace('_', "-")), "fn "),
+    };
+    let definition = format!("{keyword}{name}(");
+    tree.files.iter().filter(|file| is_in(&file.path, &directory)).any(|file| {
+        let code = if file.is_rust() { &file.views.code } else { &file.text };
+        code.contains(&definition) && modules.iter().all(|module| is_under(file, code, module))
+    })
+}
+
+/// A module is a directory, a file, or written out in the file.
+fn is_under(file: &SourceFile, code: &str, module: &str) -> bool {
+    let parts =
+        file.path.split('/').map(|part| part.trim_end_matches(".rs").trim_end_matches(".py"));
+    parts.into_iter().any(|part| part == module) || code.contains(&format!("mod {module} {{"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_row(row: &str, expected: &[&str]) {
+        let tree = Tree {
+            files: vec![
+                SourceFile::new(
+                    "crates/edge-hoot/tests/peers.rs",
+                    "mod late {\n fn it_waits() {} }",
+                ),
+                SourceFile::new(
+                    "crates/core/src/job.rs",
+                    "// fn in_a_comment()\nfn ends_once() {}",
+                ),
+                SourceFile::new("tests/interop/calls.py", "def test_ping():\n    pass\n"),
+            ],
+        };
+        let head = "# Requirements\n\n| requirement | test | status |\n|---|---|---|\n";
+        let table = SourceFile::new("docs/requirements.md", &format!("{head}{row}\n"));
+        let messages: Vec<_> =
+            check(&table, &tree).into_iter().map(|finding| finding.message).collect();
+        assert_eq!(messages, expected, "{row}");
+    }
+
+    #[test]
+    fn a_row_with_tests_that_exist_is_fine() {
+        check_row("| a | `edge_hoot::peers::late::it_waits`, `core::job::ends_once` | done |", &[]);
+        check_row("| a | `interop::calls::test_ping` | done |", &[]);
+        check_row("| a | | open |", &[]);
+        check_row("| a | | waits for: lines |", &[]);
+    }
+
+    #[test]
+    fn a_test_that_does_not_exist_is_found_whatever_the_status() {
+        for test in ["core::job::never", "core::line::ends_once", "store::job::ends_once"] {
+            let message = format!("there is no test `{test}`");
+            check_row(&format!("| a | `{test}` | done |"), &[&message]);
+            check_row(&format!("| a | `{test}` | open |"), &[&message]);
+        }
+        check_row(
+            "| a | `core::job::in_a_comment` | open |",
+            &["there is no test `core::job::in_a_comment`"],
+        );
+        check_row(
+            "| a | `interop::test_gone` | open |",
+            &["there is no test `interop::test_gone`"],
+        );
+    }
+
+    #[test]
+    fn done_without_a_test_is_found() {
+        check_row("| a | | done |", &["`done` without a test"]);
+    }
+
+    #[test]
+    fn a_row_without_a_known_status_is_found() {
+        let complaint = |status: &str| {
+            format!(
+                "a row has three cells and ends in `done`, `open` or `waits for: …`, not in `{status}`"
+            )
+        };
+        check_row("| a | | soon |", &[&complaint("soon")]);
+        check_row("| a | done |", &["there is no test `done`", &complaint("")]);
+        check_row("| a | | waits for: |", &[&complaint("waits for:")]);
+    }
+}
