@@ -1,1 +1,29 @@
-//! Placeholder doc.
+//! Content by its hash, in files. A blob is named by the BLAKE3 hash of its bytes, is written once
+//! and never changed, and is on disk before anybody is told that it is stored. Content streams in
+//! and out, so that a blob of any size needs little memory.
+//!
+//! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out),
+//! [`Uploads`] (content that comes in pieces), [`Roots`] (local files a caller may name).
+//!
+//! Invariants:
+//! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
+//! * A name that exists is never written again, and its sidecar exists since before it.
+//! * What [`Writer::finish`] returns survives a power failure; a writer dropped before leaves nothing.
+//! * A local file is opened only beneath an allowed root, checked by the kernel in the opening itself.
+//! * Everything here blocks: async callers go through a blocking pool. No clock is read.
+//! * One process owns the root: the data directory's lock, which the store holds, sees to that.
+
+mod blobs;
+mod error;
+mod layout;
+mod reader;
+mod rooted;
+mod uploads;
+mod writer;
+
+pub use blobs::{Blobs, Info, Stats};
+pub use error::{FileError, OpenBlobsError, ReadBlobError, UploadError, WriteBlobError};
+pub use reader::Reader;
+pub use rooted::{OpenRootedError, Roots, RootsError};
+pub use uploads::{UploadLimits, Uploads};
+pub use writer::{MIME_CHARS_MAX, Stored, Writer};

@@ -1,0 +1,321 @@
+//! The content store itself: what is there, reading it, and the one place where a blob gets its
+//! name.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_proto::ids::BlobHash;
+
+use crate::error::{FileError, OpenBlobsError, ReadBlobError, WriteBlobError};
+use crate::layout::{self, Layout, Temp};
+use crate::reader::Reader;
+use crate::writer::{Stored, Writer};
+
+/// What a blob without a readable sidecar is called.
+const MIME_UNKNOWN: &str = "application/octet-stream";
+
+/// Read ahead of hashing and writing: large enough that system calls do not show, and the most
+/// memory an ingest takes.
+const INGEST_BYTES: usize = 4 << 20;
+
+/// A content store in a directory. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Blobs(Arc<Inner>);
+
+/// What is known of a blob without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// Its length in bytes.
+    pub size: u64,
+    /// The type it was first stored with.
+    pub mime_type: String,
+}
+
+/// How much there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// How many blobs.
+    pub blobs: u64,
+    /// How many bytes of content.
+    pub bytes: u64,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    blobs: AtomicU64,
+    bytes: AtomicU64,
+    /// Held while a blob gets its name, so that of two writers of one content exactly one is first.
+    naming: Mutex<()>,
+}
+
+impl Blobs {
+    /// Opens the store below `root`, making it if needed; counts it once, and removes what an
+    /// earlier process left incomplete.
+    pub fn open(root: &Utf8Path) -> Result<Self, OpenBlobsError> {
+        let layout = Layout::create(root)?;
+        let mut stats = Stats::default();
+        for dir in fan_out_dirs(layout.root(), None)? {
+            for hash in hashes_in(&dir)? {
+                let path = layout.blob(&hash);
+                let metadata = fs::metadata(&path).map_err(FileError::on("inspect", &path))?;
+                stats.blobs += 1;
+                stats.bytes += metadata.len();
+            }
+        }
+        Ok(Self(Arc::new(Inner {
+            layout,
+            blobs: AtomicU64::new(stats.blobs),
+            bytes: AtomicU64::new(stats.bytes),
+            naming: Mutex::new(()),
+        })))
+    }
+
+    /// Begins to take content.
+    pub fn writer(&self) -> Writer {
+        Writer::new(self.clone())
+    }
+
+    /// Stores content that is in memory.
+    pub fn put(&self, data: &[u8], mime_type: &str) -> Result<Stored, WriteBlobError> {
+        let mut writer = self.writer();
+        writer.write(data)?;
+        writer.finish(mime_type)
+    }
+
+    /// Stores the content of an open local file, from where it stands to its end. `path` is for
+    /// messages; see [`Roots`](crate::Roots) for files that a caller names.
+    pub fn ingest(
+        &self,
+        file: &mut File,
+        path: &Utf8Path,
+        mime_type: &str,
+    ) -> Result<Stored, WriteBlobError> {
+        let mut writer = self.writer();
+        let mut buffer = vec![0; INGEST_BYTES];
+        loop {
+            let n_read = read_full(file, &mut buffer).map_err(FileError::on("read", path))?;
+            writer.write(&buffer[..n_read])?;
+            if n_read < buffer.len() {
+                return writer.finish(mime_type);
+            }
+        }
+    }
+
+    /// Stores the content of a local file that the daemon itself chose.
+    pub fn ingest_file(&self, path: &Utf8Path, mime_type: &str) -> Result<Stored, WriteBlobError> {
+        let mut file = File::open(path).map_err(FileError::on("open", path))?;
+        self.ingest(&mut file, path, mime_type)
+    }
+
+    /// What is known of a blob, or `None` if it is not there.
+    pub fn inspect(&self, hash: BlobHash) -> Result<Option<Info>, ReadBlobError> {
+        let path = self.layout().blob(&hash);
+        let size = match fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::on("inspect", &path)(error).into()),
+        };
+        let mime_type = self.layout().read_mime(&hash)?.unwrap_or_else(|| MIME_UNKNOWN.to_owned());
+        Ok(Some(Info { size, mime_type }))
+    }
+
+    /// Opens a blob for reading.
+    pub fn open_blob(&self, hash: BlobHash) -> Result<Reader, ReadBlobError> {
+        let path = self.layout().blob(&hash);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ReadBlobError::NotFound { hash });
+            }
+            Err(error) => return Err(FileError::on("open", &path)(error).into()),
+        };
+        let size = file.metadata().map_err(FileError::on("inspect", &path))?.len();
+        Ok(Reader::new(file, size))
+    }
+
+    /// Reads up to `length` bytes from `offset`; fewer where the blob ends before.
+    pub fn read_range(
+        &self,
+        hash: BlobHash,
+        offset: u64,
+        length: u64,
+    ) -> Result<Bytes, ReadBlobError> {
+        let reader = self.open_blob(hash)?;
+        let size = reader.size();
+        let Some(available) = size.checked_sub(offset) else {
+            return Err(ReadBlobError::OutOfRange { offset, size });
+        };
+        let length = usize::try_from(length.min(available)).unwrap_or(usize::MAX);
+        let mut data = vec![0; length];
+        let path = self.layout().blob(&hash);
+        reader.file().read_exact_at(&mut data, offset).map_err(FileError::on("read", &path))?;
+        Ok(data.into())
+    }
+
+    /// The first characters of a blob that is text, or `None` for one that is not.
+    pub fn preview(
+        &self,
+        hash: BlobHash,
+        bytes_max: usize,
+    ) -> Result<Option<String>, ReadBlobError> {
+        let head = self.read_range(hash, 0, bytes_max as u64)?;
+        let text = match std::str::from_utf8(&head) {
+            Ok(text) => text,
+            // The cut may fall inside a character; anything else is not text.
+            Err(error) if error.error_len().is_none() => {
+                std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
+            }
+            Err(_) => return Ok(None),
+        };
+        let is_text = |c: char| !c.is_control() || matches!(c, '\n' | '\r' | '\t');
+        Ok(text.chars().all(is_text).then(|| text.to_owned()))
+    }
+
+    /// Reads a blob whole and says whether it still is what its name says.
+    pub fn verify(&self, hash: BlobHash) -> Result<(), ReadBlobError> {
+        let mut reader = self.open_blob(hash)?;
+        let path = self.layout().blob(&hash);
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut reader).map_err(FileError::on("read", &path))?;
+        let found = BlobHash::from_bytes(*hasher.finalize().as_bytes());
+        if found == hash { Ok(()) } else { Err(ReadBlobError::Damaged { hash, found }) }
+    }
+
+    /// How much there is, without looking at the disk.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats {
+            blobs: self.0.blobs.load(Ordering::Relaxed),
+            bytes: self.0.bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The names that follow `after`, in order, at most `limit`.
+    pub fn list(
+        &self,
+        after: Option<BlobHash>,
+        limit: usize,
+    ) -> Result<Vec<BlobHash>, OpenBlobsError> {
+        let mut hashes = Vec::new();
+        for dir in fan_out_dirs(self.layout().root(), after)? {
+            let mut here = hashes_in(&dir)?;
+            here.retain(|hash| after.is_none_or(|after| *hash > after));
+            here.sort_unstable();
+            hashes.extend(here);
+            if hashes.len() >= limit {
+                hashes.truncate(limit);
+                break;
+            }
+        }
+        Ok(hashes)
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// The blob, if it is there; then also durable, because whoever named it may still be about to
+    /// sync.
+    pub(crate) fn existing(&self, hash: BlobHash) -> Result<Option<Stored>, WriteBlobError> {
+        let path = self.layout().blob(&hash);
+        let size = match fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::on("inspect", &path)(error).into()),
+        };
+        let dir = self.layout().durable_dir(&hash)?;
+        layout::sync_dir(&dir)?;
+        let mime_type = self.layout().read_mime(&hash)?.unwrap_or_else(|| MIME_UNKNOWN.to_owned());
+        Ok(Some(Stored { hash, size, mime_type, new: false }))
+    }
+
+    /// Gives complete content its name: content and sidecar are synced first, the sidecar is in
+    /// place before the blob, and the directory is synced before anybody hears of it.
+    pub(crate) fn publish(
+        &self,
+        temp: Temp,
+        hash: BlobHash,
+        size: u64,
+        mime_type: &str,
+    ) -> Result<Stored, WriteBlobError> {
+        let path = self.layout().blob(&hash);
+        if !path.exists() {
+            temp.sync()?;
+            let meta = self.layout().temp_meta(size, mime_type)?;
+            let dir = self.layout().durable_dir(&hash)?;
+            let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner);
+            if !path.exists() {
+                meta.move_to(&self.layout().meta(&hash))?;
+                temp.move_to(&path)?;
+                self.0.blobs.fetch_add(1, Ordering::Relaxed);
+                self.0.bytes.fetch_add(size, Ordering::Relaxed);
+                drop(naming);
+                layout::sync_dir(&dir)?;
+                return Ok(Stored { hash, size, mime_type: mime_type.to_owned(), new: true });
+            }
+        }
+        self.existing(hash)?.ok_or(WriteBlobError::Broken)
+    }
+}
+
+/// The directories that hold blobs, in order of their names, from that of `after` on.
+fn fan_out_dirs(
+    root: &Utf8Path,
+    after: Option<BlobHash>,
+) -> Result<Vec<Utf8PathBuf>, OpenBlobsError> {
+    let after = after.map(|hash| hash.to_string()).unwrap_or_default();
+    let first = after.get(..4).unwrap_or_default();
+    let mut dirs = Vec::new();
+    for outer in names_in(root)?.into_iter().filter(|name| is_fan_out(name)) {
+        let path = root.join(&outer);
+        for inner in names_in(&path)?.into_iter().filter(|name| is_fan_out(name)) {
+            if format!("{outer}{inner}").as_str() >= first {
+                dirs.push(path.join(inner));
+            }
+        }
+    }
+    dirs.sort_unstable();
+    Ok(dirs)
+}
+
+fn is_fan_out(name: &str) -> bool {
+    name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn hashes_in(dir: &Utf8Path) -> Result<Vec<BlobHash>, OpenBlobsError> {
+    Ok(names_in(dir)?.iter().filter_map(|name| name.parse().ok()).collect())
+}
+
+fn names_in(dir: &Utf8Path) -> Result<Vec<String>, OpenBlobsError> {
+    let mut names = Vec::new();
+    for entry in dir.read_dir_utf8().map_err(FileError::on("read", dir))? {
+        match entry {
+            Ok(entry) => names.push(entry.file_name().to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(OpenBlobsError::NotUtf8 { path: dir.to_owned() });
+            }
+            Err(error) => return Err(FileError::on("read", dir)(error).into()),
+        }
+    }
+    Ok(names)
+}
+
+/// Fills the buffer unless the file ends before.
+fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut n_read = 0;
+    while n_read < buffer.len() {
+        match file.read(&mut buffer[n_read..]) {
+            Ok(0) => break,
+            Ok(n) => n_read += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n_read)
+}

@@ -1,0 +1,150 @@
+//! Where things lie: `ab/cd/<hash>` with its sidecar `<hash>.meta`, and `tmp/` for what is not yet
+//! complete. Directories are made durable before anything in them is acknowledged.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_proto::ids::BlobHash;
+
+use crate::error::FileError;
+
+/// What the sidecar's text starts with, so that a later form can be told apart.
+const META_FORM: &str = "1";
+
+/// The directories below one root.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    root: Utf8PathBuf,
+    temp_next: AtomicU64,
+    /// Fan-out directories whose entries in their parents this process has synced. What an earlier
+    /// process made may still sit in the page cache alone, so this starts empty.
+    durable: Mutex<HashSet<[u8; 2]>>,
+}
+
+/// A file that is removed unless it is moved into place.
+#[derive(Debug)]
+pub(crate) struct Temp {
+    pub(crate) path: Utf8PathBuf,
+    pub(crate) file: File,
+    moved: bool,
+}
+
+impl Layout {
+    /// Makes the root and an empty `tmp/`: whatever is in there belongs to a process that is gone.
+    pub(crate) fn create(root: &Utf8Path) -> Result<Self, FileError> {
+        let tmp = root.join("tmp");
+        fs::create_dir_all(&tmp).map_err(FileError::on("create", &tmp))?;
+        for entry in fs::read_dir(&tmp).map_err(FileError::on("read", &tmp))? {
+            let entry = entry.map_err(FileError::on("read", &tmp))?;
+            fs::remove_file(entry.path()).map_err(FileError::on("clean up in", &tmp))?;
+        }
+        if let Some(parent) = root.parent() {
+            sync_dir(parent)?;
+        }
+        sync_dir(root)?;
+        Ok(Self {
+            root: root.to_owned(),
+            temp_next: AtomicU64::new(0),
+            durable: Mutex::new(HashSet::new()),
+        })
+    }
+
+    pub(crate) fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    pub(crate) fn blob(&self, hash: &BlobHash) -> Utf8PathBuf {
+        let name = hash.to_string();
+        let mut path = self.root.join(&name[..2]);
+        path.push(&name[2..4]);
+        path.push(name);
+        path
+    }
+
+    pub(crate) fn meta(&self, hash: &BlobHash) -> Utf8PathBuf {
+        self.blob(hash).with_extension("meta")
+    }
+
+    pub(crate) fn temp(&self) -> Result<Temp, FileError> {
+        let number = self.temp_next.fetch_add(1, Ordering::Relaxed);
+        let path = self.root.join("tmp").join(number.to_string());
+        let file = File::create_new(&path).map_err(FileError::on("create", &path))?;
+        Ok(Temp { path, file, moved: false })
+    }
+
+    /// Makes the blob's directory and sees that a power failure cannot take it away.
+    pub(crate) fn durable_dir(&self, hash: &BlobHash) -> Result<Utf8PathBuf, FileError> {
+        let blob = self.blob(hash);
+        let inner = blob.parent().unwrap_or(&self.root).to_owned();
+        let outer = inner.parent().unwrap_or(&self.root).to_owned();
+        let [first, second, ..] = *hash.as_bytes();
+        // Held over the syncs: a second writer must not go on while the first still makes it.
+        let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
+        if !durable.contains(&[first, second]) {
+            fs::create_dir_all(&inner).map_err(FileError::on("create", &inner))?;
+            sync_dir(&outer)?;
+            sync_dir(&self.root)?;
+            durable.insert([first, second]);
+        }
+        Ok(inner)
+    }
+
+    /// Writes a sidecar under a temporary name.
+    pub(crate) fn temp_meta(&self, size: u64, mime: &str) -> Result<Temp, FileError> {
+        let mut temp = self.temp()?;
+        let text = format!("{META_FORM} {size} {mime}\n");
+        temp.write(text.as_bytes())?;
+        temp.sync()?;
+        Ok(temp)
+    }
+
+    /// The MIME type in a sidecar; `None` where there is none or it cannot be read as one.
+    pub(crate) fn read_mime(&self, hash: &BlobHash) -> Result<Option<String>, FileError> {
+        let path = self.meta(hash);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::on("read", &path)(error)),
+        };
+        let mut words = text.trim_end_matches('\n').splitn(3, ' ');
+        Ok(match (words.next(), words.next(), words.next()) {
+            (Some(META_FORM), Some(_size), Some(mime)) => Some(mime.to_owned()),
+            _ => None,
+        })
+    }
+}
+
+impl Temp {
+    pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), FileError> {
+        self.file.write_all(data).map_err(FileError::on("write", &self.path))
+    }
+
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.file.sync_data().map_err(FileError::on("sync", &self.path))
+    }
+
+    pub(crate) fn move_to(mut self, path: &Utf8Path) -> Result<(), FileError> {
+        fs::rename(&self.path, path).map_err(FileError::on("move a complete file to", path))?;
+        self.moved = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temp {
+    fn drop(&mut self) {
+        if !self.moved
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(path = %self.path, %error, "cannot remove a temporary file");
+        }
+    }
+}
+
+pub(crate) fn sync_dir(path: &Utf8Path) -> Result<(), FileError> {
+    let dir = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
+    File::open(dir).and_then(|dir| dir.sync_all()).map_err(FileError::on("sync the directory", dir))
+}

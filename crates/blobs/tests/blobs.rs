@@ -1,0 +1,210 @@
+//! The content store as its users see it.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::thread;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use proptest::prelude::*;
+use ringback_blobs::{Blobs, ReadBlobError, Stats, WriteBlobError};
+use ringback_proto::ids::BlobHash;
+
+const MIME: &str = "application/octet-stream";
+
+fn dir() -> (tempfile::TempDir, Utf8PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(dir.path()).unwrap().join("blobs");
+    (dir, path)
+}
+
+fn files_below(path: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let mut files = Vec::new();
+    for entry in path.read_dir_utf8().unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            files.extend(files_below(entry.path()));
+        } else {
+            files.push(entry.path().to_owned());
+        }
+    }
+    files
+}
+
+/// Rule: binary with all 256 byte values comes back unchanged.
+#[test]
+fn content_comes_back_as_it_went_in_and_is_named_by_its_hash() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let data: Vec<u8> = (0..3_500_000_u32).map(|n| (n % 256) as u8).collect();
+    let stored = blobs.put(&data, "audio/wav").unwrap();
+    assert_eq!(stored.hash, BlobHash::from_bytes(*blake3::hash(&data).as_bytes()));
+    assert_eq!((stored.size, stored.new), (data.len() as u64, true));
+    let mut back = Vec::new();
+    let mut reader = blobs.open_blob(stored.hash).unwrap();
+    reader.read_to_end(&mut back).unwrap();
+    assert!(back == data);
+    assert_eq!(reader.seek(SeekFrom::Start(256)).unwrap(), 256);
+    assert_eq!(blobs.read_range(stored.hash, 255, 3).unwrap()[..], [255, 0, 1]);
+    blobs.verify(stored.hash).unwrap();
+}
+
+#[test]
+fn a_range_ends_with_the_blob_and_may_not_start_behind_it() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let hash = blobs.put(b"12345", MIME).unwrap().hash;
+    assert_eq!(blobs.read_range(hash, 3, u64::MAX).unwrap()[..], *b"45");
+    assert!(blobs.read_range(hash, 5, 1).unwrap().is_empty());
+    let refused = blobs.read_range(hash, 6, 1);
+    assert!(matches!(refused, Err(ReadBlobError::OutOfRange { offset: 6, size: 5 })));
+    let unknown = BlobHash::from_bytes([7; 32]);
+    assert!(matches!(blobs.open_blob(unknown), Err(ReadBlobError::NotFound { .. })));
+    assert_eq!(blobs.inspect(unknown).unwrap(), None);
+}
+
+#[test]
+fn the_same_content_again_is_not_written_and_keeps_its_first_type() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    for size in [0, 10, 2 << 20] {
+        let data = vec![b'x'; size];
+        let first = blobs.put(&data, "text/plain").unwrap();
+        let file = files_below(&root)
+            .into_iter()
+            .find(|path| path.file_name() == Some(&first.hash.to_string()))
+            .unwrap();
+        let modified = fs::metadata(&file).unwrap().modified().unwrap();
+        let second = blobs.put(&data, "audio/midi").unwrap();
+        assert!(first.new && !second.new);
+        assert_eq!(second.mime_type, "text/plain");
+        assert_eq!(blobs.inspect(first.hash).unwrap().unwrap().mime_type, "text/plain");
+        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), modified);
+    }
+}
+
+#[test]
+fn a_dropped_writer_and_a_refused_type_leave_nothing() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let mut writer = blobs.writer();
+    writer.write(&vec![1; 3 << 20]).unwrap();
+    assert_eq!(files_below(&root).len(), 1);
+    drop(writer);
+    for mime in ["", " ", "text/plain\n", "é", &"x".repeat(256)] {
+        assert!(matches!(blobs.put(b"data", mime), Err(WriteBlobError::InvalidMime)), "{mime:?}");
+    }
+    assert!(files_below(&root).is_empty());
+    assert_eq!(blobs.stats(), Stats::default());
+}
+
+#[test]
+fn opening_counts_what_is_there_and_removes_what_was_left_incomplete() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    for n in 0..50_u8 {
+        blobs.put(&[n; 10], MIME).unwrap();
+    }
+    blobs.put(&[0; 10], MIME).unwrap();
+    let expected = Stats { blobs: 50, bytes: 500 };
+    assert_eq!(blobs.stats(), expected);
+    drop(blobs);
+    fs::write(root.join("tmp/17"), b"half").unwrap();
+    let blobs = Blobs::open(&root).unwrap();
+    assert_eq!(blobs.stats(), expected);
+    assert!(files_below(&root.join("tmp")).is_empty());
+}
+
+#[test]
+fn a_list_goes_on_after_its_last_name() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let mut hashes: Vec<_> = (0..40_u8).map(|n| blobs.put(&[n], MIME).unwrap().hash).collect();
+    hashes.sort_unstable();
+    let (mut listed, mut after) = (Vec::new(), None);
+    loop {
+        let page = blobs.list(after, 7).unwrap();
+        let Some(last) = page.last() else { break };
+        after = Some(*last);
+        listed.extend(page);
+    }
+    assert_eq!(listed, hashes);
+}
+
+#[test]
+fn damage_is_found_when_asked_for() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let hash = blobs.put(b"precious", MIME).unwrap().hash;
+    let name = hash.to_string();
+    fs::write(root.join(&name[..2]).join(&name[2..4]).join(&name), b"Precious").unwrap();
+    assert!(matches!(blobs.verify(hash), Err(ReadBlobError::Damaged { .. })));
+}
+
+#[test]
+fn only_text_has_a_preview_and_no_character_is_cut() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let preview = |data: &[u8]| {
+        let hash = blobs.put(data, MIME).unwrap().hash;
+        blobs.preview(hash, 4).unwrap()
+    };
+    assert_eq!(preview("abcéd".as_bytes()).as_deref(), Some("abc"));
+    assert_eq!(preview(b"a\n").as_deref(), Some("a\n"));
+    assert_eq!(preview(b""), Some(String::new()));
+    assert_eq!(preview(b"\x00abc"), None);
+    assert_eq!(preview(b"a\xff"), None);
+}
+
+#[test]
+fn of_many_writers_of_one_content_exactly_one_is_new() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let data = vec![3; 2 << 20];
+    let n_new = thread::scope(|scope| {
+        let put = || blobs.put(&data, MIME).unwrap().new;
+        let writers: Vec<_> = (0..8).map(|_| scope.spawn(put)).collect();
+        writers.into_iter().filter_map(|writer| writer.join().unwrap().then_some(())).count()
+    });
+    assert_eq!(n_new, 1);
+    assert_eq!(blobs.stats(), Stats { blobs: 1, bytes: 2 << 20 });
+}
+
+#[test]
+fn a_local_file_is_taken_whole() {
+    let (guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    let file = Utf8Path::from_path(guard.path()).unwrap().join("source");
+    for size in [0, 1, 4 << 20, (9 << 20) + 1] {
+        let data = vec![9; size];
+        fs::write(&file, &data).unwrap();
+        let stored = blobs.ingest_file(&file, MIME).unwrap();
+        assert_eq!(stored.size, size as u64);
+        assert_eq!(stored.hash, BlobHash::from_bytes(*blake3::hash(&data).as_bytes()));
+        blobs.verify(stored.hash).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn how_content_is_cut_does_not_matter(
+        sizes in proptest::collection::vec(
+            prop_oneof![0..5_000_usize, Just(1 << 20), 1_000_000..6_000_000_usize], 0..6),
+    ) {
+        let (_guard, root) = dir();
+        let blobs = Blobs::open(&root).unwrap();
+        let total: usize = sizes.iter().sum();
+        let data: Vec<u8> = (0..total).map(|n| (n * 31 % 251) as u8).collect();
+        let mut writer = blobs.writer();
+        let mut rest = &data[..];
+        for size in sizes {
+            let (head, tail) = rest.split_at(size);
+            writer.write(head).unwrap();
+            rest = tail;
+        }
+        let stored = writer.finish(MIME).unwrap();
+        prop_assert_eq!(stored.hash, BlobHash::from_bytes(*blake3::hash(&data).as_bytes()));
+        prop_assert!(blobs.read_range(stored.hash, 0, u64::MAX).unwrap() == data);
+    }
+}
