@@ -32,7 +32,10 @@ fn tests(steps: &mut Steps) -> Outcome {
         steps.command("tests", steps.cargo("nextest run --release --workspace"))
     } else {
         println!("\ncargo-nextest is not installed: `cargo test` runs the tests, without timeouts");
-        steps.command("tests", steps.cargo("test --release --workspace --all-targets --quiet"))
+        steps.command(
+            "tests",
+            steps.cargo("test --release --workspace --lib --bins --tests --quiet"),
+        )
     }
 }
 

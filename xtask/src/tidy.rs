@@ -26,9 +26,6 @@ use source::Tree;
 pub(crate) const SUBCOMMAND: Subcommand =
     Subcommand { name: "tidy", about: "The house rules: arrows, sizes, docs, words", run };
 
-/// The table of requirements, from the workspace root.
-const REQUIREMENTS: &str = "docs/requirements.md";
-
 /// One place where a rule does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
@@ -67,9 +64,7 @@ fn findings(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         findings.extend(text::check(file));
         findings.extend(size::check(file));
     }
-    if let Some(table) = tree.files.iter().find(|file| file.path == REQUIREMENTS) {
-        findings.extend(requirements::check(table, tree));
-    }
+    findings.extend(requirements::check(tree));
     findings
 }
 

@@ -9,21 +9,29 @@ use super::{Finding, is_in};
 
 const RULE: &str = "requirements";
 
+/// From the workspace root.
+const FILE: &str = "docs/requirements.md";
+
 /// Where `interop::name` is looked for.
 const INTEROP: &str = "tests/interop";
 
-pub(crate) fn check(table: &SourceFile, tree: &Tree) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (line_idx, line) in table.text.lines().enumerate() {
-        let Some(row) = Row::parse(line) else { continue };
-        findings.extend(row.complaints(tree).into_iter().map(|message| Finding {
-            rule: RULE,
-            path: table.path.clone(),
-            line: line_idx + 1,
-            message,
-        }));
-    }
-    findings
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let Some(table) = tree.files.iter().find(|file| file.path == FILE) else {
+        return vec![finding(0, "the table of requirements is missing".to_owned())];
+    };
+    let rows = table
+        .text
+        .lines()
+        .enumerate()
+        .filter_map(|(line_idx, line)| Row::parse(line).map(|row| (line_idx + 1, row)));
+    rows.flat_map(|(line, row)| {
+        row.complaints(tree).into_iter().map(move |message| finding(line, message))
+    })
+    .collect()
+}
+
+fn finding(line: usize, message: String) -> Finding {
+    Finding { rule: RULE, path: FILE.to_owned(), line, message }
 }
 
 struct Row<'a> {
@@ -100,8 +108,10 @@ mod tests {
     use super::*;
 
     fn check_row(row: &str, expected: &[&str]) {
+        let head = "# Requirements\n\n| requirement | test | status |\n|---|---|---|\n";
         let tree = Tree {
             files: vec![
+                SourceFile::new(FILE, &format!("{head}{row}\n")),
                 SourceFile::new(
                     "crates/edge-hoot/tests/peers.rs",
                     "mod late {\n fn it_waits() {} }",
@@ -113,10 +123,7 @@ mod tests {
                 SourceFile::new("tests/interop/calls.py", "def test_ping():\n    pass\n"),
             ],
         };
-        let head = "# Requirements\n\n| requirement | test | status |\n|---|---|---|\n";
-        let table = SourceFile::new("docs/requirements.md", &format!("{head}{row}\n"));
-        let messages: Vec<_> =
-            check(&table, &tree).into_iter().map(|finding| finding.message).collect();
+        let messages: Vec<_> = check(&tree).into_iter().map(|finding| finding.message).collect();
         assert_eq!(messages, expected, "{row}");
     }
 
@@ -143,6 +150,12 @@ mod tests {
             "| a | `interop::test_gone` | open |",
             &["there is no test `interop::test_gone`"],
         );
+    }
+
+    #[test]
+    fn a_missing_table_is_found() {
+        let findings = check(&Tree { files: Vec::new() });
+        assert_eq!(findings.iter().map(|finding| finding.rule).collect::<Vec<_>>(), [RULE]);
     }
 
     #[test]
