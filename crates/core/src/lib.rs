@@ -1,1 +1,25 @@
-//! Placeholder doc.
+//! The rules of Ringback, without IO: who may call what, how long a call may take, how a job lives,
+//! what counts as a repeat, what a slow reader of a stream misses, in which order events happened.
+//!
+//! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
+//! [`repeats::RepeatTable`], [`events::EventRing`], [`stream::ChunkBuffer`], [`Effects`].
+//!
+//! Invariants:
+//! * Never reads a clock and never makes randomness: both are passed in.
+//! * No tokio, no JSON, no serde, no IO, no logging.
+//! * What must be durable comes out as records; what may be said once it is comes out beside it.
+//! * Every table has a limit, and reaching it is `busy`, at once.
+
+pub mod calls;
+pub mod deadline;
+pub mod effects;
+pub mod events;
+pub mod jobs;
+pub mod policy;
+pub mod repeats;
+pub mod stream;
+pub mod time;
+pub mod waiting;
+
+pub use effects::Effects;
+pub use time::Now;

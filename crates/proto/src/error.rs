@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -339,6 +340,23 @@ pub struct ToolError {
     /// What the kind tells besides.
     #[serde(flatten)]
     pub context: ErrorContext,
+}
+
+impl ToolError {
+    /// As MsgPack, for a job's record.
+    ///
+    /// # Panics
+    /// Never: a struct of texts can always be encoded.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        rmp_serde::to_vec_named(self).expect("texts can be encoded").into()
+    }
+
+    /// Reads what [`Self::encode`] made; `None` if it is something else.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        rmp_serde::from_slice(bytes).ok()
+    }
 }
 
 impl From<&Error> for ToolError {

@@ -1,0 +1,86 @@
+//! How long a call may take: the smallest of what its caller, its tool and its principal allow.
+
+use crate::time::{MonoMs, Now};
+
+/// Whose limit a deadline came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// The caller asked for it.
+    Caller,
+    /// The tool's own limit.
+    Tool,
+    /// The limit of all calls.
+    Daemon,
+}
+
+impl Bound {
+    /// A word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Tool => "tool",
+            Self::Daemon => "daemon",
+        }
+    }
+}
+
+/// The end of a call's time, and how it came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadline {
+    /// When.
+    pub at: MonoMs,
+    /// How long that was when the call was admitted.
+    pub allowed_ms: u64,
+    /// Whose limit it is.
+    pub bound: Bound,
+}
+
+impl Deadline {
+    /// The smallest of the three. The daemon's limit always exists: no wait is without an end.
+    #[must_use]
+    pub fn smallest(
+        now: Now,
+        caller_ms: Option<u64>,
+        tool_ms: Option<u64>,
+        daemon_ms: u64,
+    ) -> Self {
+        let (allowed_ms, bound) = [(caller_ms, Bound::Caller), (tool_ms, Bound::Tool)]
+            .into_iter()
+            .filter_map(|(ms, bound)| ms.map(|ms| (ms, bound)))
+            .chain([(daemon_ms, Bound::Daemon)])
+            .min_by_key(|(ms, _)| *ms)
+            .expect("the daemon's limit is always there");
+        Self { at: now.mono.saturating_add(allowed_ms), allowed_ms, bound }
+    }
+
+    /// What is left of it: the value that goes on to the next hop.
+    #[must_use]
+    pub const fn remaining_ms(&self, now: Now) -> u64 {
+        self.at.saturating_sub(now.mono)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_limit_wins_and_only_the_remainder_goes_on() {
+        let now = Now { mono: 1_000, unix: 0 };
+        let cases = [
+            ((Some(50), Some(60), 70), (50, Bound::Caller)),
+            ((Some(90), Some(60), 70), (60, Bound::Tool)),
+            ((None, None, 70), (70, Bound::Daemon)),
+            ((Some(u64::MAX), None, 70), (70, Bound::Daemon)),
+        ];
+        for ((caller, tool, daemon), (allowed, bound)) in cases {
+            let deadline = Deadline::smallest(now, caller, tool, daemon);
+            assert_eq!((deadline.allowed_ms, deadline.bound), (allowed, bound));
+            let later = Now { mono: 1_000 + 30, unix: 0 };
+            assert_eq!(deadline.remaining_ms(later), allowed - 30);
+            let too_late = Now { mono: 9_999, unix: 0 };
+            assert_eq!(deadline.remaining_ms(too_late), 0);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Events in one order, kept for a while, each seen by those who may.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use ringback_proto::event::{Event, Heads, SequencedEvent};
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::PrincipalId;
+
+use crate::policy::Sight;
+use crate::time::Now;
+
+/// An event with its place in the order, and whose it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Published {
+    /// As everyone who sees all events gets it.
+    pub event: SequencedEvent,
+    /// Its number among the events of this topic and owner: gap-free for the owner alone.
+    pub owner_topic_seq: u64,
+    /// Whose it is.
+    pub owner: PrincipalId,
+    /// The project it belongs to.
+    pub project: Option<ProjectId>,
+}
+
+/// A page of events.
+#[derive(Debug, PartialEq)]
+pub struct Page {
+    /// The events that fit, in order.
+    pub events: Vec<Arc<Published>>,
+    /// The last number looked at: where to go on.
+    pub cursor: u64,
+    /// How many events after the cursor given are no longer kept.
+    pub missed: u64,
+}
+
+/// The latest events, in a ring that all readers share.
+#[derive(Debug)]
+pub struct EventRing {
+    epoch: u64,
+    last_seq: u64,
+    topic_seqs: [u64; Event::TOPICS.len()],
+    owner_topic_seqs: HashMap<(PrincipalId, usize), u64>,
+    kept: VecDeque<Arc<Published>>,
+    kept_max: usize,
+}
+
+impl EventRing {
+    /// An empty ring that keeps so many events. The epoch tells this start of the daemon from
+    /// others.
+    #[must_use]
+    pub fn new(epoch: u64, kept_max: usize) -> Self {
+        Self {
+            epoch,
+            last_seq: 0,
+            topic_seqs: [0; Event::TOPICS.len()],
+            owner_topic_seqs: HashMap::new(),
+            kept: VecDeque::with_capacity(kept_max.min(1024)),
+            kept_max,
+        }
+    }
+
+    /// Gives an event its place.
+    pub fn publish(
+        &mut self,
+        now: Now,
+        event: Event,
+        owner: PrincipalId,
+        project: Option<ProjectId>,
+    ) -> Arc<Published> {
+        let topic_index = event.topic_index();
+        self.last_seq += 1;
+        self.topic_seqs[topic_index] += 1;
+        let owner_topic_seq = self.owner_topic_seqs.entry((owner, topic_index)).or_default();
+        *owner_topic_seq += 1;
+        let published = Arc::new(Published {
+            event: SequencedEvent {
+                epoch: self.epoch,
+                seq: self.last_seq,
+                topic_seq: self.topic_seqs[topic_index],
+                at_ms: now.unix,
+                event,
+            },
+            owner_topic_seq: *owner_topic_seq,
+            owner,
+            project,
+        });
+        if self.kept.len() == self.kept_max {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(Arc::clone(&published));
+        published
+    }
+
+    /// The epoch of this ring.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The number of the last event.
+    #[must_use]
+    pub const fn last_seq(&self) -> u64 {
+        self.last_seq
+    }
+
+    /// Up to `limit` events after a cursor that may be seen and that `wanted` picks.
+    pub fn after(
+        &self,
+        cursor: u64,
+        limit: usize,
+        sight: &Sight,
+        mut wanted: impl FnMut(&Event) -> bool,
+    ) -> Page {
+        let oldest = self.kept.front().map_or(self.last_seq + 1, |oldest| oldest.event.seq);
+        let missed = oldest.saturating_sub(cursor.saturating_add(1));
+        let n_skipped = usize::try_from((cursor + 1).saturating_sub(oldest)).unwrap_or(usize::MAX);
+        let mut page = Page { events: Vec::new(), cursor: self.last_seq.max(cursor), missed };
+        for published in self.kept.iter().skip(n_skipped) {
+            if page.events.len() == limit {
+                page.cursor = published.event.seq - 1;
+                break;
+            }
+            if sight.includes(published.owner, published.project) && wanted(&published.event.event)
+            {
+                page.events.push(Arc::clone(published));
+            }
+        }
+        page
+    }
+
+    /// The last number of each topic, for a reader who sees all events.
+    #[must_use]
+    pub fn heads(&self, now: Now) -> Heads {
+        self.heads_with(now, |topic_index| self.topic_seqs[topic_index])
+    }
+
+    /// The last number of each topic, counting one owner's events alone.
+    #[must_use]
+    pub fn heads_of(&self, now: Now, owner: PrincipalId) -> Heads {
+        self.heads_with(now, |topic_index| {
+            self.owner_topic_seqs.get(&(owner, topic_index)).copied().unwrap_or(0)
+        })
+    }
+
+    fn heads_with(&self, now: Now, last: impl Fn(usize) -> u64) -> Heads {
+        let topics: BTreeMap<_, _> = Event::TOPICS
+            .iter()
+            .enumerate()
+            .map(|(index, topic)| ((*topic).to_owned(), last(index)))
+            .filter(|(_, last)| *last > 0)
+            .collect();
+        Heads { epoch: self.epoch, seq: self.last_seq, at_ms: now.unix, topics }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::ids::{JobId, TokenId};
+    use ringback_proto::record::JobState;
+
+    use super::*;
+
+    const NOW: Now = Now { mono: 0, unix: 7 };
+
+    fn owner(number: u8) -> PrincipalId {
+        PrincipalId::Token(TokenId::from_random([number; 16]))
+    }
+
+    fn state_changed(number: u8) -> Event {
+        let job_id = JobId::from_random([number; 16]);
+        Event::JobStateChanged { job_id, tool: "t".to_owned(), state: JobState::Running }
+    }
+
+    fn progress(number: u8) -> Event {
+        let job_id = JobId::from_random([number; 16]);
+        Event::JobProgress { job_id, percent: 1.0, message: String::new() }
+    }
+
+    #[test]
+    fn numbers_have_no_gaps_in_all_in_a_topic_and_for_an_owner() {
+        let mut ring = EventRing::new(3, 100);
+        for number in 0..30 {
+            let event = if number % 3 == 0 { progress(number) } else { state_changed(number) };
+            ring.publish(NOW, event, owner(number % 2), None);
+        }
+        let all = ring.after(0, 100, &Sight::All, |_| true);
+        let seqs: Vec<_> = all.events.iter().map(|event| event.event.seq).collect();
+        assert_eq!(seqs, (1..=30).collect::<Vec<_>>());
+        let topic = ring.after(0, 100, &Sight::All, |event| event.topic() == "job.progress");
+        let seqs: Vec<_> = topic.events.iter().map(|event| event.event.topic_seq).collect();
+        assert_eq!(seqs, (1..=10).collect::<Vec<_>>());
+
+        let own = Sight::Own { owner: owner(1), projects: vec![] };
+        let page = ring.after(0, 100, &own, |event| event.topic() == "job.progress");
+        let seqs: Vec<_> = page.events.iter().map(|event| event.owner_topic_seq).collect();
+        assert_eq!(seqs, (1..=5).collect::<Vec<_>>());
+        assert_eq!(ring.heads(NOW).topics["job.progress"], 10);
+        assert_eq!(ring.heads_of(NOW, owner(1)).topics["job.progress"], 5);
+    }
+
+    #[test]
+    fn a_reader_pages_through_everything_and_learns_how_many_it_missed() {
+        let mut ring = EventRing::new(3, 10);
+        for number in 0..25 {
+            ring.publish(NOW, state_changed(number), owner(1), None);
+        }
+        let mut cursor = 0;
+        let mut seen = Vec::new();
+        let mut missed = 0;
+        loop {
+            let page = ring.after(cursor, 4, &Sight::All, |_| true);
+            missed += page.missed;
+            cursor = page.cursor;
+            if page.events.is_empty() {
+                break;
+            }
+            seen.extend(page.events.iter().map(|event| event.event.seq));
+        }
+        assert_eq!(missed, 15);
+        assert_eq!(seen, (16..=25).collect::<Vec<_>>());
+        assert_eq!(ring.after(25, 4, &Sight::All, |_| true).missed, 0);
+        assert_eq!(EventRing::new(1, 4).after(0, 4, &Sight::All, |_| true).missed, 0);
+    }
+
+    #[test]
+    fn a_cursor_passes_over_what_may_not_be_seen() {
+        let mut ring = EventRing::new(3, 10);
+        ring.publish(NOW, state_changed(1), owner(1), None);
+        ring.publish(NOW, state_changed(2), owner(2), None);
+        let page = ring.after(0, 4, &Sight::Own { owner: owner(1), projects: vec![] }, |_| true);
+        assert_eq!((page.events.len(), page.cursor), (1, 2));
+    }
+}

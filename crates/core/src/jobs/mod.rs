@@ -1,0 +1,455 @@
+//! The life of a job: pending, running, ended. Every change is durable before it is told, and a job
+//! has at most one change on its way to the disk.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use bytes::Bytes;
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::{BlobHash, JobId, ProjectId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{JobEnd, JobRecord, JobState, Record, UnixMs};
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
+
+use crate::deadline::Deadline;
+use crate::effects::Effects;
+use crate::time::{MonoMs, Now};
+
+#[cfg(test)]
+mod tests;
+
+/// A command to a transport is of no interest a minute later.
+const TTL_TRANSPORT_MS: u64 = 60 * 1000;
+/// Long enough for an agent to come back and ask what went wrong.
+const TTL_FAILED_MS: u64 = 30 * 60 * 1000;
+/// A day, for results.
+const TTL_COMPLETE_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How many jobs there may be.
+#[derive(Debug, Clone, Copy)]
+pub struct JobLimits {
+    /// Running at the same time.
+    pub running_max: usize,
+    /// Pending and running.
+    pub live_max: usize,
+    /// Pending and running of one principal.
+    pub live_per_principal_max: usize,
+}
+
+/// Why a job is to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopReason {
+    /// Somebody asked.
+    Cancelled,
+    /// Its time is up.
+    Deadline {
+        /// The time it had.
+        allowed_ms: u64,
+    },
+    /// The daemon stops.
+    Shutdown,
+}
+
+/// How the work of a job ended, as the work itself tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkEnd {
+    /// With a result, as MsgPack, or as a blob when it is large.
+    Complete(WorkResult),
+    /// With an error.
+    Failed(Box<ToolError>),
+    /// It stopped because it was told to.
+    Stopped,
+}
+
+/// Where a result is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkResult {
+    /// In the record.
+    Inline(Bytes),
+    /// In the content store.
+    Blob(BlobHash),
+}
+
+/// What may be said and done once the records of a step are durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Release {
+    /// Tell the table that its records are durable: call [`JobTable::settled`].
+    Settled(JobId),
+    /// Tell the world where the job stands.
+    Announce {
+        /// Which.
+        job: JobId,
+        /// The tool it runs.
+        tool: String,
+        /// Whose it is.
+        owner: PrincipalId,
+        /// The project it belongs to.
+        project: Option<ProjectId>,
+        /// Where it stands.
+        state: JobState,
+    },
+    /// Begin the work.
+    Start(JobId),
+    /// Make the work stop, then report how it ended.
+    Stop(JobId, StopReason),
+    /// The job has ended; whoever waits for it may look.
+    Ended(JobId),
+}
+
+/// The jobs that have not ended.
+#[derive(Debug)]
+pub struct JobTable {
+    live: HashMap<JobId, Live>,
+    /// Pending jobs in the order they will start.
+    queue: VecDeque<JobId>,
+    by_deadline: BTreeSet<(MonoMs, JobId)>,
+    per_principal: HashMap<PrincipalId, usize>,
+    /// Jobs that hold a place among the running, from the decision to run until the end.
+    n_running: usize,
+    limits: JobLimits,
+}
+
+#[derive(Debug)]
+struct Live {
+    tool: String,
+    owner: PrincipalId,
+    project: Option<ProjectId>,
+    timing: ToolTiming,
+    phase: Phase,
+    stop: Option<StopReason>,
+    deadline: Option<Deadline>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The record is on its way to the disk.
+    Creating { runs: bool },
+    /// Waits for its turn.
+    Pending,
+    /// Its turn has come; that is on its way to the disk.
+    Starting,
+    /// The work is under way.
+    Running,
+    /// Its end is on its way to the disk.
+    Ending(JobState),
+}
+
+impl Live {
+    fn announce(&self, job: JobId, state: JobState) -> Release {
+        Release::Announce {
+            job,
+            tool: self.tool.clone(),
+            owner: self.owner,
+            project: self.project,
+            state,
+        }
+    }
+}
+
+impl JobTable {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: JobLimits) -> Self {
+        Self {
+            live: HashMap::new(),
+            queue: VecDeque::new(),
+            by_deadline: BTreeSet::new(),
+            per_principal: HashMap::new(),
+            n_running: 0,
+            limits,
+        }
+    }
+
+    /// A new job. Its state is decided here: it runs if there is a place, else it is pending.
+    ///
+    /// # Errors
+    /// `busy` when there are too many; nothing was started.
+    pub fn submit(
+        &mut self,
+        mut record: JobRecord,
+        timing: ToolTiming,
+        deadline: Option<Deadline>,
+        now: Now,
+    ) -> Result<Effects<Release>> {
+        let n_own = self.per_principal.get(&record.owner).copied().unwrap_or(0);
+        if self.live.len() >= self.limits.live_max {
+            return Err(Error::busy("the queue of jobs"));
+        }
+        if n_own >= self.limits.live_per_principal_max {
+            return Err(Error::busy("your queue of jobs"));
+        }
+        let runs = self.n_running < self.limits.running_max && self.queue.is_empty();
+        record.state = if runs { JobState::Running } else { JobState::Pending };
+        record.created_at = now.unix;
+        record.started_at = runs.then_some(now.unix);
+        self.n_running += usize::from(runs);
+        self.insert(&record, timing, Phase::Creating { runs }, deadline);
+        let id = record.id;
+        Ok(Effects {
+            write: vec![Record::JobCreated(Box::new(record))],
+            release: vec![Release::Settled(id)],
+        })
+    }
+
+    /// What a restart finds: pending jobs go on waiting, running ones were interrupted.
+    pub fn restore(&mut self, records: Vec<(JobRecord, ToolTiming)>, now: Now) -> Effects<Release> {
+        let mut effects = Effects::default();
+        for (record, timing) in records {
+            match record.state {
+                JobState::Pending => {
+                    self.insert(&record, timing, Phase::Pending, None);
+                    self.queue.push_back(record.id);
+                }
+                JobState::Running => {
+                    self.insert(&record, timing, Phase::Running, None);
+                    self.n_running += 1;
+                    let end = WorkEnd::Failed(Box::new(interrupted("the daemon was stopped")));
+                    self.end(record.id, end, now, &mut effects);
+                }
+                JobState::Complete | JobState::Failed | JobState::Cancelled => {}
+            }
+        }
+        self.promote(now, &mut effects);
+        effects
+    }
+
+    /// The records about this job are durable.
+    pub fn settled(&mut self, job: JobId, now: Now) -> Effects<Release> {
+        let mut effects = Effects::default();
+        let Some(live) = self.live.get_mut(&job) else { return effects };
+        match live.phase {
+            Phase::Creating { runs: true } | Phase::Starting => {
+                live.phase = Phase::Running;
+                effects.release.push(live.announce(job, JobState::Running));
+                match live.stop {
+                    None => effects.release.push(Release::Start(job)),
+                    Some(_) => self.end(job, WorkEnd::Stopped, now, &mut effects),
+                }
+            }
+            Phase::Creating { runs: false } => {
+                live.phase = Phase::Pending;
+                effects.release.push(live.announce(job, JobState::Pending));
+                match live.stop {
+                    None => self.queue.push_back(job),
+                    Some(_) => self.end(job, WorkEnd::Stopped, now, &mut effects),
+                }
+                self.promote(now, &mut effects);
+            }
+            Phase::Ending(state) => {
+                effects.release.push(live.announce(job, state));
+                effects.release.push(Release::Ended(job));
+                self.remove(job);
+            }
+            Phase::Pending | Phase::Running => {}
+        }
+        effects
+    }
+
+    /// The records about this job could not be written: it is forgotten here. What the disk has
+    /// decides after a restart.
+    pub fn abandoned(&mut self, job: JobId) {
+        if let Some(live) = self.live.get(&job) {
+            let held_a_place = match live.phase {
+                Phase::Creating { runs } => runs,
+                Phase::Starting | Phase::Running => true,
+                Phase::Pending | Phase::Ending(_) => false,
+            };
+            self.n_running -= usize::from(held_a_place);
+            self.remove(job);
+        }
+    }
+
+    /// The work has ended.
+    pub fn finished(&mut self, job: JobId, end: WorkEnd, now: Now) -> Effects<Release> {
+        let mut effects = Effects::default();
+        if self.live.get(&job).is_some_and(|live| live.phase == Phase::Running) {
+            self.end(job, end, now, &mut effects);
+        }
+        effects
+    }
+
+    /// Somebody wants the job to stop. `None` if it is not live: it has ended, or never was.
+    pub fn stop(&mut self, job: JobId, reason: StopReason, now: Now) -> Option<Effects<Release>> {
+        let mut effects = Effects::default();
+        let live = self.live.get_mut(&job)?;
+        if live.stop.is_some() {
+            return Some(effects);
+        }
+        live.stop = Some(reason);
+        match live.phase {
+            Phase::Pending => {
+                self.queue.retain(|queued| *queued != job);
+                self.end(job, WorkEnd::Stopped, now, &mut effects);
+            }
+            Phase::Running => effects.release.push(Release::Stop(job, reason)),
+            // Looked at when the record on its way has settled.
+            Phase::Creating { .. } | Phase::Starting | Phase::Ending(_) => {}
+        }
+        Some(effects)
+    }
+
+    /// The jobs whose time is up are told to stop.
+    pub fn expire(&mut self, now: Now) -> Effects<Release> {
+        let mut effects = Effects::default();
+        while let Some((at, job)) = self.by_deadline.first().copied() {
+            if at > now.mono {
+                break;
+            }
+            self.by_deadline.pop_first();
+            let deadline = self.live.get(&job).and_then(|live| live.deadline);
+            let allowed_ms = deadline.map_or(0, |deadline| deadline.allowed_ms);
+            if let Some(stopped) = self.stop(job, StopReason::Deadline { allowed_ms }, now) {
+                effects.write.extend(stopped.write);
+                effects.release.extend(stopped.release);
+            }
+        }
+        effects
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<MonoMs> {
+        self.by_deadline.first().map(|(at, _)| *at)
+    }
+
+    /// The jobs that have not ended.
+    pub fn live(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.live.keys().copied()
+    }
+
+    /// Whether there is no trace of any job.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+            && self.queue.is_empty()
+            && self.by_deadline.is_empty()
+            && self.per_principal.is_empty()
+            && self.n_running == 0
+    }
+
+    /// Gives free places to pending jobs, first come first served.
+    fn promote(&mut self, now: Now, effects: &mut Effects<Release>) {
+        while self.n_running < self.limits.running_max {
+            let Some(job) = self.queue.pop_front() else { return };
+            let live = self.live.get_mut(&job).expect("a queued job is live");
+            live.phase = Phase::Starting;
+            self.n_running += 1;
+            effects.write.push(Record::JobStarted { id: job, at: now.unix });
+            effects.release.push(Release::Settled(job));
+        }
+    }
+
+    /// Decides how the job ended and frees its place. The truth of the work wins: a job that
+    /// completed although it was told to stop is complete.
+    fn end(&mut self, job: JobId, end: WorkEnd, now: Now, effects: &mut Effects<Release>) {
+        let live = self.live.get_mut(&job).expect("only live jobs end");
+        let ran = live.phase == Phase::Running;
+        let end = job_end(&live.tool, live.timing, live.stop, end, ran, now.unix);
+        live.phase = Phase::Ending(end.state);
+        if let Some(deadline) = live.deadline.take() {
+            self.by_deadline.remove(&(deadline.at, job));
+        }
+        self.n_running -= usize::from(ran);
+        effects.write.push(Record::JobEnded { id: job, end: Box::new(end) });
+        effects.release.push(Release::Settled(job));
+        self.promote(now, effects);
+    }
+
+    fn insert(
+        &mut self,
+        record: &JobRecord,
+        timing: ToolTiming,
+        phase: Phase,
+        deadline: Option<Deadline>,
+    ) {
+        if let Some(deadline) = deadline {
+            self.by_deadline.insert((deadline.at, record.id));
+        }
+        *self.per_principal.entry(record.owner).or_default() += 1;
+        let live = Live {
+            tool: record.tool.clone(),
+            owner: record.owner,
+            project: record.project,
+            timing,
+            phase,
+            stop: None,
+            deadline,
+        };
+        self.live.insert(record.id, live);
+    }
+
+    fn remove(&mut self, job: JobId) {
+        let Some(live) = self.live.remove(&job) else { return };
+        if let Some(deadline) = live.deadline {
+            self.by_deadline.remove(&(deadline.at, job));
+        }
+        if let Some(n_own) = self.per_principal.get_mut(&live.owner) {
+            *n_own -= 1;
+            if *n_own == 0 {
+                self.per_principal.remove(&live.owner);
+            }
+        }
+    }
+}
+
+fn job_end(
+    tool: &str,
+    timing: ToolTiming,
+    stop: Option<StopReason>,
+    end: WorkEnd,
+    ran: bool,
+    at: UnixMs,
+) -> JobEnd {
+    let (state, result, error) = match end {
+        WorkEnd::Complete(result) => (JobState::Complete, Some(result), None),
+        WorkEnd::Failed(error) => (JobState::Failed, None, Some(*error)),
+        WorkEnd::Stopped => {
+            let certainty = if ran { Certainty::MayHaveRun } else { Certainty::NotStarted };
+            let (state, error) = stopped(tool, stop, certainty);
+            (state, None, Some(error))
+        }
+    };
+    let ttl_ms = match (state, timing) {
+        (JobState::Complete, ToolTiming::FireAndForget) => TTL_TRANSPORT_MS,
+        (JobState::Complete, _) => TTL_COMPLETE_MS,
+        (JobState::Failed | JobState::Cancelled | JobState::Pending | JobState::Running, _) => {
+            TTL_FAILED_MS
+        }
+    };
+    let (result, result_blob) = match result {
+        Some(WorkResult::Inline(bytes)) => (Some(bytes), None),
+        Some(WorkResult::Blob(hash)) => (None, Some(hash)),
+        None => (None, None),
+    };
+    JobEnd {
+        state,
+        result,
+        result_blob,
+        error: error.map(|error| error.encode()),
+        completed_at: at,
+        expires_at: at.saturating_add(ttl_ms),
+    }
+}
+
+fn stopped(tool: &str, stop: Option<StopReason>, certainty: Certainty) -> (JobState, ToolError) {
+    match stop {
+        Some(StopReason::Deadline { allowed_ms }) => {
+            let error = Error::timeout(&format!("`{tool}`"), allowed_ms).with_certainty(certainty);
+            (JobState::Failed, error.into())
+        }
+        Some(StopReason::Shutdown) => (JobState::Failed, interrupted("the daemon is stopping")),
+        Some(StopReason::Cancelled) | None => {
+            let error = Error::cancelled("as asked").with_certainty(certainty);
+            (JobState::Cancelled, error.into())
+        }
+    }
+}
+
+/// The error of a job that a stop of the daemon cut short.
+fn interrupted(why: &str) -> ToolError {
+    let message = format!("interrupted: {why} while the job was running; call the tool again");
+    let mut error =
+        ToolError::from(Error::new(ErrorKind::Gone, message).with_certainty(Certainty::MayHaveRun));
+    error.context.reason = Some("interrupted".to_owned());
+    error
+}
