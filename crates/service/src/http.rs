@@ -5,6 +5,7 @@
 
 mod accept;
 mod admission;
+mod body;
 mod config;
 mod connection;
 mod guard;

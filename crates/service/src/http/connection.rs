@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::body::Impatient;
 use super::guard::Guard;
 use super::refusal::Refusal;
 
@@ -47,7 +48,8 @@ impl Shared {
             tracing::debug!(%peer, reason = refusal.reason(), "refused a request");
             return refusal.into_response();
         }
-        let mut request = request.map(|body| Body::new(Limited::new(body, self.max_body_bytes)));
+        let bounded = |body| Body::new(Limited::new(Impatient::new(body), self.max_body_bytes));
+        let mut request = request.map(bounded);
         request.extensions_mut().insert(ConnectInfo(peer));
         match self.router.clone().oneshot(request).await {
             Ok(response) => response,

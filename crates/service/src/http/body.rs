@@ -1,0 +1,94 @@
+//! A request body that must keep coming.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::BoxError;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+/// How long a peer may send nothing of a body it announced. A slow line sends something in this
+/// time; a connection that does not would hold its place for ever.
+const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The peer stopped sending in the middle of a body.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing of the body came for {} s", BODY_IDLE_TIMEOUT.as_secs())]
+pub(super) struct Stalled;
+
+/// Ends a body with [`Stalled`] when nothing of it comes for too long.
+#[derive(Debug)]
+pub(super) struct Impatient<B> {
+    body: B,
+    /// Runs only while the body keeps its reader waiting: most bodies are there at once.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<B> Impatient<B> {
+    pub(super) const fn new(body: B) -> Self {
+        Self { body, waiting: None }
+    }
+}
+
+impl<B> Body for Impatient<B>
+where
+    B: Body<Error: Into<BoxError>> + Unpin,
+{
+    type Data = B::Data;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, BoxError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.waiting = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(BODY_IDLE_TIMEOUT)));
+        ready!(waiting.as_mut().poll(cx));
+        Poll::Ready(Some(Err(Stalled.into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use axum::body::Bytes;
+    use futures_util::stream;
+    use http_body_util::{BodyExt, StreamBody};
+    use hyper::body::Frame;
+    use tokio::time::sleep;
+
+    use super::{Impatient, Stalled};
+
+    /// A body of pieces with a pause before each.
+    fn paused(
+        pauses_secs: &'static [u64],
+    ) -> impl hyper::body::Body<Data = Bytes, Error = Infallible> {
+        let pieces = stream::unfold(pauses_secs.iter(), async |mut rest| {
+            sleep(Duration::from_secs(*rest.next()?)).await;
+            Some((Ok(Frame::data(Bytes::from_static(b"x"))), rest))
+        });
+        StreamBody::new(Box::pin(pieces))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_body_is_read_and_a_stalled_one_ends() {
+        let slow = Impatient::new(Box::pin(paused(&[29, 29, 29])));
+        assert_eq!(slow.collect().await.unwrap().to_bytes(), "xxx");
+        let stalled = Impatient::new(Box::pin(paused(&[1, 31])));
+        assert!(stalled.collect().await.unwrap_err().is::<Stalled>());
+    }
+}
