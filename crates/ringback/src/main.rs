@@ -1,1 +1,3 @@
+//! The `ringback` command.
+
 fn main() {}

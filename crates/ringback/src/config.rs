@@ -1,0 +1,205 @@
+//! The daemon's configuration: parsed whole into a checked type before anything is bound.
+//!
+//! Later wins: the default of each key, the TOML file, the environment
+//! (`RINGBACK_HTTP__LISTEN` for `http.listen`), flags. A key nobody knows is an error wherever it
+//! stands, with the nearest known name; a value that cannot be is an error that names its file and
+//! line. Nothing here reads the process environment by itself: [`Environment`] is passed in.
+
+mod check;
+mod dirs;
+mod env;
+mod error;
+mod file;
+mod flags;
+mod reference;
+mod section;
+mod sections;
+mod suggest;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+pub use dirs::{DirError, IpcSockets};
+pub use env::Environment;
+pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
+pub use flags::ServeFlags;
+pub use section::Key;
+pub use sections::{Files, Hoot, Http, Limits, Log, Root, Telemetry};
+pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint};
+
+use section::{Raw, Section, SetError};
+
+/// Every setting of the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Keys outside any section: where files live.
+    pub root: Root,
+    /// `[http]`
+    pub http: Http,
+    /// `[hoot]`
+    pub hoot: Hoot,
+    /// `[limits]`
+    pub limits: Limits,
+    /// `[files]`
+    pub files: Files,
+    /// `[log]`
+    pub log: Log,
+    /// `[telemetry]`
+    pub telemetry: Telemetry,
+    /// Where each key that is not a default was set, so that a later complaint can say so.
+    origins: BTreeMap<String, Origin>,
+}
+
+impl Config {
+    /// Reads file, environment and flags, and checks the result as a whole.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, as one line.
+    pub fn load(flags: &ServeFlags, environment: &Environment) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        if let Some((path, text)) = file::read(flags, environment)? {
+            file::apply(&mut config, &path, &text)?;
+        }
+        environment.apply(&mut config)?;
+        flags.apply(&mut config)?;
+        dirs::resolve(&mut config.root, environment)?;
+        config.check()?;
+        if flags.open {
+            config.check_open()?;
+        }
+        Ok(config)
+    }
+
+    /// Every key there is, with its documentation and default.
+    #[must_use]
+    pub fn keys() -> Vec<Key> {
+        Self::default().sections().into_iter().flat_map(Section::keys).collect()
+    }
+
+    /// The settings in effect as TOML, secrets masked; keys that are not set are left out.
+    #[must_use]
+    pub fn to_toml_masked(&self) -> String {
+        self.to_table().to_string()
+    }
+
+    /// A part of the settings, secrets masked: everything, a section, or one key. `None` is a key
+    /// that exists and is not set.
+    ///
+    /// # Errors
+    /// When there is no such section or key.
+    pub fn lookup(
+        &self,
+        section: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Option<toml::Value>, UnknownKey> {
+        let name = section.unwrap_or_default();
+        let Some(key) = key else {
+            let whole = self.to_table();
+            return match section {
+                None => Ok(Some(toml::Value::Table(whole))),
+                Some(name) => self
+                    .section(name)
+                    .map(|section| Some(toml::Value::Table(section_table(section))))
+                    .ok_or_else(|| UnknownKey::new(name, "")),
+            };
+        };
+        self.section(name)
+            .and_then(|section| section.show(key))
+            .ok_or_else(|| UnknownKey::new(name, key))
+    }
+
+    /// Where a key was set, by its full name such as `http.listen`.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Origin {
+        self.origins.get(name).cloned().unwrap_or(Origin::Default)
+    }
+
+    /// Names of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.
+    #[must_use]
+    pub fn ipc_sockets(&self) -> Option<IpcSockets> {
+        self.hoot.ipc.then(|| IpcSockets::in_dir(&self.root.runtime_dir))
+    }
+
+    /// Creates the data and runtime directories, mode 0700.
+    ///
+    /// # Errors
+    /// When one cannot be made, or exists and lets others in.
+    pub fn create_dirs(&self) -> Result<(), DirError> {
+        dirs::create(&self.root)
+    }
+
+    fn set(&mut self, name: Name<'_>, raw: Raw<'_>, origin: Origin) -> Result<(), ConfigError> {
+        let section =
+            self.sections_mut().into_iter().find(|section| section.name() == name.section);
+        match section.map_or(Err(SetError::Unknown), |section| section.set(name.key, raw)) {
+            Ok(()) => {
+                self.origins.insert(full_name(name.section, name.key), origin);
+                Ok(())
+            }
+            Err(SetError::Unknown) => Err(ConfigError::unknown(name.section, name.key, origin)),
+            Err(SetError::Invalid(reason)) => {
+                Err(ConfigError::Invalid { key: full_name(name.section, name.key), origin, reason })
+            }
+        }
+    }
+
+    fn section(&self, name: &str) -> Option<&dyn Section> {
+        self.sections().into_iter().find(|section| section.name() == name)
+    }
+
+    fn sections(&self) -> [&dyn Section; 7] {
+        [&self.root, &self.http, &self.hoot, &self.limits, &self.files, &self.log, &self.telemetry]
+    }
+
+    fn sections_mut(&mut self) -> [&mut dyn Section; 7] {
+        [
+            &mut self.root,
+            &mut self.http,
+            &mut self.hoot,
+            &mut self.limits,
+            &mut self.files,
+            &mut self.log,
+            &mut self.telemetry,
+        ]
+    }
+
+    fn to_table(&self) -> toml::Table {
+        let mut whole = section_table(&self.root);
+        for section in &self.sections()[1..] {
+            whole.insert(section.name().to_owned(), section_table(*section).into());
+        }
+        whole
+    }
+}
+
+/// A key as it was written, before anybody knows whether it exists.
+#[derive(Clone, Copy, Debug)]
+struct Name<'a> {
+    section: &'a str,
+    key: &'a str,
+}
+
+fn section_table(section: &dyn Section) -> toml::Table {
+    let shown =
+        |key: Key| section.show(key.name).flatten().map(|value| (key.name.to_owned(), value));
+    section.keys().into_iter().filter_map(shown).collect()
+}
+
+/// `section.key`, or the bare key outside any section.
+fn full_name(section: &str, key: &str) -> String {
+    match (section, key) {
+        ("", key) => key.to_owned(),
+        (section, "") => section.to_owned(),
+        (section, key) => format!("{section}.{key}"),
+    }
+}
+
+/// Where the configuration file is: `--config`, `RINGBACK_CONFIG`, or the user's default place.
+#[must_use]
+pub fn config_path(flags: &ServeFlags, environment: &Environment) -> Option<PathBuf> {
+    file::locate(flags, environment).map(|located| located.path)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+//! What no single key can tell: ranges, and keys that must agree.
+
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+
+use super::{Config, ConfigError, dirs};
+
+const KIB: u64 = 1024;
+const GIB: u64 = KIB * KIB * KIB;
+
+/// Below this not even a tool list fits.
+const MESSAGE_BYTES_LEAST: u64 = 64 * KIB;
+
+/// A peer cannot be slower than this without being gone for every practical purpose.
+const PEER_IDLE_SECS_MOST: u64 = 24 * 60 * 60;
+
+/// What nobody needs more of; a typing error has more digits.
+const COUNT_MOST: u64 = 100_000_000;
+
+impl Config {
+    /// Checks that every value is in its range and that they agree with each other.
+    ///
+    /// # Errors
+    /// The first that does not, with the place where it was set.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_ranges()?;
+        self.check_http()?;
+        self.check_hoot()?;
+        self.check_sockets()?;
+        if let Some(root) = self.files.roots.iter().find(|root| root.is_relative()) {
+            let reason = format!("expected absolute paths, found `{}`", root.display());
+            return Err(self.invalid("files.roots", reason));
+        }
+        Ok(())
+    }
+
+    /// Checks that nobody but this machine can reach a daemon that asks for no tokens.
+    ///
+    /// # Errors
+    /// The first listener that is not on loopback.
+    pub fn check_open(&self) -> Result<(), ConfigError> {
+        for (key, addr) in self.listeners() {
+            if !addr.ip().is_loopback() {
+                let reason =
+                    format!("`--open` drops all tokens and needs loopback, found `{addr}`");
+                return Err(self.invalid(key, reason));
+            }
+        }
+        if self.http.behind_proxy {
+            let reason = "`--open` drops all tokens, and a proxy would let others in".to_owned();
+            return Err(self.invalid("http.behind_proxy", reason));
+        }
+        Ok(())
+    }
+
+    fn check_ranges(&self) -> Result<(), ConfigError> {
+        let (http, hoot, limits) = (&self.http, &self.hoot, &self.limits);
+        let count = |n: usize| n as u64;
+        let ranges = [
+            ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),
+            ("http.max_body_bytes", count(http.max_body_bytes), KIB..=4 * GIB),
+            ("hoot.message_bytes_max", hoot.message_bytes_max, MESSAGE_BYTES_LEAST..=GIB),
+            ("hoot.send_queue_bytes", hoot.send_queue_bytes, hoot.message_bytes_max..=64 * GIB),
+            ("hoot.peer_idle_secs", hoot.peer_idle_secs, 1..=PEER_IDLE_SECS_MOST),
+            ("limits.calls_per_principal", count(limits.calls_per_principal), 1..=COUNT_MOST),
+            ("limits.jobs_running", count(limits.jobs_running), 1..=COUNT_MOST),
+            ("limits.jobs_pending_max", count(limits.jobs_pending_max), 1..=COUNT_MOST),
+            ("limits.event_ring", count(limits.event_ring), 1..=COUNT_MOST),
+            ("limits.upload_bytes_max", limits.upload_bytes_max, 1..=KIB * GIB),
+            ("limits.uploads_open", count(limits.uploads_open), 1..=COUNT_MOST),
+        ];
+        ranges.into_iter().try_for_each(|(key, value, range)| self.check_range(key, value, &range))
+    }
+
+    fn check_range(
+        &self,
+        key: &str,
+        value: u64,
+        range: &RangeInclusive<u64>,
+    ) -> Result<(), ConfigError> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let (least, most) = (range.start(), range.end());
+        Err(self.invalid(key, format!("expected {least} to {most}, found {value}")))
+    }
+
+    fn check_http(&self) -> Result<(), ConfigError> {
+        let listener = self.http.listener();
+        listener.check().map_err(|error| self.invalid("http.listen", error.to_string()))?;
+        if let Some(host) = self.http.hosts.iter().find(|host| !is_host(host)) {
+            let reason = format!("expected names such as `ring.example`, found `{host}`");
+            return Err(self.invalid("http.hosts", reason));
+        }
+        if let Some(origin) = self.http.origins.iter().find(|origin| !is_origin(origin)) {
+            let reason =
+                format!("expected origins such as `https://app.example`, found `{origin}`");
+            return Err(self.invalid("http.origins", reason));
+        }
+        Ok(())
+    }
+
+    fn check_hoot(&self) -> Result<(), ConfigError> {
+        let curve = self.hoot.curve_secret_key_file.is_some();
+        for (key, endpoint) in [("hoot.listen", self.hoot.listen), ("hoot.iopub", self.hoot.iopub)]
+        {
+            if !curve && !endpoint.0.ip().is_loopback() {
+                let reason = format!(
+                    "`{endpoint}` is beyond loopback and would carry tokens in the clear; set \
+                     `hoot.curve_secret_key_file`, or listen on 127.0.0.1"
+                );
+                return Err(self.invalid(key, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_sockets(&self) -> Result<(), ConfigError> {
+        let listeners = self.listeners();
+        for (idx, (key, addr)) in listeners.iter().enumerate() {
+            let taken =
+                listeners[..idx].iter().find(|(_, other)| addr.port() != 0 && addr == other);
+            if let Some((other, _)) = taken {
+                return Err(self.invalid(key, format!("`{addr}` is also the address of `{other}`")));
+            }
+        }
+        let sockets = self.ipc_sockets();
+        if let Some(path) = sockets.as_ref().and_then(dirs::IpcSockets::too_long) {
+            let reason = format!(
+                "the socket `{}` would have {} bytes and the system allows {}; choose a shorter \
+                 directory, or set `hoot.ipc = false`",
+                path.display(),
+                path.as_os_str().len(),
+                dirs::SOCKET_PATH_BYTES_MAX
+            );
+            return Err(self.invalid("runtime_dir", reason));
+        }
+        Ok(())
+    }
+
+    fn listeners(&self) -> [(&'static str, SocketAddr); 3] {
+        [
+            ("http.listen", self.http.listen),
+            ("hoot.listen", self.hoot.listen.0),
+            ("hoot.iopub", self.hoot.iopub.0),
+        ]
+    }
+
+    fn invalid(&self, key: &str, reason: String) -> ConfigError {
+        ConfigError::Invalid { key: key.to_owned(), origin: self.origin(key), reason }
+    }
+}
+
+/// A name or address with an optional port; no scheme, path or user.
+fn is_host(text: &str) -> bool {
+    let allowed =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
+    !text.is_empty() && text.chars().all(allowed)
+}
+
+/// Scheme and host, as a browser sends it: no path, no final slash.
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    host.is_some_and(is_host)
+}

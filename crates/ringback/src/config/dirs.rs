@@ -1,0 +1,164 @@
+//! The two directories of the daemon: where they are by default, and who may enter them.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::{ConfigError, Environment, Root};
+
+/// A Unix socket's address holds 108 bytes, the last of them zero.
+pub(super) const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Only the owner: whoever can enter the runtime directory is trusted.
+const PRIVATE: u32 = 0o700;
+
+/// What others must not be able to do to the data directory.
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+
+/// The `ipc://` twins of the HOOT01 sockets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpcSockets {
+    /// Twin of `hoot.listen`.
+    pub hoot: PathBuf,
+    /// Twin of `hoot.iopub`.
+    pub iopub: PathBuf,
+}
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DirError {
+    /// It cannot be made or looked at.
+    #[error("cannot create the {what} directory `{}`", path.display())]
+    Create {
+        /// Which of the two.
+        what: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Others can get in.
+    #[error(
+        "the {what} directory `{}` has mode {mode:03o} and lets others in; run `chmod 700` on it, \
+         or choose another with `{what}_dir`",
+        path.display()
+    )]
+    LetsOthersIn {
+        /// Which of the two.
+        what: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// It belongs to somebody else.
+    #[error(
+        "the {what} directory `{}` belongs to user {owner}, not to the user of this daemon; \
+         choose another with `{what}_dir`",
+        path.display()
+    )]
+    Foreign {
+        /// Which of the two.
+        what: &'static str,
+        /// Its path.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+}
+
+impl IpcSockets {
+    pub(super) fn in_dir(runtime_dir: &Path) -> Self {
+        Self { hoot: runtime_dir.join("hoot.sock"), iopub: runtime_dir.join("iopub.sock") }
+    }
+
+    /// The first path that the system cannot bind.
+    pub(super) fn too_long(&self) -> Option<&Path> {
+        let mut paths = [self.iopub.as_path(), self.hoot.as_path()].into_iter();
+        paths.find(|path| path.as_os_str().len() > SOCKET_PATH_BYTES_MAX)
+    }
+}
+
+/// Puts the defaults in where nobody chose.
+pub(super) fn resolve(root: &mut Root, environment: &Environment) -> Result<(), ConfigError> {
+    if root.data_dir.as_os_str().is_empty() {
+        let share = || Some(environment.absolute_dir("HOME")?.join(".local/share"));
+        let data_home = environment.absolute_dir("XDG_DATA_HOME").or_else(share);
+        root.data_dir = data_home.ok_or(ConfigError::NoHome)?.join("ringback");
+    }
+    if root.runtime_dir.as_os_str().is_empty() {
+        root.runtime_dir = environment
+            .absolute_dir("XDG_RUNTIME_DIR")
+            .map_or_else(|| root.data_dir.join("run"), |runtime| runtime.join("ringback"));
+    }
+    Ok(())
+}
+
+/// Creates both directories for their owner alone, and refuses existing ones that are not.
+pub(super) fn create(root: &Root) -> Result<(), DirError> {
+    create_dir("data", &root.data_dir, WRITABLE_BY_OTHERS)?;
+    create_dir("runtime", &root.runtime_dir, !PRIVATE & 0o777)
+}
+
+fn create_dir(what: &'static str, path: &Path, forbidden: u32) -> Result<(), DirError> {
+    let failed = |source| DirError::Create { what, path: path.to_owned(), source };
+    DirBuilder::new().recursive(true).mode(PRIVATE).create(path).map_err(failed)?;
+    let metadata = fs::metadata(path).map_err(failed)?;
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(DirError::Foreign { what, path: path.to_owned(), owner });
+    }
+    if mode & forbidden != 0 {
+        return Err(DirError::LetsOthersIn { what, path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
+
+    use super::{DirError, create};
+    use crate::config::Root;
+
+    fn root(dir: &Path) -> Root {
+        Root { data_dir: dir.join("a/data"), runtime_dir: dir.join("a/data/run") }
+    }
+
+    #[test]
+    fn directories_are_made_for_their_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        create(&root).unwrap();
+        create(&root).unwrap();
+        for path in [&root.data_dir, &root.runtime_dir] {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o700);
+        }
+    }
+
+    /// Rule: whoever reaches the sockets is trusted, so nobody else may.
+    #[test]
+    fn an_existing_directory_that_lets_others_in_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = root(dir.path());
+        create(&root).unwrap();
+        fs::set_permissions(&root.runtime_dir, fs::Permissions::from_mode(0o750)).unwrap();
+        let error = create(&root).unwrap_err();
+        assert!(matches!(error, DirError::LetsOthersIn { what: "runtime", mode: 0o750, .. }));
+        assert!(error.to_string().contains("has mode 750"), "{error}");
+        fs::set_permissions(&root.data_dir, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(create(&root), Err(DirError::LetsOthersIn { what: "data", .. })));
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a"), "a file").unwrap();
+        let error = create(&root(dir.path())).unwrap_err();
+        assert!(error.to_string().contains("a/data"), "{error}");
+    }
+}

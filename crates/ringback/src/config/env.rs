@@ -1,0 +1,85 @@
+//! The environment as a value, and the keys it can set.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use super::section::Raw;
+use super::{Config, ConfigError, Name, Origin};
+
+/// What every variable of this program starts with.
+const PREFIX: &str = "RINGBACK_";
+
+/// Stands for the dot between section and key.
+const NESTING: &str = "__";
+
+/// The variables of a process, so that tests need not touch their own.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl std::fmt::Debug for Environment {
+    /// Names alone: values may be secrets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Environment {
+    /// The variables of this process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        std::env::vars_os().collect()
+    }
+
+    /// The value of a variable, unless it is empty.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// A directory named by a variable; the XDG rules say that a relative one is to be ignored.
+    pub(super) fn absolute_dir(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_owned)
+    }
+
+    pub(super) fn apply(&self, config: &mut Config) -> Result<(), ConfigError> {
+        for (variable, value) in &self.0 {
+            let Some((section, key)) = key_of(variable) else { continue };
+            let origin = Origin::Variable(variable.clone());
+            let Some(text) = value.to_str() else {
+                let key = super::full_name(&section, &key);
+                return Err(ConfigError::Invalid {
+                    key,
+                    origin,
+                    reason: "it is not UTF-8".to_owned(),
+                });
+            };
+            config.set(Name { section: &section, key: &key }, Raw::Text(text), origin)?;
+        }
+        Ok(())
+    }
+}
+
+impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
+    /// Variables whose name is not UTF-8 are none of ours and left out.
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        let named = |(name, value): (N, V)| Some((name.into().into_string().ok()?, value.into()));
+        Self(variables.into_iter().filter_map(named).collect())
+    }
+}
+
+/// The variable that sets a key.
+pub(super) fn variable(section: &str, key: &str) -> String {
+    let nesting = if section.is_empty() { "" } else { NESTING };
+    format!("{PREFIX}{section}{nesting}{key}").to_uppercase()
+}
+
+/// The key that a variable means to set: all with the nesting mark, and the keys outside sections.
+/// Others with our prefix (`RINGBACK_TOKEN`, `RINGBACK_CONFIG`) are not keys.
+fn key_of(variable: &str) -> Option<(String, String)> {
+    let name = variable.strip_prefix(PREFIX)?.to_lowercase();
+    if let Some((section, key)) = name.split_once(NESTING) {
+        return Some((section.to_owned(), key.to_owned()));
+    }
+    matches!(name.as_str(), "data_dir" | "runtime_dir").then(|| (String::new(), name))
+}

@@ -1,0 +1,92 @@
+//! The TOML file: where it is, and every key of it with its line.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::section::Raw;
+use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags};
+
+/// A file and whether somebody named it.
+#[derive(Clone, Debug)]
+pub(super) struct Located {
+    pub(super) path: PathBuf,
+    /// A file that was named must exist; the default one need not.
+    must_exist: bool,
+}
+
+/// A file being read, to turn offsets into lines.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+pub(super) fn locate(flags: &ServeFlags, environment: &Environment) -> Option<Located> {
+    let named =
+        flags.config.clone().or_else(|| environment.get("RINGBACK_CONFIG").map(PathBuf::from));
+    if let Some(path) = named {
+        return Some(Located { path, must_exist: true });
+    }
+    let home = || environment.absolute_dir("HOME").map(|home| home.join(".config"));
+    let config_home = environment.absolute_dir("XDG_CONFIG_HOME").or_else(home)?;
+    Some(Located { path: config_home.join("ringback").join("config.toml"), must_exist: false })
+}
+
+/// The file's path and text, `None` if there is none and nobody asked for one.
+pub(super) fn read(
+    flags: &ServeFlags,
+    environment: &Environment,
+) -> Result<Option<(PathBuf, String)>, ConfigError> {
+    let Some(Located { path, must_exist }) = locate(flags, environment) else { return Ok(None) };
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => Ok(None),
+        Err(source) => Err(ConfigError::Read { path, source }),
+    }
+}
+
+/// Sets every key of the file.
+pub(super) fn apply(config: &mut Config, path: &Path, text: &str) -> Result<(), ConfigError> {
+    let source = Source { path, text };
+    let document = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
+        origin: source.origin(error.span().unwrap_or_default()),
+        message: error.message().replace('\n', "; "),
+    })?;
+    for (key, value) in document.get_ref() {
+        if let DeValue::Table(section) = value.get_ref() {
+            source.apply_section(config, key, section)?;
+        } else {
+            let name = Name { section: "", key: key.get_ref() };
+            config.set(name, Raw::Toml(value.get_ref()), source.origin(key.span()))?;
+        }
+    }
+    Ok(())
+}
+
+impl Source<'_> {
+    fn apply_section(
+        &self,
+        config: &mut Config,
+        name: &Spanned<std::borrow::Cow<'_, str>>,
+        section: &DeTable<'_>,
+    ) -> Result<(), ConfigError> {
+        if config.section(name.get_ref()).is_none() || name.get_ref().is_empty() {
+            return Err(ConfigError::unknown(name.get_ref(), "", self.origin(name.span())));
+        }
+        for (key, value) in section {
+            let name = Name { section: name.get_ref(), key: key.get_ref() };
+            config.set(name, Raw::Toml(value.get_ref()), self.origin(key.span()))?;
+        }
+        Ok(())
+    }
+
+    fn origin(&self, span: Range<usize>) -> Origin {
+        let before = self.text.as_bytes().iter().take(span.start);
+        let line = 1 + before.filter(|byte| **byte == b'\n').count();
+        Origin::File { path: self.path.to_owned(), line }
+    }
+}

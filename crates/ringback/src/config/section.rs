@@ -1,0 +1,125 @@
+//! One declaration per section: its keys, types, defaults and documentation come from there alone.
+
+use toml::de::DeValue;
+
+/// A key as the reference page shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// The section, empty for keys outside any.
+    pub section: &'static str,
+    /// The key within its section.
+    pub name: &'static str,
+    /// What kind of value it takes.
+    pub kind: &'static str,
+    /// Its default, `None` where it is not set or depends on the user's directories.
+    pub default: Option<toml::Value>,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// A value as it was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Raw<'a> {
+    /// In a file, with a type.
+    Toml(&'a DeValue<'a>),
+    /// In the environment or a flag: text, read as the key's type.
+    Text(&'a str),
+}
+
+/// Why a key could not be set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum SetError {
+    /// The section has no such key.
+    Unknown,
+    /// The value does not fit; the text says what was expected and what was found.
+    Invalid(String),
+}
+
+/// A section of the configuration, by name.
+pub(super) trait Section {
+    /// Its name, empty for keys outside any section.
+    fn name(&self) -> &'static str;
+    /// Its keys, in the order of their declaration.
+    fn keys(&self) -> Vec<Key>;
+    /// Sets a key.
+    fn set(&mut self, key: &str, raw: Raw<'_>) -> Result<(), SetError>;
+    /// The value of a key, masked; `None` if there is no such key, `Some(None)` if it is not set.
+    fn show(&self, key: &str) -> Option<Option<toml::Value>>;
+}
+
+impl Key {
+    /// The full name, `section.key`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        super::full_name(self.section, self.name)
+    }
+
+    /// The environment variable that sets it.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        super::env::variable(self.section, self.name)
+    }
+}
+
+/// Declares a section: `pub struct Http = "http" { /// doc \n pub key: Type = default, }`.
+macro_rules! section {
+    (
+        $(#[doc = $section_doc:literal])+
+        $visibility:vis struct $Section:ident = $section:literal {
+            $($(#[doc = $doc:literal])+ pub $key:ident: $Type:ty = $default:expr,)+
+        }
+    ) => {
+        $(#[doc = $section_doc])+
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        $visibility struct $Section {
+            $($(#[doc = $doc])+ pub $key: $Type,)+
+        }
+
+        impl Default for $Section {
+            fn default() -> Self {
+                Self { $($key: $default,)+ }
+            }
+        }
+
+        impl $crate::config::section::Section for $Section {
+            fn name(&self) -> &'static str {
+                $section
+            }
+
+            fn keys(&self) -> Vec<$crate::config::section::Key> {
+                let default = Self::default();
+                vec![$($crate::config::section::Key {
+                    section: $section,
+                    name: stringify!($key),
+                    kind: <$Type as $crate::config::value::Value>::KIND,
+                    default: $crate::config::value::Value::show(&default.$key),
+                    doc: concat!($($doc),+).trim_ascii(),
+                }),+]
+            }
+
+            fn set(
+                &mut self,
+                key: &str,
+                raw: $crate::config::section::Raw<'_>,
+            ) -> Result<(), $crate::config::section::SetError> {
+                match key {
+                    $(stringify!($key) => {
+                        self.$key = $crate::config::value::Value::parse(raw)
+                            .map_err($crate::config::section::SetError::Invalid)?;
+                    })+
+                    _ => return Err($crate::config::section::SetError::Unknown),
+                }
+                Ok(())
+            }
+
+            fn show(&self, key: &str) -> Option<Option<toml::Value>> {
+                match key {
+                    $(stringify!($key) => Some($crate::config::value::Value::show(&self.$key)),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(super) use section;

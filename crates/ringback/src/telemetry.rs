@@ -1,0 +1,147 @@
+//! Logs, traces and metrics of the process: installed once, flushed at the end.
+//!
+//! Logs go to standard error as text or JSON. Traces go to an OpenTelemetry collector when
+//! `telemetry.otlp_endpoint` is set, in builds with the feature `otel`. Metrics are collected always
+//! and rendered by whoever holds the handle. None of them ever carries a secret: tokens and keys are
+//! [`ringback_service::Secret`], which prints as `***`.
+
+#[cfg(feature = "otel")]
+#[path = "telemetry/otel.rs"]
+mod traces;
+#[cfg(not(feature = "otel"))]
+#[path = "telemetry/no_otel.rs"]
+mod traces;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
+use tokio_util::sync::CancellationToken;
+use tracing::Subscriber;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::config;
+
+pub use traces::{set_parent, traceparent};
+
+/// From a call that touches nothing to one at the longest wait of a timing class.
+const LATENCY_BUCKETS_SECS: [f64; 12] =
+    [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
+
+/// Histograms keep every sample until somebody tidies up; this bounds that where nobody scrapes.
+const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
+
+/// What was installed. Keep it until the end, then call [`Telemetry::shutdown`].
+#[must_use = "spans that were not sent are lost without `shutdown`"]
+#[derive(Debug)]
+pub struct Telemetry {
+    metrics: PrometheusHandle,
+    traces: traces::Traces,
+}
+
+/// Why telemetry could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The filter does not parse; a checked configuration never has this.
+    #[error("cannot use the log filter `{filter}`")]
+    Filter {
+        /// The filter.
+        filter: String,
+        /// What the parser said.
+        #[source]
+        source: tracing_subscriber::filter::ParseError,
+    },
+    /// Something else in this process collects logs already.
+    #[error("cannot install the log subscriber")]
+    Logs(#[source] TryInitError),
+    /// Something else in this process collects metrics already.
+    #[error("cannot install the metrics recorder")]
+    Metrics(#[source] BuildError),
+    /// The trace exporter cannot be made.
+    #[error("cannot export traces to `{endpoint}`")]
+    Traces {
+        /// The collector.
+        endpoint: String,
+        /// What the exporter said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// This build has no trace exporter.
+    #[error(
+        "`telemetry.otlp_endpoint` is set, but this build cannot export traces; remove the key, or \
+         build with the feature `otel`"
+    )]
+    NoExporter,
+}
+
+impl Telemetry {
+    /// Installs everything for this process. Needs a running tokio runtime if traces are exported.
+    ///
+    /// # Errors
+    /// When something is installed already, or traces cannot be exported.
+    pub fn install(
+        log: &config::Log,
+        telemetry: &config::Telemetry,
+    ) -> Result<Self, TelemetryError> {
+        let traces = traces::Traces::new(telemetry.otlp_endpoint.as_ref())?;
+        let filter = EnvFilter::try_new(log.filter.as_str()).map_err(|source| {
+            TelemetryError::Filter { filter: log.filter.as_str().to_owned(), source }
+        })?;
+        tracing_subscriber::registry()
+            .with(filter)
+            .with(traces.layer())
+            .with(log_layer(log.format))
+            .try_init()
+            .map_err(TelemetryError::Logs)?;
+        Ok(Self { metrics: install_metrics().map_err(TelemetryError::Metrics)?, traces })
+    }
+
+    /// Renders the metrics, for `/metrics`.
+    #[must_use]
+    pub fn metrics(&self) -> PrometheusHandle {
+        self.metrics.clone()
+    }
+
+    /// Keeps the memory of metrics bounded until `token` fires; to be spawned into a stage.
+    pub fn upkeep(&self, token: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
+        let metrics = self.metrics();
+        async move {
+            let mut period = tokio::time::interval(UPKEEP_PERIOD);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = token.cancelled() => return,
+                    _ = period.tick() => metrics.run_upkeep(),
+                }
+            }
+        }
+    }
+
+    /// Sends the spans that are still here, for at most a few seconds.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses spans and nothing else.
+    pub async fn shutdown(self) {
+        self.traces.shutdown().await;
+    }
+}
+
+fn install_metrics() -> Result<PrometheusHandle, BuildError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &LATENCY_BUCKETS_SECS)?
+        .install_recorder()
+}
+
+fn log_layer<S>(format: config::LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    match format {
+        config::LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        config::LogFormat::Json => layer.json().boxed(),
+    }
+}
