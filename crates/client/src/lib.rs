@@ -1,0 +1,40 @@
+//! The Rust client of HOOT01: calls typed tools of a daemon over ZeroMQ, follows streams, moves
+//! content, and listens to events.
+//!
+//! Main types:
+//!
+//! * [`Client`]: a cloneable handle to one connection; [`Config`] and [`Credentials`] say which.
+//! * [`Outcome`]: what a call came to: a result, a job, or an acknowledgement.
+//! * [`CallStream`]: the chunks of a call as they come.
+//! * [`Subscriber`]: events, and what was missed of them, as [`Notice`]s.
+//!
+//! Invariants:
+//!
+//! * One task owns the socket. Whoever drops a call before its answer cancels it there.
+//! * Every call ends: with its reply, with the link (`gone`), or with its time (`timeout`). Each
+//!   failure says whether the tool may have run.
+//! * Nothing waits without a limit: calls in flight, frames of a stream and pieces of content are
+//!   all bounded, and a full queue is `busy` at once.
+//! * No call is sent again by itself: after a lost link only the caller knows whether it should be.
+
+mod blob;
+mod call;
+mod client;
+mod config;
+mod error;
+mod gaps;
+mod heartbeat;
+mod pending;
+mod stream;
+mod subscriber;
+mod task;
+mod transport;
+
+pub use self::call::Outcome;
+pub use self::client::Client;
+pub use self::config::{Config, Credentials};
+pub use self::error::ConnectError;
+pub use self::gaps::Gap;
+pub use self::stream::{CallStream, StreamItem};
+pub use self::subscriber::{Notice, SubscribeError, Subscriber};
+pub use self::transport::LinkState;

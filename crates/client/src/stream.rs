@@ -1,0 +1,125 @@
+//! A call's chunks as they come.
+
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::Stream;
+use ringback_proto::chunk::Delivery;
+use ringback_proto::frame::{Body, Command, Frame};
+use ringback_proto::ids::{JobId, StreamId};
+use ringback_proto::{
+    CallOptions, Error, RequestEnvelope, ResponseEnvelope, StreamChunk, Tool, ToolCall,
+};
+use tokio::sync::mpsc;
+
+use crate::call::{decode_reply, request_frame, typed};
+use crate::client::{Client, InFlight};
+use crate::error::{closed, unexpected};
+use crate::pending::Answer;
+
+/// Half of what the daemon sends without credit, so that the flow does not pause at its end.
+const CREDIT_STEP: u64 = 512 << 10;
+
+/// One thing a stream brings.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StreamItem<R> {
+    /// The stream has begun.
+    Started {
+        /// Its id.
+        stream_id: StreamId,
+        /// The job that carries it out.
+        job_id: Option<JobId>,
+    },
+    /// A chunk.
+    Chunk(StreamChunk),
+    /// The end, with the tool's answer. Nothing follows.
+    End(Option<R>),
+}
+
+/// The chunks of one call, then its end. An error is the end too. Dropped before it, the call is
+/// cancelled.
+#[derive(Debug)]
+#[must_use = "a stream that is dropped cancels its call"]
+pub struct CallStream<T: Tool> {
+    client: Client,
+    frames: mpsc::Receiver<Answer>,
+    in_flight: InFlight,
+    /// Lossless bytes read and not yet credited.
+    uncredited: u64,
+    ended: bool,
+    tool: PhantomData<fn() -> T>,
+}
+
+impl Client {
+    /// Calls a tool and follows it while it runs.
+    ///
+    /// # Errors
+    /// `busy` when too many calls are in flight.
+    pub fn stream<T: Tool>(&self, request: T::Request) -> Result<CallStream<T>, Error> {
+        let request = ToolCall::Native(request.into());
+        let options = CallOptions { stream: true, ..CallOptions::default() };
+        let frame = request_frame(RequestEnvelope { request, options });
+        let (frames, in_flight) = self.open_stream(frame)?;
+        let client = self.clone();
+        let tool = PhantomData;
+        Ok(CallStream { client, frames, in_flight, uncredited: 0, ended: false, tool })
+    }
+}
+
+impl<T: Tool> CallStream<T> {
+    fn on_answer(&mut self, answer: Option<Answer>) -> Result<StreamItem<T::Response>, Error> {
+        let frame = answer.unwrap_or_else(|| Err(closed()))?;
+        match decode_reply(frame.body)? {
+            ResponseEnvelope::StreamStart { stream_id, job_id, .. } => {
+                Ok(StreamItem::Started { stream_id, job_id })
+            }
+            ResponseEnvelope::StreamChunk { chunk, .. } => {
+                self.credit(&chunk);
+                Ok(StreamItem::Chunk(chunk))
+            }
+            ResponseEnvelope::StreamEnd { final_response, .. } => {
+                let response = final_response.map(typed::<T>).transpose()?;
+                Ok(StreamItem::End(response))
+            }
+            ResponseEnvelope::Success { response } => {
+                typed::<T>(response).map(|response| StreamItem::End(Some(response)))
+            }
+            ResponseEnvelope::Error(error) => Err(error.into()),
+            ResponseEnvelope::JobStarted { .. } | ResponseEnvelope::Ack { .. } => {
+                Err(unexpected("a job instead of a stream"))
+            }
+        }
+    }
+
+    /// Tells the daemon how much was read. If there is no room now, the next chunk tells it.
+    fn credit(&mut self, chunk: &StreamChunk) {
+        if chunk.delivery() == Delivery::Lossless {
+            self.uncredited += chunk.weight() as u64;
+        }
+        if self.uncredited >= CREDIT_STEP {
+            let body = Body::Credit(self.uncredited);
+            let frame = Frame::new(Command::Credit, self.in_flight.request_id(), body);
+            if self.client.try_tell(frame) {
+                self.uncredited = 0;
+            }
+        }
+    }
+}
+
+impl<T: Tool> Stream for CallStream<T> {
+    type Item = Result<StreamItem<T::Response>, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let answer = ready!(self.frames.poll_recv(cx));
+        let item = self.on_answer(answer);
+        if matches!(item, Ok(StreamItem::End(_)) | Err(_)) {
+            self.ended = true;
+            self.in_flight.stream_finished();
+        }
+        Poll::Ready(Some(item))
+    }
+}

@@ -1,0 +1,332 @@
+//! The only file that names the ZeroMQ library: sockets as the rest of the crate wants them.
+
+use bytes::Bytes;
+use omq_tokio::{
+    CurveKeypair, CurvePublicKey, CurveSecretKey, DisconnectReason, Message, MonitorEvent,
+    MonitorRecvError, MonitorStream, Options, Payload, ReconnectPolicy, Socket, SocketType,
+    TrySendError,
+};
+use ringback_proto::frame::{Frame, FrameError, PartSink, Parts};
+use ringback_proto::secret::Secret;
+use std::time::Duration;
+
+use crate::config::Credentials;
+use crate::error::{ConnectError, TransportError};
+
+/// The daemon takes messages of 64 MiB; replies may be as large, plus their envelope.
+const MESSAGE_BYTES_MAX: usize = 65 << 20;
+/// Quick enough that a restart is hardly noticed, slow enough not to hammer a dead machine.
+const RECONNECT: ReconnectPolicy =
+    ReconnectPolicy::Exponential { min: Duration::from_millis(100), max: Duration::from_secs(5) };
+/// Longer than a frame takes to leave, short enough that nobody notices a close.
+const LINGER: Duration = Duration::from_millis(200);
+/// PLAIN needs a user name; the daemon ignores it.
+const USER: &str = "ringback";
+
+/// Whether there is a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkState {
+    /// Connected.
+    Up,
+    /// Lost, and being made again.
+    Down,
+    /// The daemon refused the token; it is not tried again.
+    Refused,
+}
+
+/// What happens to a connection.
+#[derive(Debug)]
+pub(crate) enum LinkEvent {
+    /// It is there.
+    Up { connection_id: u64 },
+    /// It is lost, for this reason.
+    Down { reason: String },
+    /// The daemon refuses the token.
+    Refused { reason: String },
+    /// Some of these were missed; the connection may be another than it was.
+    Unclear,
+    /// The socket was closed.
+    Closed,
+}
+
+/// A frame that has yet to leave.
+#[derive(Debug)]
+pub(crate) struct Unsent(Message);
+
+/// The socket calls go out on.
+#[derive(Debug)]
+pub(crate) struct Dealer {
+    socket: Socket,
+}
+
+/// The connection events of a socket.
+#[derive(Debug)]
+pub(crate) struct Link {
+    monitor: MonitorStream,
+}
+
+/// The socket events come in on.
+#[derive(Debug)]
+pub(crate) struct Sub {
+    socket: Socket,
+}
+
+impl Dealer {
+    /// Begins to connect; the link tells when it has.
+    pub(crate) async fn open(
+        endpoint: &str,
+        credentials: &Credentials,
+    ) -> Result<(Self, Link), ConnectError> {
+        // Random, so that nobody else has it: a name in use is taken over or refused.
+        let identity = format!("client-{}", uuid::Uuid::new_v4());
+        let options = options(credentials)?.identity(identity).linger(LINGER);
+        let (socket, link) = open(SocketType::Dealer, options, endpoint, &[]).await?;
+        Ok((Self { socket }, link))
+    }
+
+    /// The next frame, or what is known of a message that is none. `None` once closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses no message.
+    pub(crate) async fn recv(&self) -> Option<Result<Frame, FrameError>> {
+        let message = self.socket.recv().await.ok()?;
+        Some(Frame::decode(&Received(&message)))
+    }
+
+    /// The next frame if it is already here.
+    pub(crate) fn try_recv(&self) -> Option<Result<Frame, FrameError>> {
+        let message = self.socket.try_recv().ok()?;
+        Some(Frame::decode(&Received(&message)))
+    }
+
+    /// A frame ready to leave.
+    pub(crate) fn pack(frame: Frame) -> Unsent {
+        let mut parts = Outgoing(Vec::with_capacity(8));
+        frame.encode(&mut parts);
+        Unsent(Message::multipart_payloads(parts.0))
+    }
+
+    /// Sends a frame, or gives it back while there is no room. A closed socket takes everything: the
+    /// link tells of that.
+    pub(crate) fn try_send(&self, unsent: Unsent) -> Result<(), Unsent> {
+        match self.socket.try_send(unsent.0) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(message)) => Err(Unsent(message)),
+            Err(TrySendError::Closed) => Ok(()),
+            Err(TrySendError::Error(error)) => {
+                tracing::debug!(%error, "a frame could not be sent");
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits until there may be room.
+    pub(crate) async fn writable(&self) {
+        self.socket.wait_send_ready().await;
+    }
+
+    /// Ends a connection that does not answer, so that another is made.
+    pub(crate) async fn drop_connection(&self, connection_id: u64) {
+        if let Err(error) = self.socket.disconnect_peer(connection_id).await {
+            tracing::debug!(%error, "the dead connection had ended by itself");
+        }
+    }
+
+    /// Whether the connection is still there, for when events were missed.
+    pub(crate) async fn connection(&self) -> Option<u64> {
+        let connections = self.socket.connections().await.ok()?;
+        connections.first().map(|connection| connection.connection_id)
+    }
+
+    /// Lets go of the socket after what is queued has left.
+    pub(crate) async fn close(self) {
+        if let Err(error) = self.socket.close().await {
+            tracing::debug!(%error, "the socket did not close cleanly");
+        }
+    }
+}
+
+impl Link {
+    /// The next thing that happens to the connection.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses no event.
+    pub(crate) async fn changed(&mut self) -> LinkEvent {
+        loop {
+            match self.monitor.recv().await {
+                Ok(event) => {
+                    if let Some(event) = link_event(event) {
+                        return event;
+                    }
+                }
+                Err(MonitorRecvError::Lagged(_)) => return LinkEvent::Unclear,
+                Err(_) => return LinkEvent::Closed,
+            }
+        }
+    }
+
+    /// Waits until the connection is there.
+    pub(crate) async fn up(
+        &mut self,
+        endpoint: &str,
+        timeout: Duration,
+    ) -> Result<u64, ConnectError> {
+        let unreachable = || ConnectError::Unreachable { endpoint: endpoint.to_owned(), timeout };
+        let up = async {
+            loop {
+                match self.changed().await {
+                    LinkEvent::Up { connection_id } => return Ok(connection_id),
+                    LinkEvent::Down { .. } | LinkEvent::Unclear => {}
+                    LinkEvent::Closed => return Err(unreachable()),
+                    LinkEvent::Refused { reason } => {
+                        let endpoint = endpoint.to_owned();
+                        return Err(ConnectError::Refused { endpoint, reason });
+                    }
+                }
+            }
+        };
+        tokio::time::timeout(timeout, up).await.unwrap_or_else(|_| Err(unreachable()))
+    }
+}
+
+impl Sub {
+    /// Begins to connect and subscribes to topics that start with `prefixes`.
+    pub(crate) async fn open(
+        endpoint: &str,
+        credentials: &Credentials,
+        prefixes: &[String],
+    ) -> Result<(Self, Link), ConnectError> {
+        let options = options(credentials)?;
+        let (socket, link) = open(SocketType::Sub, options, endpoint, prefixes).await?;
+        Ok((Self { socket }, link))
+    }
+
+    /// The next topic and body. `None` once closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses no message.
+    pub(crate) async fn recv(&self) -> Option<(Bytes, Bytes)> {
+        let message = self.socket.recv().await.ok()?;
+        let received = Received(&message);
+        Some((received.shared(0), received.shared(1)))
+    }
+}
+
+/// A message as the codec reads it.
+struct Received<'a>(&'a Message);
+
+impl Parts for Received<'_> {
+    fn n_parts(&self) -> usize {
+        self.0.len()
+    }
+
+    fn slice(&self, index: usize) -> &[u8] {
+        self.0.part_slice(index).unwrap_or_default()
+    }
+
+    fn shared(&self, index: usize) -> Bytes {
+        self.0.part_bytes(index).unwrap_or_default()
+    }
+}
+
+/// A message as the codec writes it.
+struct Outgoing(Vec<Payload>);
+
+impl PartSink for Outgoing {
+    fn small(&mut self, part: &[u8]) {
+        self.0.push(Payload::from_slice(part));
+    }
+
+    fn shared(&mut self, part: Bytes) {
+        self.0.push(Payload::from_bytes(part));
+    }
+}
+
+async fn open(
+    socket_type: SocketType,
+    options: Options,
+    endpoint: &str,
+    prefixes: &[String],
+) -> Result<(Socket, Link), ConnectError> {
+    let failed =
+        |source: TransportError| ConnectError::Open { endpoint: endpoint.to_owned(), source };
+    let options = options.reconnect(RECONNECT).max_message_size(MESSAGE_BYTES_MAX);
+    let socket = Socket::try_new(socket_type, options).map_err(|error| failed(Box::new(error)))?;
+    let link = Link { monitor: socket.monitor() };
+    for prefix in prefixes {
+        let prefix = Bytes::copy_from_slice(prefix.as_bytes());
+        socket.subscribe(prefix).await.map_err(|error| failed(Box::new(error)))?;
+    }
+    socket.connect(endpoint).await.map_err(|error| failed(Box::new(error)))?;
+    Ok((socket, link))
+}
+
+fn options(credentials: &Credentials) -> Result<Options, ConnectError> {
+    let options = Options::default();
+    match credentials {
+        Credentials::None => Ok(options),
+        Credentials::Token(token) => Ok(options.plain_client(USER, token.expose())),
+        Credentials::Curve { token, server_key } => {
+            let secret = CurveSecretKey::from_bytes(token_bytes(token)?);
+            let keypair = CurveKeypair { public: secret.derive_public(), secret };
+            let server_key =
+                CurvePublicKey::from_z85(server_key).map_err(|_| ConnectError::ServerKey)?;
+            Ok(options.curve_client(keypair, server_key))
+        }
+    }
+}
+
+/// The 32 bytes behind a token's hex digits.
+fn token_bytes(token: &Secret) -> Result<[u8; 32], ConnectError> {
+    let digits = token.expose().strip_prefix("oub_").ok_or(ConnectError::Token)?;
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(ConnectError::Token);
+    }
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        let pair = std::str::from_utf8(pair).map_err(|_| ConnectError::Token)?;
+        *byte = u8::from_str_radix(pair, 16).map_err(|_| ConnectError::Token)?;
+    }
+    Ok(bytes)
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
+fn link_event(event: MonitorEvent) -> Option<LinkEvent> {
+    match event {
+        MonitorEvent::HandshakeSucceeded { peer, .. } => {
+            Some(LinkEvent::Up { connection_id: peer.connection_id })
+        }
+        MonitorEvent::Disconnected { reason, .. } => {
+            Some(LinkEvent::Down { reason: reason_text(&reason) })
+        }
+        MonitorEvent::ConnectStopped { reason, .. } => {
+            Some(LinkEvent::Refused { reason: reason_text(&reason) })
+        }
+        MonitorEvent::Closed => Some(LinkEvent::Closed),
+        _ => None,
+    }
+}
+
+#[expect(clippy::wildcard_enum_match_arm, reason = "a foreign enum that grows")]
+fn reason_text(reason: &DisconnectReason) -> String {
+    match reason {
+        DisconnectReason::PeerClosed => "the daemon closed it".to_owned(),
+        DisconnectReason::Error(error) => error.clone(),
+        DisconnectReason::HandshakeRefused(refusal) => refusal.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_key_of_32_bytes() {
+        let token = |text: &str| token_bytes(&Secret::new(text.to_owned()));
+        assert_eq!(token(&format!("oub_{}", "0f".repeat(32))).unwrap(), [15; 32]);
+        for text in ["", "oub_", &"0f".repeat(32), &format!("oub_{}", "0g".repeat(32))] {
+            assert!(matches!(token(text), Err(ConnectError::Token)), "{text}");
+        }
+    }
+}

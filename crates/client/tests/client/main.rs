@@ -1,0 +1,8 @@
+//! The client against sockets of the library it is built on.
+
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
+mod support;
