@@ -16,6 +16,8 @@ use crate::tool::{ToolRequest, ToolResponse};
 
 /// Longer than any name of a tool.
 const TOOL_NAME_BYTES_MAX: usize = 256;
+/// Enough to find the field that does not fit.
+const MISFIT_BYTES_MAX: usize = 500;
 
 /// A tool and its input.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,11 +116,13 @@ impl RequestEnvelope {
     /// Reads a RawBinary Request: the bytes apart from the request that carries them.
     ///
     /// # Errors
-    /// `invalid` also when the tool takes no bytes.
+    /// `invalid` also when there are bytes and the tool takes none.
     pub fn decode_raw(header: &Bytes, data: Bytes) -> Result<Self, Error> {
         let mut envelope = Self::decode(header)?;
         match &mut envelope.request {
             ToolCall::Native(ToolRequest::CasStore(request)) => request.data = Data(data),
+            // Without bytes it only asks for a RawBinary reply.
+            ToolCall::Native(_) | ToolCall::Named { .. } if data.is_empty() => {}
             ToolCall::Native(_) | ToolCall::Named { .. } => {
                 return Err(Error::invalid(format!(
                     "`{}` takes no RawBinary; only `cas_store` does",
@@ -328,12 +332,22 @@ fn named(body: &Bytes, name: &str, arguments: Option<&[u8]>) -> Result<ToolCall,
 }
 
 fn misfit(tool: &str, error: &rmp_serde::decode::Error) -> Error {
-    Error::invalid(format!("the input of `{tool}` does not fit: {error}"))
+    Error::invalid(format!("the input of `{tool}` does not fit: {}", bounded(error)))
+}
+
+/// What the decoder says. It quotes the peer's own text, and strangers choose its length.
+fn bounded(error: &rmp_serde::decode::Error) -> String {
+    let mut text = error.to_string();
+    if text.len() > MISFIT_BYTES_MAX {
+        text.truncate(text.floor_char_boundary(MISFIT_BYTES_MAX));
+        text.push('…');
+    }
+    text
 }
 
 fn decode_fields<'de, T: Deserialize<'de>>(bytes: &'de [u8], what: &str) -> Result<T, Error> {
     rmp_serde::from_slice(bytes)
-        .map_err(|error| Error::invalid(format!("{what} does not fit: {error}")))
+        .map_err(|error| Error::invalid(format!("{what} does not fit: {}", bounded(&error))))
 }
 
 /// The items left, as an array of their own.

@@ -12,7 +12,8 @@ wire_struct! {
         /// Its type.
         mime_type: String,
         /// Labels.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<String>>")]
         tags: Vec<String>,
         /// Who made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,7 +34,8 @@ wire_struct! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
         /// Labels.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<String>>")]
         tags: Vec<String>,
         /// Who made it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,7 +101,12 @@ wire_struct! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
         /// Remarks, oldest first. Lists leave them out.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[serde(
+            default,
+            skip_serializing_if = "Vec::is_empty",
+            deserialize_with = "super::null_as_default"
+        )]
+        #[schemars(with = "Option<Vec<AnnotationInfo>>")]
         annotations: Vec<AnnotationInfo>,
     }
 

@@ -8,7 +8,8 @@ wire_struct! {
     /// Content to store, whole or a piece of it.
     CasStoreRequest {
         /// The bytes.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Data>")]
         data: Data,
         /// Their type, such as `audio/midi`.
         mime_type: String,
@@ -55,7 +56,8 @@ wire_struct! {
         /// Its type.
         mime_type: String,
         /// The bytes asked for.
-        #[serde(default)]
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Data>")]
         data: Data,
     }
 

@@ -14,6 +14,16 @@ pub use job::*;
 pub use meta::*;
 pub use token::*;
 
+/// Reads null as the type's default, so that a field that may be absent may also be null.
+fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Default + serde::Deserialize<'de>,
+{
+    use serde::Deserialize as _;
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 /// A struct of the wire: maps with field names out, maps or positional arrays in.
 macro_rules! wire_struct {
     ($($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty,)* })*) => {$(
