@@ -1,0 +1,142 @@
+//! Artifacts, remarks on them, and who may read which content.
+
+use std::collections::BTreeSet;
+
+use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, VariationSetId};
+use ringback_proto::record::{AnnotationRecord, ArtifactRecord};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::lists;
+use super::page::{self, Before, Page, Visible};
+use crate::error::ReadError;
+use crate::row::{Columns, int, owner_bytes};
+use crate::store::Store;
+
+/// Which artifacts a list is narrowed to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ArtifactFilter<'a> {
+    /// Only with this label.
+    pub tag: Option<&'a str>,
+    /// Only by this creator.
+    pub creator: Option<&'a str>,
+}
+
+/// Reads block; async callers go through a blocking pool.
+impl Store {
+    /// An artifact by its id.
+    pub fn artifact(&self, id: ArtifactId) -> Result<Option<ArtifactRecord>, ReadError> {
+        self.readers().read("an artifact", |connection| {
+            let mut select = connection.prepare_cached("SELECT * FROM artifact WHERE id = ?1")?;
+            select.query_row([id.as_bytes()], artifact).optional()
+        })
+    }
+
+    /// A page of artifacts, newest first.
+    pub fn artifacts(
+        &self,
+        visible: &Visible,
+        filter: ArtifactFilter<'_>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<ArtifactRecord>, ReadError> {
+        let before = Before::parse(cursor)?;
+        let views = match visible {
+            Visible::All => vec![lists::EVERYBODY.to_vec()],
+            Visible::Owner { owner, projects } => {
+                let own = std::iter::once(lists::of_owner(owner));
+                own.chain(projects.iter().map(lists::of_project)).collect()
+            }
+        };
+        let facet = lists::facet(filter.tag, filter.creator);
+        self.readers().read("a page of artifacts", |connection| {
+            let mut numbers = BTreeSet::new();
+            let sql = "SELECT n FROM artifact_list WHERE view = ?1 AND facet = ?2 AND n < ?3
+                       ORDER BY n DESC LIMIT ?4";
+            for view in views {
+                let params = params![view, facet, before.0, int(limit as u64).saturating_add(1)];
+                page::gather(&mut numbers, connection.prepare_cached(sql)?, params)?;
+            }
+            page::page(&numbers, limit, |n| {
+                let mut select =
+                    connection.prepare_cached("SELECT * FROM artifact WHERE n = ?1")?;
+                select.query_row([n], artifact)
+            })
+        })
+    }
+
+    /// The remarks on an artifact, oldest first, at most `limit`.
+    pub fn annotations(
+        &self,
+        artifact_id: ArtifactId,
+        limit: usize,
+    ) -> Result<Vec<AnnotationRecord>, ReadError> {
+        self.readers().read("annotations", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM annotation WHERE artifact = ?1 ORDER BY n LIMIT ?2")?
+                .query_map(params![artifact_id.as_bytes(), int(limit as u64)], annotation)?
+                .collect()
+        })
+    }
+
+    /// Whether a reader may see a content: by an artifact it can see, or an upload of its own or of
+    /// its projects. Says nothing about whether the content is there.
+    pub fn may_read_blob(&self, hash: BlobHash, visible: &Visible) -> Result<bool, ReadError> {
+        let Visible::Owner { owner, projects } = visible else { return Ok(true) };
+        self.readers().read("who may read a blob", |connection| {
+            const OF_OWNER: &str = "SELECT
+                EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND owner = ?2)
+                OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND owner = ?2)";
+            const OF_PROJECT: &str = "SELECT
+                EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND project = ?2)
+                OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND project = ?2)";
+            if exists(connection, OF_OWNER, hash, owner_bytes(owner))? {
+                return Ok(true);
+            }
+            for project in projects {
+                if exists(connection, OF_PROJECT, hash, project.as_bytes())? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+}
+
+fn exists(
+    connection: &Connection,
+    sql: &str,
+    hash: BlobHash,
+    whose: &[u8],
+) -> rusqlite::Result<bool> {
+    let mut select = connection.prepare_cached(sql)?;
+    select.query_row(params![hash.as_bytes(), whose], |row| row.get(0))
+}
+
+fn artifact(row: &Row<'_>) -> rusqlite::Result<ArtifactRecord> {
+    Ok(ArtifactRecord {
+        id: row.id("id", ArtifactId::from_random)?,
+        content_hash: row.hash("content_hash")?,
+        mime_type: row.get("mime_type")?,
+        size: row.u64("size")?,
+        owner: row.owner()?,
+        project: row.opt_id("project", ProjectId::from_random)?,
+        tags: row.tags()?,
+        creator: row.get("creator")?,
+        parent_id: row.opt_id("parent", ArtifactId::from_random)?,
+        variation_set_id: row.opt_id("variation_set", VariationSetId::from_random)?,
+        variation_index: row.get("variation_index")?,
+        metadata: row.opt_bytes("metadata")?,
+        created_at: row.u64("created_at")?,
+    })
+}
+
+fn annotation(row: &Row<'_>) -> rusqlite::Result<AnnotationRecord> {
+    Ok(AnnotationRecord {
+        id: row.id("id", AnnotationId::from_random)?,
+        artifact_id: row.id("artifact", ArtifactId::from_random)?,
+        message: row.get("message")?,
+        source: row.get("source")?,
+        vibe: row.get("vibe")?,
+        created_at: row.u64("created_at")?,
+    })
+}

@@ -1,0 +1,243 @@
+//! Jobs, as they are.
+
+use std::collections::BTreeSet;
+
+use ringback_proto::ids::{BlobHash, JobId, ProjectId, RequestId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{JobRecord, JobState, RepeatKey, UnixMs};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::page::{self, Before, Page, Visible};
+use crate::error::ReadError;
+use crate::row::{Columns, int, owner_bytes, state_int};
+use crate::store::Store;
+
+/// A job without its request and result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobSummary {
+    /// Its id.
+    pub id: JobId,
+    /// The tool's name.
+    pub tool: String,
+    /// Who started it.
+    pub owner: PrincipalId,
+    /// The project it belongs to.
+    pub project: Option<ProjectId>,
+    /// Where it stands.
+    pub state: JobState,
+    /// The error as MsgPack, once failed or cancelled.
+    pub error: Option<bytes::Bytes>,
+    /// When it was accepted.
+    pub created_at: UnixMs,
+    /// When it began to run.
+    pub started_at: Option<UnixMs>,
+    /// When it ended.
+    pub completed_at: Option<UnixMs>,
+}
+
+/// How many jobs are in each state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JobCounts([u64; JobState::ALL.len()]);
+
+impl JobCounts {
+    /// Those in one state.
+    #[must_use]
+    pub fn get(&self, state: JobState) -> u64 {
+        JobState::ALL.into_iter().zip(self.0).find(|(s, _)| *s == state).map_or(0, |(_, n)| n)
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// Reads block; async callers go through a blocking pool.
+impl Store {
+    /// A job by its id.
+    pub fn job(&self, id: JobId) -> Result<Option<JobRecord>, ReadError> {
+        self.readers().read("a job", |connection| {
+            let mut select = connection.prepare_cached("SELECT * FROM job WHERE id = ?1")?;
+            select.query_row([id.as_bytes()], job).optional()
+        })
+    }
+
+    /// The job that an owner's request made, if it made one.
+    pub fn job_by_repeat(
+        &self,
+        owner: PrincipalId,
+        request_id: RequestId,
+    ) -> Result<Option<JobRecord>, ReadError> {
+        self.readers().read("a job", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM job WHERE owner = ?1 AND request_id = ?2")?
+                .query_row(params![owner_bytes(&owner), request_id.as_bytes()], job)
+                .optional()
+        })
+    }
+
+    /// A page of jobs, newest first, of one state or all.
+    pub fn jobs(
+        &self,
+        visible: &Visible,
+        state: Option<JobState>,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<JobSummary>, ReadError> {
+        let before = Before::parse(cursor)?;
+        self.readers().read("a page of jobs", |connection| {
+            let numbers = match visible {
+                Visible::All => numbers_of_all(connection, state, before, limit)?,
+                Visible::Owner { owner, projects } => {
+                    let states = state.map_or(JobState::ALL.to_vec(), |state| vec![state]);
+                    numbers_visible(connection, owner, projects, &states, before, limit)?
+                }
+            };
+            page::page(&numbers, limit, |n| {
+                connection
+                    .prepare_cached(
+                        "SELECT id, owner, project, state, tool, created_at, started_at,
+                             completed_at, error
+                         FROM job WHERE n = ?1",
+                    )?
+                    .query_row([n], summary)
+            })
+        })
+    }
+
+    /// How many jobs a reader may see, by state. Nothing is counted for it.
+    pub fn job_counts(&self, visible: &Visible) -> Result<JobCounts, ReadError> {
+        self.readers().read("the counts of jobs", |connection| {
+            let mut counts = JobCounts::default();
+            match visible {
+                Visible::All => {
+                    let all = "SELECT state, jobs FROM job_count";
+                    add_counts(&mut counts, connection, all, [])?;
+                }
+                Visible::Owner { owner, projects } => {
+                    let owner = owner_bytes(owner);
+                    let own = "SELECT state, jobs FROM job_count WHERE owner = ?1";
+                    add_counts(&mut counts, connection, own, [owner])?;
+                    let others = "SELECT state, jobs FROM job_count
+                                  WHERE project = ?1 AND owner <> ?2";
+                    for project in BTreeSet::from_iter(projects) {
+                        let params = params![project.as_bytes(), owner];
+                        add_counts(&mut counts, connection, others, params)?;
+                    }
+                }
+            }
+            Ok(counts)
+        })
+    }
+
+    /// The jobs that had not ended, oldest first: for the start of the daemon.
+    pub fn unfinished_jobs(&self) -> Result<Vec<JobRecord>, ReadError> {
+        self.readers().read("the unfinished jobs", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM job WHERE state IN (0, 1) ORDER BY n")?
+                .query_map([], job)?
+                .collect()
+        })
+    }
+}
+
+fn numbers_of_all(
+    connection: &Connection,
+    state: Option<JobState>,
+    before: Before,
+    limit: usize,
+) -> rusqlite::Result<BTreeSet<i64>> {
+    let mut numbers = BTreeSet::new();
+    let limit = int(limit as u64).saturating_add(1);
+    match state {
+        None => {
+            let sql = "SELECT n FROM job WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
+            page::gather(&mut numbers, connection.prepare_cached(sql)?, [before.0, limit])?;
+        }
+        Some(state) => {
+            let sql = "SELECT n FROM job WHERE state = ?1 AND n < ?2 ORDER BY n DESC LIMIT ?3";
+            let params = [state_int(state), before.0, limit];
+            page::gather(&mut numbers, connection.prepare_cached(sql)?, params)?;
+        }
+    }
+    Ok(numbers)
+}
+
+fn numbers_visible(
+    connection: &Connection,
+    owner: &PrincipalId,
+    projects: &[ProjectId],
+    states: &[JobState],
+    before: Before,
+    limit: usize,
+) -> rusqlite::Result<BTreeSet<i64>> {
+    let mut numbers = BTreeSet::new();
+    let limit = int(limit as u64).saturating_add(1);
+    for state in states.iter().copied().map(state_int) {
+        let own = "SELECT n FROM job WHERE owner = ?1 AND state = ?2 AND n < ?3
+                   ORDER BY n DESC LIMIT ?4";
+        let params = params![owner_bytes(owner), state, before.0, limit];
+        page::gather(&mut numbers, connection.prepare_cached(own)?, params)?;
+        let of_project = "SELECT n FROM job WHERE project = ?1 AND state = ?2 AND n < ?3
+                          ORDER BY n DESC LIMIT ?4";
+        for project in projects {
+            let params = params![project.as_bytes(), state, before.0, limit];
+            page::gather(&mut numbers, connection.prepare_cached(of_project)?, params)?;
+        }
+    }
+    Ok(numbers)
+}
+
+fn add_counts(
+    counts: &mut JobCounts,
+    connection: &Connection,
+    sql: &str,
+    params: impl rusqlite::Params,
+) -> rusqlite::Result<()> {
+    let mut select = connection.prepare_cached(sql)?;
+    let mut rows = select.query(params)?;
+    while let Some(row) = rows.next()? {
+        let (state, jobs) = (row.state()?, row.u64("jobs")?);
+        let idx = JobState::ALL.iter().position(|s| *s == state).unwrap_or_default();
+        counts.0[idx] += jobs;
+    }
+    Ok(())
+}
+
+fn job(row: &Row<'_>) -> rusqlite::Result<JobRecord> {
+    let request_id = row.opt_id("request_id", RequestId::from_bytes)?;
+    let body_hash: Option<BlobHash> = row.opt_hash("body_hash")?;
+    Ok(JobRecord {
+        id: row.id("id", JobId::from_random)?,
+        tool: row.get("tool")?,
+        owner: row.owner()?,
+        project: row.opt_id("project", ProjectId::from_random)?,
+        repeat: request_id
+            .zip(body_hash)
+            .map(|(request_id, body_hash)| RepeatKey { request_id, body_hash }),
+        request: row.bytes("request")?,
+        state: row.state()?,
+        result: row.opt_bytes("result")?,
+        result_blob: row.opt_hash("result_blob")?,
+        error: row.opt_bytes("error")?,
+        created_at: row.u64("created_at")?,
+        started_at: row.opt_u64("started_at")?,
+        completed_at: row.opt_u64("completed_at")?,
+        expires_at: row.opt_u64("expires_at")?,
+    })
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<JobSummary> {
+    Ok(JobSummary {
+        id: row.id("id", JobId::from_random)?,
+        tool: row.get("tool")?,
+        owner: row.owner()?,
+        project: row.opt_id("project", ProjectId::from_random)?,
+        state: row.state()?,
+        error: row.opt_bytes("error")?,
+        created_at: row.u64("created_at")?,
+        started_at: row.opt_u64("started_at")?,
+        completed_at: row.opt_u64("completed_at")?,
+    })
+}

@@ -1,0 +1,32 @@
+//! The keys of `artifact_list`: whose list, and what it is narrowed to.
+
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::PrincipalId;
+
+use crate::row::owner_bytes;
+
+/// The list with everything in it.
+pub(crate) const EVERYBODY: &[u8] = b"e";
+
+pub(crate) fn of_owner(owner: &PrincipalId) -> Vec<u8> {
+    [b"o", owner_bytes(owner)].concat()
+}
+
+pub(crate) fn of_project(project: &ProjectId) -> Vec<u8> {
+    [&b"p"[..], project.as_bytes()].concat()
+}
+
+/// The length of the tag stands between the two, so that no other pair gives the same bytes.
+pub(crate) fn facet(tag: Option<&str>, creator: Option<&str>) -> Vec<u8> {
+    let mut key = Vec::new();
+    if let Some(tag) = tag {
+        key.push(b't');
+        key.extend_from_slice(&(tag.len() as u64).to_be_bytes());
+        key.extend_from_slice(tag.as_bytes());
+    }
+    if let Some(creator) = creator {
+        key.push(b'c');
+        key.extend_from_slice(creator.as_bytes());
+    }
+    key
+}

@@ -1,0 +1,79 @@
+//! Pages of lists, newest first. What a reader may see is the union of a few ordered lists; a page
+//! takes the newest of each and keeps the newest of all, so its cost does not grow with the lists.
+
+use std::collections::BTreeSet;
+
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::PrincipalId;
+use rusqlite::{CachedStatement, Params};
+
+use crate::error::ReadError;
+
+/// Whose rows a reader may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Visible {
+    /// Everybody's.
+    All,
+    /// Its own, and those of its projects.
+    Owner {
+        /// Whose own.
+        owner: PrincipalId,
+        /// Its projects.
+        projects: Vec<ProjectId>,
+    },
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// Its rows, newest first.
+    pub items: Vec<T>,
+    /// Where the next page starts; none on the last.
+    pub next_cursor: Option<String>,
+}
+
+/// Before which row a page starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Before(pub(crate) i64);
+
+impl Before {
+    pub(crate) fn parse(cursor: Option<&str>) -> Result<Self, ReadError> {
+        let Some(text) = cursor else { return Ok(Self(i64::MAX)) };
+        // One number has one text, so that a cursor is either ours or not.
+        let parsed = i64::from_str_radix(text, 16).map_err(|_| ReadError::BadCursor)?;
+        if parsed > 0 && text == Self(parsed).text() {
+            Ok(Self(parsed))
+        } else {
+            Err(ReadError::BadCursor)
+        }
+    }
+
+    fn text(self) -> String {
+        format!("{:x}", self.0)
+    }
+}
+
+/// Adds the numbers of the newest rows of one list.
+pub(crate) fn gather(
+    numbers: &mut BTreeSet<i64>,
+    mut list: CachedStatement<'_>,
+    params: impl Params,
+) -> rusqlite::Result<()> {
+    for n in list.query_map(params, |row| row.get(0))? {
+        numbers.insert(n?);
+    }
+    Ok(())
+}
+
+/// Makes a page of the numbers gathered, of which one more than `limit` was asked of each list.
+pub(crate) fn page<T>(
+    numbers: &BTreeSet<i64>,
+    limit: usize,
+    mut read: impl FnMut(i64) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Page<T>> {
+    let taken: Vec<i64> = numbers.iter().rev().take(limit).copied().collect();
+    let last = taken.last().filter(|_| numbers.len() > limit);
+    let next_cursor = last.map(|n| Before(*n).text());
+    let items = taken.into_iter().map(&mut read).collect::<Result<_, _>>()?;
+    Ok(Page { items, next_cursor })
+}

@@ -1,0 +1,47 @@
+//! Tokens, as they are.
+
+use ringback_proto::ids::TokenId;
+use ringback_proto::record::TokenRecord;
+use rusqlite::{OptionalExtension, Row};
+
+use crate::error::ReadError;
+use crate::row::Columns;
+use crate::store::Store;
+
+/// Reads block; async callers go through a blocking pool.
+impl Store {
+    /// The token whose secret has this hash, revoked and expired ones included.
+    pub fn token_by_hash(&self, secret_hash: [u8; 32]) -> Result<Option<TokenRecord>, ReadError> {
+        self.readers().read("a token", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM token WHERE secret_hash = ?1")?
+                .query_row([secret_hash], token)
+                .optional()
+        })
+    }
+
+    /// All tokens, oldest first, revoked and expired ones included.
+    pub fn tokens(&self) -> Result<Vec<TokenRecord>, ReadError> {
+        self.readers().read("the tokens", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM token ORDER BY n")?
+                .query_map([], token)?
+                .collect()
+        })
+    }
+}
+
+fn token(row: &Row<'_>) -> rusqlite::Result<TokenRecord> {
+    let secret_hash = *row.hash("secret_hash")?.as_bytes();
+    Ok(TokenRecord {
+        id: row.id("id", TokenId::from_random)?,
+        name: row.get("name")?,
+        secret_hash,
+        level: row.level()?,
+        target: row.target()?,
+        created_at: row.u64("created_at")?,
+        expires_at: row.opt_u64("expires_at")?,
+        last_used_at: row.opt_u64("last_used_at")?,
+        revoked_at: row.opt_u64("revoked_at")?,
+    })
+}

@@ -1,0 +1,170 @@
+//! How values lie in columns, both ways.
+
+use bytes::Bytes;
+use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
+use ringback_proto::principal::{Level, PrincipalId, Target};
+use ringback_proto::record::JobState;
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
+use rusqlite::{Error, Result, Row};
+
+/// What is stored where a key needs a project and there is none.
+const NO_PROJECT: &[u8] = &[];
+
+/// A time, a size or a count. What SQLite cannot hold is further away than anything real.
+pub(crate) fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn opt_int(value: Option<u64>) -> Option<i64> {
+    value.map(int)
+}
+
+pub(crate) fn owner_bytes(owner: &PrincipalId) -> &[u8] {
+    match owner {
+        PrincipalId::Local => &[],
+        PrincipalId::Token(id) => id.as_bytes(),
+    }
+}
+
+pub(crate) fn project_bytes(project: Option<&ProjectId>) -> &[u8] {
+    project.map_or(NO_PROJECT, |project| project.as_bytes())
+}
+
+pub(crate) const fn state_int(state: JobState) -> i64 {
+    match state {
+        JobState::Pending => 0,
+        JobState::Running => 1,
+        JobState::Complete => 2,
+        JobState::Failed => 3,
+        JobState::Cancelled => 4,
+    }
+}
+
+pub(crate) const fn level_int(level: Level) -> i64 {
+    match level {
+        Level::Read => 0,
+        Level::Write => 1,
+        Level::Admin => 2,
+    }
+}
+
+pub(crate) fn target_bytes(target: &Target) -> Option<Vec<u8>> {
+    match target {
+        Target::Everything => None,
+        Target::Projects(projects) => {
+            Some(projects.iter().flat_map(|project| *project.as_bytes()).collect())
+        }
+    }
+}
+
+pub(crate) fn tags_bytes(tags: &[String]) -> Vec<u8> {
+    rmp_serde::to_vec(tags).expect("strings always have a MsgPack form")
+}
+
+/// Reads columns as our types; a column that does not fit is a damaged database.
+pub(crate) trait Columns {
+    fn u64(&self, column: &str) -> Result<u64>;
+    fn opt_u64(&self, column: &str) -> Result<Option<u64>>;
+    fn bytes(&self, column: &str) -> Result<Bytes>;
+    fn opt_bytes(&self, column: &str) -> Result<Option<Bytes>>;
+    fn id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<T>;
+    fn opt_id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<Option<T>>;
+    fn hash(&self, column: &str) -> Result<BlobHash>;
+    fn opt_hash(&self, column: &str) -> Result<Option<BlobHash>>;
+    fn owner(&self) -> Result<PrincipalId>;
+    fn state(&self) -> Result<JobState>;
+    fn level(&self) -> Result<Level>;
+    fn target(&self) -> Result<Target>;
+    fn tags(&self) -> Result<Vec<String>>;
+}
+
+impl Columns for Row<'_> {
+    fn u64(&self, column: &str) -> Result<u64> {
+        let value: i64 = self.get(column)?;
+        u64::try_from(value).map_err(|_| damaged(column, Type::Integer))
+    }
+
+    fn opt_u64(&self, column: &str) -> Result<Option<u64>> {
+        let value: Option<i64> = self.get(column)?;
+        let convert = |value| u64::try_from(value).map_err(|_| damaged(column, Type::Integer));
+        value.map(convert).transpose()
+    }
+
+    fn bytes(&self, column: &str) -> Result<Bytes> {
+        self.get::<_, Vec<u8>>(column).map(Bytes::from)
+    }
+
+    fn opt_bytes(&self, column: &str) -> Result<Option<Bytes>> {
+        Ok(self.get::<_, Option<Vec<u8>>>(column)?.map(Bytes::from))
+    }
+
+    fn id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<T> {
+        self.get::<_, Fixed<16>>(column).map(|fixed| make(fixed.0))
+    }
+
+    fn opt_id<T>(&self, column: &str, make: impl FnOnce([u8; 16]) -> T) -> Result<Option<T>> {
+        Ok(self.get::<_, Option<Fixed<16>>>(column)?.map(|fixed| make(fixed.0)))
+    }
+
+    fn hash(&self, column: &str) -> Result<BlobHash> {
+        self.get::<_, Fixed<32>>(column).map(|fixed| BlobHash::from_bytes(fixed.0))
+    }
+
+    fn opt_hash(&self, column: &str) -> Result<Option<BlobHash>> {
+        Ok(self.get::<_, Option<Fixed<32>>>(column)?.map(|fixed| BlobHash::from_bytes(fixed.0)))
+    }
+
+    fn owner(&self) -> Result<PrincipalId> {
+        if self.get_ref("owner")?.as_blob().is_ok_and(<[u8]>::is_empty) {
+            return Ok(PrincipalId::Local);
+        }
+        self.id("owner", TokenId::from_random).map(PrincipalId::Token)
+    }
+
+    fn state(&self) -> Result<JobState> {
+        let value: i64 = self.get("state")?;
+        JobState::ALL
+            .into_iter()
+            .find(|state| state_int(*state) == value)
+            .ok_or_else(|| damaged("state", Type::Integer))
+    }
+
+    fn level(&self) -> Result<Level> {
+        let value: i64 = self.get("level")?;
+        [Level::Read, Level::Write, Level::Admin]
+            .into_iter()
+            .find(|level| level_int(*level) == value)
+            .ok_or_else(|| damaged("level", Type::Integer))
+    }
+
+    fn target(&self) -> Result<Target> {
+        let Some(bytes) = self.get::<_, Option<Vec<u8>>>("projects")? else {
+            return Ok(Target::Everything);
+        };
+        let (ids, rest) = bytes.as_chunks::<16>();
+        if !rest.is_empty() {
+            return Err(damaged("projects", Type::Blob));
+        }
+        Ok(Target::Projects(ids.iter().copied().map(ProjectId::from_random).collect()))
+    }
+
+    fn tags(&self) -> Result<Vec<String>> {
+        let bytes: Vec<u8> = self.get("tags")?;
+        rmp_serde::from_slice(&bytes).map_err(|_| damaged("tags", Type::Blob))
+    }
+}
+
+struct Fixed<const N: usize>([u8; N]);
+
+impl<const N: usize> FromSql for Fixed<N> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let bytes = value.as_blob()?;
+        let wrong_size =
+            |_| FromSqlError::InvalidBlobSize { expected_size: N, blob_size: bytes.len() };
+        bytes.try_into().map(Self).map_err(wrong_size)
+    }
+}
+
+fn damaged(column: &str, found: Type) -> Error {
+    Error::InvalidColumnType(0, column.to_owned(), found)
+}

@@ -1,0 +1,158 @@
+//! Connections and the schema's versions. Migrations only go forward, each in a transaction of its
+//! own together with the version it leads to.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::OpenStoreError;
+
+/// The migrations in order; the version of a database is how many of them it has.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+
+/// "RING", so that a database of another program is recognised.
+const APPLICATION_ID: i32 = 0x5249_4e47;
+
+/// Enough for all statements of one connection.
+const STATEMENTS_MAX: usize = 64;
+
+/// Pages in the log before it is copied back (16 MiB): few enough that the copy is quick, many
+/// enough that the syncs of a copy are rare.
+const CHECKPOINT_PAGES: i64 = 4096;
+
+/// Opens the connection that writes, and brings the schema up to date.
+pub(crate) fn open_writer(path: &Utf8Path) -> Result<Connection, OpenStoreError> {
+    open_migrated(path, MIGRATIONS)
+}
+
+/// Opens a connection that only reads.
+pub(crate) fn open_reader(path: &Utf8Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn open_migrated(path: &Utf8Path, migrations: &[&str]) -> Result<Connection, OpenStoreError> {
+    let failed = |source: rusqlite::Error| OpenStoreError::Database {
+        path: path.to_owned(),
+        source: Arc::new(source),
+    };
+    let mut connection = connect(path).map_err(failed)?;
+    let found = version(&connection).map_err(failed)?;
+    let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    if application_id(&connection).map_err(failed)? != if found == 0 { 0 } else { APPLICATION_ID } {
+        return Err(OpenStoreError::NotOurs { path: path.to_owned() });
+    }
+    if found > newest {
+        return Err(OpenStoreError::TooNew { path: path.to_owned(), found, newest });
+    }
+    // Only now: before, nothing in a file that may be a newer build's must change.
+    configure(&connection).map_err(failed)?;
+    for (version, sql) in (1_u32..).zip(migrations).skip(found as usize) {
+        migrate(&mut connection, version, sql).map_err(failed)?;
+    }
+    Ok(connection)
+}
+
+fn connect(path: &Utf8Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    // Nobody else writes; a wait could only hide that somebody does.
+    connection.busy_timeout(std::time::Duration::ZERO)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    Ok(connection)
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    // Every commit is synced: what was acknowledged must survive a power failure.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    // Savepoints keep their undo pages in memory instead of a file.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+fn application_id(connection: &Connection) -> rusqlite::Result<i32> {
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
+fn migrate(connection: &mut Connection, version: u32, sql: &str) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(sql)?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", version)?;
+    transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dir() -> (tempfile::TempDir, camino::Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(dir.path()).unwrap().join("test.db");
+        (dir, path)
+    }
+
+    const ONE: &str = "CREATE TABLE a (x INTEGER); INSERT INTO a VALUES (7);";
+    const TWO: &str = "ALTER TABLE a ADD COLUMN y INTEGER; UPDATE a SET y = x + 1;";
+
+    #[test]
+    fn an_old_database_is_brought_forward_and_keeps_its_rows() {
+        let (_guard, path) = dir();
+        drop(open_migrated(&path, &[ONE]).unwrap());
+        for _ in 0..2 {
+            let connection = open_migrated(&path, &[ONE, TWO]).unwrap();
+            assert_eq!(version(&connection).unwrap(), 2);
+            let y: i64 = connection.query_row("SELECT y FROM a", [], |row| row.get(0)).unwrap();
+            assert_eq!(y, 8);
+        }
+    }
+
+    #[test]
+    fn a_migration_that_fails_leaves_the_version_before_it() {
+        let (_guard, path) = dir();
+        drop(open_migrated(&path, &[ONE]).unwrap());
+        let broken = "ALTER TABLE a ADD COLUMN z INTEGER; SELECT nonsense;";
+        assert!(open_migrated(&path, &[ONE, broken]).is_err());
+        let connection = open_migrated(&path, &[ONE, TWO]).unwrap();
+        assert!(connection.prepare("SELECT z FROM a").is_err());
+    }
+
+    #[test]
+    fn a_newer_database_and_a_foreign_one_are_refused_unchanged() {
+        let (_guard, path) = dir();
+        drop(open_migrated(&path, &[ONE, TWO]).unwrap());
+        let before = std::fs::read(&path).unwrap();
+        let refused = open_migrated(&path, &[ONE]);
+        assert!(matches!(refused, Err(OpenStoreError::TooNew { found: 2, newest: 1, .. })));
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+
+        let (_guard, path) = dir();
+        let foreign = Connection::open(&path).unwrap();
+        foreign.execute_batch("PRAGMA user_version = 1; CREATE TABLE other (x)").unwrap();
+        drop(foreign);
+        assert!(matches!(open_migrated(&path, &[ONE]), Err(OpenStoreError::NotOurs { .. })));
+    }
+
+    #[test]
+    fn the_shipped_schema_applies_to_an_empty_file() {
+        let (_guard, path) = dir();
+        let connection = open_writer(&path).unwrap();
+        let mode: String =
+            connection.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        let synchronous: i64 =
+            connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+    }
+}

@@ -1,0 +1,418 @@
+//! Records into rows. Every statement that changes something is here.
+//!
+//! A record is refused before it has changed anything, so only a request whose second or later
+//! record is refused needs undoing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ringback_proto::ids::{BlobHash, JobId, ProjectId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{
+    AnnotationRecord, ArtifactRecord, JobEnd, JobRecord, JobState, Record, TokenRecord, UnixMs,
+};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
+
+use crate::error::CommitError;
+use crate::read::lists;
+use crate::row::{
+    Columns, int, level_int, opt_int, owner_bytes, project_bytes, state_int, tags_bytes,
+    target_bytes,
+};
+
+/// What the store decided about a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// Nothing: the record said it all.
+    Written,
+    /// An artifact's place in its set of variations, if it is in one.
+    ArtifactCreated {
+        /// From 0.
+        variation_index: Option<u32>,
+    },
+}
+
+/// Why a record was not written.
+#[derive(Debug)]
+pub(crate) enum ApplyError {
+    /// It does not fit what is there. Nothing of this record was written.
+    Refused(CommitError),
+    /// The database failed.
+    Database(rusqlite::Error),
+}
+
+/// Changes of the counts of jobs, gathered over many records and written once.
+#[derive(Debug, Default)]
+pub(crate) struct Counts(HashMap<(PrincipalId, Option<ProjectId>, JobState), i64>);
+
+impl From<rusqlite::Error> for ApplyError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<CommitError> for ApplyError {
+    fn from(error: CommitError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl Counts {
+    fn add(&mut self, owner: PrincipalId, project: Option<ProjectId>, state: JobState, by: i64) {
+        *self.0.entry((owner, project, state)).or_default() += by;
+    }
+
+    pub(crate) fn merge(&mut self, other: Self) {
+        for ((owner, project, state), by) in other.0 {
+            self.add(owner, project, state, by);
+        }
+    }
+
+    pub(crate) fn write(self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut upsert = connection.prepare_cached(
+            "INSERT INTO job_count (owner, project, state, jobs) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET jobs = jobs + excluded.jobs",
+        )?;
+        for ((owner, project, state), by) in self.0.into_iter().filter(|(_, by)| *by != 0) {
+            let project = project_bytes(project.as_ref());
+            upsert.execute(params![owner_bytes(&owner), project, state_int(state), by])?;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn apply(
+    connection: &Connection,
+    record: &Record,
+    counts: &mut Counts,
+) -> Result<Applied, ApplyError> {
+    match record {
+        Record::JobCreated(job) => job_created(connection, job, counts)?,
+        Record::JobStarted { id, at } => job_started(connection, *id, *at, counts)?,
+        Record::JobEnded { id, end } => job_ended(connection, *id, end, counts)?,
+        Record::ArtifactCreated(artifact) => return artifact_created(connection, artifact),
+        Record::AnnotationAdded(annotation) => annotation_added(connection, annotation)?,
+        Record::TokenCreated(token) => token_created(connection, token)?,
+        Record::TokenRevoked { id, at } => {
+            let sql = "UPDATE token SET revoked_at = coalesce(revoked_at, ?2) WHERE id = ?1";
+            let n_changed =
+                connection.prepare_cached(sql)?.execute(params![id.as_bytes(), int(*at)])?;
+            found(n_changed, CommitError::NoToken { id: *id })?;
+        }
+        Record::TokenUsed { id, at } => {
+            let sql = "UPDATE token SET last_used_at = max(?2, coalesce(last_used_at, 0))
+                       WHERE id = ?1";
+            let n_changed =
+                connection.prepare_cached(sql)?.execute(params![id.as_bytes(), int(*at)])?;
+            found(n_changed, CommitError::NoToken { id: *id })?;
+        }
+        Record::BlobUploaded { hash, owner, project, at } => {
+            blob_uploaded(connection, hash, owner, project.as_ref(), *at)?;
+        }
+    }
+    Ok(Applied::Written)
+}
+
+/// Drops jobs whose time is over, oldest first, and says which.
+pub(crate) fn purge_expired(
+    connection: &Connection,
+    now: UnixMs,
+    limit: usize,
+    counts: &mut Counts,
+) -> Result<Vec<JobId>, ApplyError> {
+    let mut delete = connection.prepare_cached(
+        "DELETE FROM job WHERE n IN
+             (SELECT n FROM job WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
+         RETURNING id, owner, project, state",
+    )?;
+    let mut ids = Vec::new();
+    let mut rows = delete.query(params![int(now), int(limit as u64)])?;
+    while let Some(row) = rows.next()? {
+        ids.push(row.id("id", JobId::from_random)?);
+        let project = row.opt_id("project", ProjectId::from_random)?;
+        counts.add(row.owner()?, project, row.state()?, -1);
+    }
+    // Those of owners that are gone; the ones this purge empties go with the next.
+    connection.prepare_cached("DELETE FROM job_count WHERE jobs = 0")?.execute([])?;
+    Ok(ids)
+}
+
+fn job_created(
+    connection: &Connection,
+    job: &JobRecord,
+    counts: &mut Counts,
+) -> Result<(), ApplyError> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO job (id, owner, project, state, tool, created_at, started_at,
+                 completed_at, expires_at, request_id, body_hash, result_blob, error, result,
+                 request)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        )?
+        .execute(params![
+            job.id.as_bytes(),
+            owner_bytes(&job.owner),
+            job.project.as_ref().map(ProjectId::as_bytes),
+            state_int(job.state),
+            job.tool,
+            int(job.created_at),
+            opt_int(job.started_at),
+            opt_int(job.completed_at),
+            opt_int(job.expires_at),
+            job.repeat.as_ref().map(|repeat| repeat.request_id.as_bytes()),
+            job.repeat.as_ref().map(|repeat| repeat.body_hash.as_bytes()),
+            job.result_blob.as_ref().map(BlobHash::as_bytes),
+            job.error.as_deref(),
+            job.result.as_deref(),
+            &*job.request,
+        ]);
+    if is_taken(&inserted) {
+        return Err(job_taken(connection, job)?.into());
+    }
+    inserted?;
+    counts.add(job.owner, job.project, job.state, 1);
+    Ok(())
+}
+
+fn job_taken(connection: &Connection, job: &JobRecord) -> rusqlite::Result<CommitError> {
+    let request_id = job.repeat.as_ref().map(|repeat| repeat.request_id.as_bytes());
+    let existing = connection
+        .prepare_cached("SELECT id FROM job WHERE owner = ?1 AND request_id = ?2")?
+        .query_row(params![owner_bytes(&job.owner), request_id], |row| {
+            row.id("id", JobId::from_random)
+        })
+        .optional()?;
+    Ok(match existing {
+        Some(existing) => CommitError::Repeated { existing },
+        None => CommitError::Taken { what: format!("job {}", job.id) },
+    })
+}
+
+struct JobNow {
+    n: i64,
+    owner: PrincipalId,
+    project: Option<ProjectId>,
+    state: JobState,
+}
+
+fn job_now(connection: &Connection, id: JobId) -> Result<JobNow, ApplyError> {
+    let read = |row: &Row<'_>| {
+        Ok(JobNow {
+            n: row.get("n")?,
+            owner: row.owner()?,
+            project: row.opt_id("project", ProjectId::from_random)?,
+            state: row.state()?,
+        })
+    };
+    connection
+        .prepare_cached("SELECT n, owner, project, state FROM job WHERE id = ?1")?
+        .query_row([id.as_bytes()], read)
+        .optional()?
+        .ok_or_else(|| CommitError::NoJob { id }.into())
+}
+
+fn job_started(
+    connection: &Connection,
+    id: JobId,
+    at: UnixMs,
+    counts: &mut Counts,
+) -> Result<(), ApplyError> {
+    let JobNow { n, owner, project, state } = job_now(connection, id)?;
+    if state != JobState::Pending {
+        return Err(CommitError::Stale { id, state }.into());
+    }
+    connection
+        .prepare_cached("UPDATE job SET state = ?2, started_at = ?3 WHERE n = ?1")?
+        .execute(params![n, state_int(JobState::Running), int(at)])?;
+    counts.add(owner, project, state, -1);
+    counts.add(owner, project, JobState::Running, 1);
+    Ok(())
+}
+
+fn job_ended(
+    connection: &Connection,
+    id: JobId,
+    end: &JobEnd,
+    counts: &mut Counts,
+) -> Result<(), ApplyError> {
+    if !end.state.is_terminal() {
+        return Err(CommitError::NotAnEnd { id, state: end.state }.into());
+    }
+    let JobNow { n, owner, project, state } = job_now(connection, id)?;
+    if state.is_terminal() {
+        return Err(CommitError::Stale { id, state }.into());
+    }
+    connection
+        .prepare_cached(
+            "UPDATE job SET state = ?2, completed_at = ?3, expires_at = ?4, result_blob = ?5,
+                 error = ?6, result = ?7
+             WHERE n = ?1",
+        )?
+        .execute(params![
+            n,
+            state_int(end.state),
+            int(end.completed_at),
+            int(end.expires_at),
+            end.result_blob.as_ref().map(BlobHash::as_bytes),
+            end.error.as_deref(),
+            end.result.as_deref(),
+        ])?;
+    counts.add(owner, project, state, -1);
+    counts.add(owner, project, end.state, 1);
+    Ok(())
+}
+
+fn artifact_created(
+    connection: &Connection,
+    artifact: &ArtifactRecord,
+) -> Result<Applied, ApplyError> {
+    let id = artifact.id;
+    if let Some(parent) = artifact.parent_id
+        && !artifact_exists(connection, parent.as_bytes())?
+    {
+        return Err(CommitError::NoParent { id, parent }.into());
+    }
+    let set = artifact.variation_set_id.as_ref().map(|set| set.as_bytes());
+    let variation_index: Option<u32> = match set {
+        None => None,
+        Some(set) => connection
+            .prepare_cached(
+                "SELECT coalesce(max(variation_index) + 1, 0) FROM artifact
+                 WHERE variation_set = ?1",
+            )?
+            .query_row([set], |row| row.get(0))?,
+    };
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO artifact (id, content_hash, mime_type, size, owner, project, creator,
+                 parent, variation_set, variation_index, created_at, tags, metadata)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+        )?
+        .execute(params![
+            id.as_bytes(),
+            artifact.content_hash.as_bytes(),
+            artifact.mime_type,
+            int(artifact.size),
+            owner_bytes(&artifact.owner),
+            artifact.project.as_ref().map(ProjectId::as_bytes),
+            artifact.creator,
+            artifact.parent_id.as_ref().map(|parent| parent.as_bytes()),
+            set,
+            variation_index,
+            int(artifact.created_at),
+            tags_bytes(&artifact.tags),
+            artifact.metadata.as_deref(),
+        ]);
+    taken(inserted, || format!("artifact {id}"))?;
+    list_artifact(connection, artifact, connection.last_insert_rowid())?;
+    Ok(Applied::ArtifactCreated { variation_index })
+}
+
+/// Enters an artifact in every list it appears in.
+fn list_artifact(
+    connection: &Connection,
+    artifact: &ArtifactRecord,
+    n: i64,
+) -> rusqlite::Result<()> {
+    let mut views = vec![lists::EVERYBODY.to_vec(), lists::of_owner(&artifact.owner)];
+    views.extend(artifact.project.as_ref().map(lists::of_project));
+    let creator = Some(&*artifact.creator);
+    let mut facets = BTreeSet::from([lists::facet(None, None), lists::facet(None, creator)]);
+    for tag in &artifact.tags {
+        facets.insert(lists::facet(Some(tag), None));
+        facets.insert(lists::facet(Some(tag), creator));
+    }
+    let mut insert = connection
+        .prepare_cached("INSERT INTO artifact_list (view, facet, n) VALUES (?1, ?2, ?3)")?;
+    for view in &views {
+        for facet in &facets {
+            insert.execute(params![view, facet, n])?;
+        }
+    }
+    Ok(())
+}
+
+fn annotation_added(
+    connection: &Connection,
+    annotation: &AnnotationRecord,
+) -> Result<(), ApplyError> {
+    if !artifact_exists(connection, annotation.artifact_id.as_bytes())? {
+        return Err(CommitError::NoArtifact { id: annotation.artifact_id }.into());
+    }
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO annotation (id, artifact, message, source, vibe, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            annotation.id.as_bytes(),
+            annotation.artifact_id.as_bytes(),
+            annotation.message,
+            annotation.source,
+            annotation.vibe,
+            int(annotation.created_at),
+        ]);
+    taken(inserted, || format!("annotation {}", annotation.id))
+}
+
+fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), ApplyError> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO token (id, name, secret_hash, level, projects, created_at, expires_at,
+                 last_used_at, revoked_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        )?
+        .execute(params![
+            token.id.as_bytes(),
+            token.name,
+            token.secret_hash,
+            level_int(token.level),
+            target_bytes(&token.target),
+            int(token.created_at),
+            opt_int(token.expires_at),
+            opt_int(token.last_used_at),
+            opt_int(token.revoked_at),
+        ]);
+    taken(inserted, || format!("token {}", token.id))
+}
+
+fn blob_uploaded(
+    connection: &Connection,
+    hash: &BlobHash,
+    owner: &PrincipalId,
+    project: Option<&ProjectId>,
+    at: UnixMs,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO upload (hash, owner, project, uploaded_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![hash.as_bytes(), owner_bytes(owner), project_bytes(project), int(at)])?;
+    Ok(())
+}
+
+fn artifact_exists(connection: &Connection, id: &[u8; 16]) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM artifact WHERE id = ?1)")?
+        .query_row([id], |row| row.get(0))
+}
+
+fn found(n_changed: usize, otherwise: CommitError) -> Result<(), ApplyError> {
+    if n_changed == 0 { Err(otherwise.into()) } else { Ok(()) }
+}
+
+fn taken(
+    inserted: rusqlite::Result<usize>,
+    what: impl FnOnce() -> String,
+) -> Result<(), ApplyError> {
+    if is_taken(&inserted) {
+        return Err(CommitError::Taken { what: what() }.into());
+    }
+    inserted?;
+    Ok(())
+}
+
+fn is_taken(inserted: &rusqlite::Result<usize>) -> bool {
+    let code = inserted.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+    code == Some(ErrorCode::ConstraintViolation)
+}

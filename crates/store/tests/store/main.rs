@@ -1,0 +1,10 @@
+//! The store as its users see it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
+mod audit;
+mod commits;
+mod common;
+mod counts;
+mod crash;
+mod open;
+mod reads;
