@@ -44,6 +44,8 @@ pub enum Audit {
 
 /// One row of the tool table.
 pub struct ToolRow {
+    /// Which tool; also its place in [`TOOLS`].
+    pub kind: ToolKind,
     /// The name on every wire.
     pub name: &'static str,
     /// How long it takes.
@@ -144,6 +146,12 @@ macro_rules! define_tools {
             about: $about:literal,
         }
     )*) => {
+        /// The native tools, in the order of the table.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ToolKind {
+            $(#[doc = $about] $variant,)*
+        }
+
         /// A call of a native tool. The tag on the wire is `tool`.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "tool")]
@@ -195,6 +203,7 @@ macro_rules! define_tools {
                     const TIMING: ToolTiming = ToolTiming::$timing;
                     const DESCRIPTION: &'static str = $about;
                     const ROW: &'static ToolRow = &ToolRow {
+                        kind: ToolKind::$variant,
                         name: $name,
                         timing: ToolTiming::$timing,
                         makes_job: $job,

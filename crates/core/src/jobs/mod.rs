@@ -306,6 +306,11 @@ impl JobTable {
         effects
     }
 
+    /// No job starts any more. What is pending stays so, for the next start of the daemon.
+    pub const fn close(&mut self) {
+        self.limits.running_max = 0;
+    }
+
     /// When to look again.
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMs> {

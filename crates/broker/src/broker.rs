@@ -1,0 +1,486 @@
+//! The door: from a call to its answer.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
+use ringback_core::deadline::Deadline;
+use ringback_core::jobs::{JobLimits, StopReason};
+use ringback_core::repeats::{Begin, same_body};
+use ringback_core::waiting::{Waiting, waiting};
+use ringback_core::{Now, policy};
+use ringback_proto::ids::{BlobHash, CallId, JobId, StreamId};
+use ringback_proto::principal::Principal;
+use ringback_proto::record::{JobRecord, JobState, RepeatKey};
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest, ToolResponse};
+use ringback_store::audit::AuditError;
+use ringback_store::{OpenStoreError, ReadError, Store};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::audit::Auditor;
+use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
+use crate::clock::{Clock, Entropy};
+use crate::config::Config;
+use crate::events::{EventHub, Subscription};
+use crate::handler::{self, Context, SyncContext};
+use crate::handlers::Facts;
+use crate::identity::{Credential, Tokens};
+use crate::jobs::{Jobs, Submission};
+use crate::repeats::{Answered, Repeats, first_answer, repeat_key};
+use crate::replies::{Attached, Followed, Pending, Replies, job_reply, reply};
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::{failure, upkeep};
+
+/// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
+/// may; twice that is plenty.
+const PLAIN_CALL_MS_MAX: u64 = 60_000;
+
+/// Why the broker did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The records cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenStoreError),
+    /// The records cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The content store cannot be opened.
+    #[error(transparent)]
+    Blobs(#[from] OpenBlobsError),
+    /// A directory of `files.roots` cannot be opened.
+    #[error(transparent)]
+    Roots(#[from] RootsError),
+    /// The audit cannot be opened.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// What a restart found cannot be taken up.
+    #[error("cannot take up the jobs of the last run")]
+    Restore(#[source] Error),
+}
+
+/// The broker. Cloning gives another handle.
+#[derive(Debug, Clone)]
+pub struct Broker(pub(crate) Arc<Shared>);
+
+impl Broker {
+    /// Opens the data directory and takes up what the last run left.
+    ///
+    /// # Errors
+    /// What could not be opened, and what to do.
+    pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
+        let store = Store::open(&config.data_dir)?;
+        let blobs = Blobs::open(&config.data_dir.join("blobs"))?;
+        let roots = Roots::open(config.file_roots.iter().map(AsRef::as_ref))?;
+        let auditor = Auditor::open(&config.data_dir)?;
+        let tokens = Tokens::load(store.tokens()?);
+        let unfinished = store.unfinished_jobs()?;
+        let uploads = Uploads::new(
+            blobs.clone(),
+            UploadLimits {
+                open_max: config.uploads_open_max,
+                bytes_max: config.upload_bytes_max,
+                ..UploadLimits::default()
+            },
+        );
+        let limits = JobLimits {
+            running_max: config.jobs_running_max,
+            live_max: config.jobs_live_max,
+            live_per_principal_max: config.jobs_per_principal_max,
+        };
+        let shared = Arc::new(Shared {
+            facts: Facts::new(&config, clock.now()),
+            calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
+            jobs: Jobs::new(limits),
+            repeats: Repeats::default(),
+            events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            config,
+            clock,
+            entropy,
+            store,
+            blobs,
+            uploads,
+            roots,
+            tokens,
+            auditor,
+        });
+        shared.restore(unfinished).await.map_err(StartError::Restore)?;
+        upkeep::start(&shared);
+        Ok(Self(shared))
+    }
+
+    /// The token behind a secret.
+    ///
+    /// # Errors
+    /// `unauthenticated` when there is none that is valid.
+    pub fn authenticate(&self, secret: &str) -> Result<Credential> {
+        self.0.tokens.authenticate(secret, self.0.now())
+    }
+
+    /// Makes the first token of a new data directory: one that may do everything. `None` if there
+    /// are tokens already.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    pub async fn first_token(&self) -> Result<Option<ringback_proto::secret::Secret>> {
+        if !self.0.tokens.list().is_empty() {
+            return Ok(None);
+        }
+        let token = self.0.create_token(crate::handlers::first_token()).await?;
+        Ok(Some(token.token))
+    }
+
+    /// All events from now on.
+    #[must_use]
+    pub fn subscribe(&self) -> Subscription {
+        self.0.events.subscribe()
+    }
+
+    /// This moment, as the broker's clock has it.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.0.now()
+    }
+
+    /// How many commits the store has made, and for how many requests.
+    #[must_use]
+    pub fn store_stats(&self) -> ringback_store::Stats {
+        self.0.store.stats()
+    }
+
+    /// Takes a call. Refusals and `Sync` tools are answered at once.
+    #[must_use]
+    pub fn call(&self, call: Call<'_>) -> Answer {
+        let shared = &self.0;
+        let now = shared.now();
+        let edge = call.edge;
+        let (principal, request) = match admit(&call, now) {
+            Ok(admitted) => (Arc::clone(admitted), call.envelope.request),
+            Err(error) => {
+                let call_id = CallId::from_random(shared.entropy.bytes());
+                shared.auditor.refused(now, &call, call_id, &error);
+                return Answer::Now(error.into());
+            }
+        };
+        let ToolCall::Native(request) = request else {
+            return Answer::Now(Error::not_found("tool", request.name()).into());
+        };
+        let row = request.row();
+        let ctx = SyncContext { now, principal: &principal, facts: &shared.facts };
+        let request = match handler::answer(&ctx, request) {
+            Ok(answered) => {
+                shared.auditor.counted(row, answered.is_ok());
+                return Answer::Now(reply(answered));
+            }
+            Err(request) => request,
+        };
+        let asked = Asked {
+            row,
+            principal,
+            edge,
+            deadline: Deadline::smallest(
+                now,
+                call.envelope.options.deadline_ms.map(std::num::NonZeroU64::get),
+                (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
+                shared.config.call_ms_max,
+            ),
+            repeat: call
+                .request_id
+                .filter(|_| row.recognises_repeats())
+                .map(|request_id| repeat_key(request_id, &request)),
+            request_id: call.request_id,
+        };
+        let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
+        let later = if row.makes_job {
+            self.start_job(asked, request, waiting)
+        } else {
+            self.start_plain(asked, request)
+        };
+        later.unwrap_or_else(|error| Answer::Now(error.into()))
+    }
+
+    /// Stops: running jobs get `grace` to end by themselves, then they are interrupted. Pending
+    /// ones run after the next start.
+    pub async fn stop(&self, grace: Duration) {
+        let shared = &self.0;
+        let live = shared.close_jobs();
+        let waited = tokio::time::timeout(grace, shared.jobs_ended()).await;
+        if waited.is_err() {
+            tracing::warn!(jobs = live.len(), "jobs did not end in time and are interrupted");
+            for job in shared.close_jobs() {
+                if let Err(error) = shared.stop_job(job, StopReason::Shutdown).await {
+                    tracing::error!(%job, %error, "a job could not be told to stop");
+                }
+            }
+        }
+        shared.stopping.cancel();
+        shared.tasks.close();
+        shared.tasks.wait().await;
+        shared.store_token_uses().await;
+        let (store, auditor) = (shared.store.clone(), shared.auditor.clone());
+        let closed = tokio::task::spawn_blocking(move || {
+            auditor.close();
+            store.close();
+        });
+        if let Err(error) = closed.await {
+            tracing::error!(%error, "the store did not close cleanly");
+        }
+    }
+
+    fn start_plain(&self, asked: Asked, request: ToolRequest) -> Result<Answer> {
+        let shared = Arc::clone(&self.0);
+        let admitted = Admitted::admit(&shared, asked.principal.id, asked.deadline)?;
+        let stop = Arc::clone(&admitted.stop);
+        let control = CallControl { stop, stream: None };
+        let finishes = asked.row.recognises_repeats();
+        let call = async move {
+            match asked.repeat {
+                Some(key) => shared.once(asked, key, request, admitted).await,
+                None => shared.plain(&asked, request, &admitted).await,
+            }
+        };
+        let call: Pending<_> = if finishes { self.finishing(call) } else { Box::pin(call) };
+        Ok(Answer::Later(Replies::one(call), control))
+    }
+
+    fn start_job(&self, asked: Asked, request: ToolRequest, waiting: Waiting) -> Result<Answer> {
+        let shared = Arc::clone(&self.0);
+        let stop = Arc::new(CallStop::new(asked.deadline.allowed_ms));
+        let stream = (waiting == Waiting::Stream)
+            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.entropy.bytes()))));
+        let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
+        let (row, began) = (asked.row, Arc::clone(&shared));
+        let job_stream = stream.clone();
+        let begun =
+            self.finishing_with(async move { began.begin_job(asked, request, job_stream).await });
+        let replies = match stream {
+            Some(stream) => Replies::stream(Box::pin(async move {
+                let job = begun.await?;
+                Ok(Followed { shared, row, job, stream, stop })
+            })),
+            None => Replies::one(Box::pin(async move {
+                match begun.await {
+                    Ok(job) => job_reply(&shared, row, job, waiting, &stop).await,
+                    Err(error) => error.into(),
+                }
+            })),
+        };
+        Ok(Answer::Later(replies, control))
+    }
+
+    /// Runs on even when nobody waits for it any more.
+    fn finishing(
+        &self,
+        work: impl Future<Output = ResponseEnvelope> + Send + 'static,
+    ) -> Pending<ResponseEnvelope> {
+        let work = self.finishing_with(async move { Ok(work.await) });
+        Box::pin(async move { work.await.unwrap_or_else(Into::into) })
+    }
+
+    fn finishing_with<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Pending<Result<T>> {
+        let running = self.0.tasks.spawn(work);
+        Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
+    }
+}
+
+/// A call that was admitted.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) row: &'static ToolRow,
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) edge: crate::Edge,
+    pub(crate) deadline: Deadline,
+    pub(crate) repeat: Option<RepeatKey>,
+    pub(crate) request_id: Option<ringback_proto::ids::RequestId>,
+}
+
+fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {
+    let principal = call.credential.principal(now)?;
+    if let ToolCall::Native(request) = &call.envelope.request {
+        policy::authorize(principal, request.row())?;
+    }
+    Ok(principal)
+}
+
+impl Shared {
+    /// A call that is carried out once, however often it is asked.
+    async fn once(
+        self: &Arc<Self>,
+        asked: Asked,
+        key: RepeatKey,
+        request: ToolRequest,
+        admitted: Admitted,
+    ) -> ResponseEnvelope {
+        let (answer, answered) = watch::channel(None);
+        let principal = asked.principal.id;
+        match self.repeats.begin(self.now(), principal, key, Answered::Plain(answered)) {
+            Err(error) => error.into(),
+            Ok(Begin::Again(Answered::Plain(first))) => {
+                first_answer(first).await.unwrap_or_else(Into::into)
+            }
+            Ok(Begin::Again(Answered::Job(_))) => {
+                Error::internal("repeat", "one request id stands for two kinds of call").into()
+            }
+            Ok(Begin::First) => {
+                let reply = self.plain(&asked, request, &admitted).await;
+                if let ResponseEnvelope::Error(error) = &reply {
+                    self.repeats.reconsider(principal, key.request_id, &error.clone().into());
+                }
+                answer.send_replace(Some(reply.clone()));
+                reply
+            }
+        }
+    }
+
+    async fn plain(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: ToolRequest,
+        admitted: &Admitted,
+    ) -> ResponseEnvelope {
+        let started = Instant::now();
+        let ctx = Context {
+            shared: Arc::clone(self),
+            principal: Arc::clone(&asked.principal),
+            job: None,
+            stop: admitted.stop.token.clone(),
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = handler::work(ctx, request) => outcome,
+            error = admitted.stop.stopped(asked.row.name) => Err(error),
+        };
+        self.auditor.each(self.now(), asked, admitted.id, outcome.as_ref().err(), started);
+        reply(outcome)
+    }
+
+    /// Begins the job of a call, or finds the one that an earlier call with the same id began.
+    async fn begin_job(
+        self: &Arc<Self>,
+        asked: Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        let Some(key) = asked.repeat else {
+            return self.new_job(&asked, request, stream).await.map(Attached::Live);
+        };
+        let (answer, answered) = watch::channel(None);
+        let owner = asked.principal.id;
+        match self.repeats.begin(self.now(), owner, key, Answered::Job(answered))? {
+            Begin::Again(Answered::Job(first)) => {
+                let id = first_answer(first).await??;
+                self.attach(id, stream).await
+            }
+            Begin::Again(Answered::Plain(_)) => {
+                Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+            }
+            Begin::First => {
+                let begun = self.first_job(&asked, key, request, stream).await;
+                if let Err(error) = &begun {
+                    self.repeats.reconsider(owner, key.request_id, error);
+                }
+                answer.send_replace(Some(begun.as_ref().map(Attached::id).map_err(Clone::clone)));
+                begun
+            }
+        }
+    }
+
+    /// The first call with this id that this run of the daemon sees; an earlier run may have seen
+    /// it too.
+    async fn first_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        key: RepeatKey,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        let owner = asked.principal.id;
+        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
+        match stored {
+            None => self.new_job(asked, request, stream).await.map(Attached::Live),
+            Some(record) => {
+                let first = record.repeat.ok_or_else(|| Error::not_found("job", record.id))?;
+                same_body(&first, &key)?;
+                self.attach(record.id, stream).await
+            }
+        }
+    }
+
+    async fn new_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Arc<crate::jobs::LiveJob>> {
+        let started = Instant::now();
+        let submission = Submission {
+            request,
+            owner: asked.principal.id,
+            repeat: asked.repeat,
+            deadline: Some(asked.deadline),
+            stream,
+        };
+        let begun = self.submit(submission).await;
+        let call_id = CallId::from_random(self.entropy.bytes());
+        self.auditor.began(self.now(), asked, call_id, begun.as_ref().err(), started);
+        begun
+    }
+
+    async fn attach(self: &Arc<Self>, id: JobId, stream: Option<Arc<Stream>>) -> Result<Attached> {
+        if let Some(live) = self.jobs.live(id) {
+            if let Some(stream) = stream {
+                live.attach(stream);
+            }
+            return Ok(Attached::Live(live));
+        }
+        let record = self.read(move |store| store.job(id)).await?;
+        let record = record.ok_or_else(|| Error::not_found("job", id))?;
+        let outcome = self.stored_outcome(&record).await?;
+        Ok(Attached::Ended(id, Arc::new(outcome)))
+    }
+
+    /// How an ended job ended.
+    pub(crate) async fn stored_outcome(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<Result<ToolResponse>> {
+        if record.state == JobState::Complete {
+            return self.stored_result(record).await.map(Ok);
+        }
+        let error = record.error.as_deref().and_then(ringback_proto::error::ToolError::decode);
+        Ok(Err(error.map_or_else(|| Error::not_found("outcome of job", record.id), Error::from)))
+    }
+
+    /// The result of a complete job, from its row or its blob.
+    pub(crate) async fn stored_result(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<ToolResponse> {
+        let bytes = match (&record.result, record.result_blob) {
+            (Some(bytes), _) => bytes.clone(),
+            (None, Some(hash)) => self.read_blob(hash).await?,
+            (None, None) => return Err(Error::not_found("result of job", record.id)),
+        };
+        rmp_serde::from_slice(&bytes).map_err(failure::internal)
+    }
+
+    async fn read_blob(&self, hash: BlobHash) -> Result<bytes::Bytes> {
+        let blobs = self.blobs.clone();
+        let read = move || blobs.read_range(hash, 0, u64::MAX).map_err(failure::read_blob);
+        self.blocking(read).await
+    }
+
+    async fn jobs_ended(&self) {
+        let mut bell = self.events.bell();
+        while self.jobs.count() > 0 && bell.changed().await.is_ok() {}
+    }
+}

@@ -1,0 +1,183 @@
+//! A call from an edge: admitted or refused at once, answered now or later.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringback_core::calls::CallTable;
+use ringback_core::deadline::Deadline;
+use ringback_core::waiting::EdgeHabit;
+use ringback_proto::ids::{CallId, RequestId};
+use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result};
+use tokio_util::sync::CancellationToken;
+
+use crate::identity::Credential;
+use crate::replies::Replies;
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::sync::lock;
+
+/// Where a call came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Edge {
+    /// HOOT01 over ZeroMQ.
+    Hoot,
+    /// HTTP.
+    Http,
+    /// MCP over HTTP or stdio.
+    Mcp,
+    /// The socket of a sandbox.
+    Relay,
+}
+
+impl Edge {
+    /// The name in the audit and in metrics.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Hoot => "hoot",
+            Self::Http => "http",
+            Self::Mcp => "mcp",
+            Self::Relay => "relay",
+        }
+    }
+
+    /// What the edge does when the caller asks for nothing.
+    #[must_use]
+    pub const fn habit(self) -> EdgeHabit {
+        match self {
+            Self::Hoot => EdgeHabit::JobAtOnce,
+            Self::Http | Self::Mcp | Self::Relay => EdgeHabit::WaitAsClass,
+        }
+    }
+}
+
+/// A call as an edge hands it over.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Who calls.
+    pub credential: &'a Credential,
+    /// Through which edge.
+    pub edge: Edge,
+    /// What.
+    pub envelope: RequestEnvelope,
+    /// The caller's id for it, by which a repeat is recognised.
+    pub request_id: Option<RequestId>,
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large one is the hot one, and is used at once")]
+pub enum Answer {
+    /// It is over.
+    Now(ResponseEnvelope),
+    /// Replies will come.
+    Later(Replies, CallControl),
+}
+
+/// How an edge speaks to a call under way. Cloning gives another handle of the same call.
+#[derive(Debug, Clone)]
+pub struct CallControl {
+    pub(crate) stop: Arc<CallStop>,
+    pub(crate) stream: Option<Arc<Stream>>,
+}
+
+impl CallControl {
+    /// The caller wants it to stop.
+    pub fn cancel(&self) {
+        self.stop.token.cancel();
+    }
+
+    /// The caller takes so many more bytes of lossless chunks.
+    pub fn add_credit(&self, bytes: u64) {
+        if let Some(stream) = &self.stream {
+            stream.add_credit(bytes);
+        }
+    }
+}
+
+/// How a call is told to stop.
+#[derive(Debug)]
+pub(crate) struct CallStop {
+    pub(crate) token: CancellationToken,
+    timed_out: AtomicBool,
+    allowed_ms: u64,
+}
+
+impl CallStop {
+    pub(crate) fn new(allowed_ms: u64) -> Self {
+        Self { token: CancellationToken::new(), timed_out: AtomicBool::new(false), allowed_ms }
+    }
+
+    /// Resolves when the call is to stop, with the error it ends in.
+    pub(crate) async fn stopped(&self, tool: &str) -> Error {
+        self.token.cancelled().await;
+        if self.timed_out.load(Ordering::Acquire) {
+            Error::timeout(&format!("`{tool}`"), self.allowed_ms)
+        } else {
+            Error::cancelled("as the caller asked")
+        }
+        .with_certainty(Certainty::MayHaveRun)
+    }
+}
+
+/// The calls under way, and how to stop each.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    table: CallTable,
+    stops: HashMap<CallId, Arc<CallStop>>,
+}
+
+impl Calls {
+    pub(crate) fn new(per_principal_max: usize) -> Self {
+        Self { table: CallTable::new(per_principal_max), stops: HashMap::new() }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        self.table.next_deadline()
+    }
+
+    /// Tells the calls whose time is up.
+    pub(crate) fn expire(&mut self, now: ringback_core::Now) {
+        for id in self.table.expire(now) {
+            if let Some(stop) = self.stops.get(&id) {
+                stop.timed_out.store(true, Ordering::Release);
+                stop.token.cancel();
+            }
+        }
+    }
+}
+
+/// A call under way; dropping it is its end.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    shared: Arc<Shared>,
+    pub(crate) id: CallId,
+    pub(crate) stop: Arc<CallStop>,
+}
+
+impl Admitted {
+    pub(crate) fn admit(
+        shared: &Arc<Shared>,
+        principal: ringback_proto::principal::PrincipalId,
+        deadline: Deadline,
+    ) -> Result<Self> {
+        let id = CallId::from_random(shared.entropy.bytes());
+        let stop = Arc::new(CallStop::new(deadline.allowed_ms));
+        {
+            let mut calls = lock(&shared.calls);
+            calls.table.admit(id, principal, deadline)?;
+            calls.stops.insert(id, Arc::clone(&stop));
+        }
+        shared.jobs.deadlines.notify_one();
+        Ok(Self { shared: Arc::clone(shared), id, stop })
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut calls = lock(&self.shared.calls);
+        calls.table.ended(self.id);
+        calls.stops.remove(&self.id);
+    }
+}

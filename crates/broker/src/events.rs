@@ -1,0 +1,106 @@
+//! Events as the broker publishes them and its readers wait for them.
+
+use std::sync::{Arc, Mutex};
+
+use ringback_core::Now;
+use ringback_core::events::{EventRing, Page, Published};
+use ringback_core::policy::Sight;
+use ringback_proto::event::{Event, Heads};
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::PrincipalId;
+use tokio::sync::watch;
+
+use crate::sync::lock;
+
+/// The ring of events and a bell for its readers. Readers have cursors of their own, so a slow one
+/// costs nothing but what it misses.
+#[derive(Debug)]
+pub(crate) struct EventHub {
+    ring: Mutex<EventRing>,
+    last_seq: watch::Sender<u64>,
+}
+
+impl EventHub {
+    pub(crate) fn new(epoch: u64, kept_max: usize) -> Self {
+        Self { ring: Mutex::new(EventRing::new(epoch, kept_max)), last_seq: watch::Sender::new(0) }
+    }
+
+    pub(crate) fn publish(
+        &self,
+        now: Now,
+        event: Event,
+        owner: PrincipalId,
+        project: Option<ProjectId>,
+    ) {
+        let published = lock(&self.ring).publish(now, event, owner, project);
+        let seq = published.event.seq;
+        // Two publishers may ring in the other order; the bell never goes back.
+        self.last_seq.send_if_modified(|last| {
+            let is_newer = seq > *last;
+            *last = seq.max(*last);
+            is_newer
+        });
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        lock(&self.ring).epoch()
+    }
+
+    pub(crate) fn after(
+        &self,
+        cursor: u64,
+        limit: usize,
+        sight: &Sight,
+        wanted: impl FnMut(&Event) -> bool,
+    ) -> Page {
+        lock(&self.ring).after(cursor, limit, sight, wanted)
+    }
+
+    /// A bell that rings when there is something new.
+    pub(crate) fn bell(&self) -> watch::Receiver<u64> {
+        self.last_seq.subscribe()
+    }
+
+    pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
+        let bell = self.bell();
+        Subscription { hub: Arc::clone(self), cursor: lock(&self.ring).last_seq(), bell }
+    }
+}
+
+/// All events from now on, in order.
+#[derive(Debug)]
+pub struct Subscription {
+    hub: Arc<EventHub>,
+    cursor: u64,
+    bell: watch::Receiver<u64>,
+}
+
+impl Subscription {
+    /// Waits for events and gives up to `limit` of them. A reader slower than the ring finds a jump
+    /// in `seq`.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn next(&mut self, limit: usize) -> Vec<Arc<Published>> {
+        loop {
+            let page = self.hub.after(self.cursor, limit, &Sight::All, |_| true);
+            self.cursor = page.cursor;
+            if !page.events.is_empty() {
+                return page.events;
+            }
+            if self.bell.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+
+    /// The last numbers, for everyone or for one owner's events alone.
+    #[must_use]
+    pub fn heads(&self, now: Now, owner: Option<PrincipalId>) -> Heads {
+        let ring = lock(&self.hub.ring);
+        match owner {
+            None => ring.heads(now),
+            Some(owner) => ring.heads_of(now, owner),
+        }
+    }
+}

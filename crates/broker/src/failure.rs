@@ -1,0 +1,77 @@
+//! How failures below become the one error: the caller gets what it can act on, the log the rest.
+
+use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
+use ringback_proto::{Certainty, Error, ErrorKind};
+use ringback_store::{CommitError, ReadError};
+
+/// Our fault: the cause goes to the log under an id that the caller is told.
+pub(crate) fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    let log_id = format!("log_{:016x}", rand::random::<u64>());
+    let mut causes = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        causes = format!("{causes}: {cause}");
+        source = cause.source();
+    }
+    tracing::error!(log_id, error = causes, "a call failed inside the daemon");
+    Error::internal(log_id, error)
+}
+
+pub(crate) fn read(error: ReadError) -> Error {
+    match error {
+        ReadError::BadCursor => Error::invalid_field("cursor", error.to_string()),
+        ReadError::Database { .. } => internal(error),
+    }
+}
+
+pub(crate) fn commit(error: CommitError) -> Error {
+    match error {
+        CommitError::NoParent { parent, .. } => Error::not_found("artifact", parent),
+        CommitError::NoArtifact { id } => Error::not_found("artifact", id),
+        CommitError::NoToken { id } => Error::not_found("token", id),
+        CommitError::NoJob { id } => Error::not_found("job", id),
+        CommitError::DiskFull => Error::new(ErrorKind::Busy, error.to_string()),
+        CommitError::Failed { .. } | CommitError::Closed => {
+            internal(error).with_certainty(Certainty::MayHaveRun)
+        }
+        CommitError::Stale { .. }
+        | CommitError::NotAnEnd { .. }
+        | CommitError::Repeated { .. }
+        | CommitError::Taken { .. } => internal(error),
+    }
+}
+
+pub(crate) fn read_blob(error: ReadBlobError) -> Error {
+    match error {
+        ReadBlobError::NotFound { hash } => Error::not_found("blob", hash),
+        ReadBlobError::OutOfRange { .. } => Error::invalid_field("offset", error.to_string()),
+        other @ (ReadBlobError::Damaged { .. } | ReadBlobError::File(_)) => internal(other),
+    }
+}
+
+pub(crate) fn write_blob(error: WriteBlobError) -> Error {
+    match error {
+        WriteBlobError::InvalidMime => Error::invalid_field("mime_type", error.to_string()),
+        other @ (WriteBlobError::File(_) | WriteBlobError::Broken) => {
+            internal(other).with_certainty(Certainty::MayHaveRun)
+        }
+    }
+}
+
+pub(crate) fn upload(error: UploadError) -> Error {
+    match error {
+        UploadError::InvalidId { .. } => Error::invalid_field("upload_id", error.to_string()),
+        UploadError::Unknown => Error::new(ErrorKind::NotFound, error.to_string()),
+        UploadError::WrongOffset { .. } => Error::invalid_field("offset", error.to_string()),
+        UploadError::TooLarge { .. } => Error::new(ErrorKind::TooLarge, error.to_string()),
+        UploadError::TooMany { .. } => Error::new(ErrorKind::Busy, error.to_string()),
+        UploadError::Write(error) => write_blob(error),
+    }
+}
+
+/// A path outside the roots and one that does not exist look the same to a caller who may not
+/// know what lies outside.
+pub(crate) fn rooted(error: &OpenRootedError) -> Error {
+    tracing::info!(error = %error, "a file named by a caller was refused");
+    Error::invalid_field("file_path", error.to_string())
+}

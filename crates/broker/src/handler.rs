@@ -1,0 +1,180 @@
+//! How a native tool is carried out: one implementation of [`Handler`] or [`SyncHandler`] for each
+//! row of the table. The types tie a handler to its row: one that returns another tool's response
+//! does not compile.
+//!
+//! ```compile_fail
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, SleptResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(_: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<SleptResponse> {
+//!         Ok(SleptResponse { milliseconds: 0 })
+//!     }
+//! }
+//! ```
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ringback_core::Now;
+use ringback_core::policy::{self, Sight};
+use ringback_proto::principal::Principal;
+use ringback_proto::record::Record;
+use ringback_proto::tool::{Tool, tools};
+use ringback_proto::{Event, Result, StreamChunk, ToolRequest, ToolResponse};
+use ringback_store::{Applied, ReadError, Store, Visible};
+use tokio_util::sync::CancellationToken;
+
+use crate::handlers::{Facts, Native};
+use crate::jobs::LiveJob;
+use crate::shared::{Shared, visible};
+
+/// What a tool that answers at once may look at: nothing in it can wait.
+#[derive(Debug, Clone, Copy)]
+pub struct SyncContext<'a> {
+    pub(crate) now: Now,
+    pub(crate) principal: &'a Principal,
+    pub(crate) facts: &'a Facts,
+}
+
+/// Carries out a `Sync` tool: a plain function, so it cannot wait.
+pub trait SyncHandler<T: Tool> {
+    /// Answers at once.
+    ///
+    /// # Errors
+    /// What the caller did wrong.
+    fn handle(ctx: &SyncContext<'_>, request: T::Request) -> Result<T::Response>;
+}
+
+/// Carries out a tool that may wait.
+pub trait Handler<T: Tool> {
+    /// Answers when the work is done. Dropping the future stops the work, but for what it handed
+    /// to [`Context::blocking`], which is told by its flag and waited for.
+    ///
+    /// # Errors
+    /// What went wrong, and whether the tool ran.
+    fn handle(
+        ctx: Context,
+        request: T::Request,
+    ) -> impl Future<Output = Result<T::Response>> + Send;
+}
+
+/// What a tool that may wait works with.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) principal: Arc<Principal>,
+    /// The job this work is, if it is one.
+    pub(crate) job: Option<Arc<LiveJob>>,
+    /// Ends when the work is to stop.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Context {
+    pub(crate) fn now(&self) -> Now {
+        self.shared.now()
+    }
+
+    pub(crate) fn sight(&self) -> Sight {
+        policy::sight(&self.principal)
+    }
+
+    pub(crate) fn visible(&self) -> Visible {
+        visible(self.sight())
+    }
+
+    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
+        self.shared.commit(records).await
+    }
+
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T> {
+        self.shared.read(read).await
+    }
+
+    /// Runs something on a thread that may block. It should look at the flag now and then: a job
+    /// counts as stopped only when this has returned.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&CancellationToken) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let stop = self.stop.clone();
+        match &self.job {
+            None => self.shared.blocking(move || work(&stop)).await,
+            Some(job) => job.blocking(move || work(&stop)).await,
+        }
+    }
+
+    /// Tells how far the work is, or sends a part of its result.
+    pub(crate) async fn send(&self, chunk: StreamChunk) {
+        if let Some(job) = &self.job {
+            self.shared.send_chunk(job, chunk).await;
+        }
+    }
+
+    pub(crate) fn publish(&self, event: Event) {
+        self.shared.publish(event, self.principal.id, None);
+    }
+}
+
+type Work = Pin<Box<dyn Future<Output = Result<ToolResponse>> + Send>>;
+
+macro_rules! dispatch {
+    ($(
+        $variant:ident($request:ident) -> $response:ident {
+            name: $name:literal,
+            timing: $timing:ident,
+            job: $job:literal,
+            level: $level:ident,
+            audit: $audit:ident,
+            about: $about:literal,
+        }
+    )*) => {
+        /// Answers a `Sync` tool at once; gives any other request back.
+        #[expect(clippy::result_large_err, reason = "the request goes on, it is no error")]
+        pub(crate) fn answer(
+            ctx: &SyncContext<'_>,
+            request: ToolRequest,
+        ) -> Result<Result<ToolResponse>, ToolRequest> {
+            match request {
+                $(ToolRequest::$variant(request) => answer_as!($timing, $variant, ctx, request),)*
+            }
+        }
+
+        /// The work of a tool, which may wait.
+        pub(crate) fn work(ctx: Context, request: ToolRequest) -> Work {
+            match request {
+                $(ToolRequest::$variant(request) => work_as!($timing, $variant, ctx, request),)*
+            }
+        }
+    };
+}
+
+macro_rules! answer_as {
+    (Sync, $variant:ident, $ctx:ident, $request:ident) => {
+        Ok(<Native as SyncHandler<tools::$variant>>::handle($ctx, $request).map(Into::into))
+    };
+    ($timing:ident, $variant:ident, $ctx:ident, $request:ident) => {
+        Err(ToolRequest::$variant($request))
+    };
+}
+
+macro_rules! work_as {
+    (Sync, $variant:ident, $ctx:ident, $request:ident) => {{
+        let ctx =
+            SyncContext { now: $ctx.now(), principal: &$ctx.principal, facts: &$ctx.shared.facts };
+        let answered = <Native as SyncHandler<tools::$variant>>::handle(&ctx, $request);
+        Box::pin(std::future::ready(answered.map(Into::into)))
+    }};
+    ($timing:ident, $variant:ident, $ctx:ident, $request:ident) => {
+        Box::pin(async move {
+            <Native as Handler<tools::$variant>>::handle($ctx, $request).await.map(Into::into)
+        })
+    };
+}
+
+ringback_proto::tool_table!(dispatch);

@@ -1,0 +1,175 @@
+//! The content store: `cas_*`.
+
+use camino::Utf8PathBuf;
+use ringback_blobs::Stored;
+use ringback_proto::data::Data;
+use ringback_proto::ids::BlobHash;
+use ringback_proto::record::Record;
+use ringback_proto::request::{
+    CasContentResponse, CasGetRequest, CasInspectRequest, CasInspectedResponse, CasStatsRequest,
+    CasStatsResponse, CasStoreRequest, CasStoredResponse, CasUploadFileRequest,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, Result, StreamChunk};
+
+use super::Native;
+use crate::failure;
+use crate::handler::{Context, Handler};
+
+/// What one answer of `cas_get` carries at most: fits a message in every encoding.
+const GET_BYTES_MAX: u64 = 32 << 20;
+/// How much of a text `cas_inspect` shows.
+const PREVIEW_BYTES: usize = 100;
+/// How much of a file is read before progress is told and a stop is looked for.
+const FILE_PIECE_BYTES: usize = 4 << 20;
+
+impl Handler<tools::CasStore> for Native {
+    async fn handle(ctx: Context, request: CasStoreRequest) -> Result<CasStoredResponse> {
+        let CasStoreRequest { data, mime_type, upload_id, offset, last } = request;
+        let Some(upload_id) = upload_id else {
+            if offset.is_some() || last.is_some() {
+                let message = "`offset` and `last` belong to an upload in pieces: give `upload_id`";
+                return Err(Error::invalid_field("upload_id", message));
+            }
+            let blobs = ctx.shared.blobs.clone();
+            let put = move || blobs.put(&data.0, &mime_type).map_err(failure::write_blob);
+            let stored = ctx.shared.blocking(put).await?;
+            return keep(&ctx, stored).await;
+        };
+        let (shared, owner, now) = (ctx.shared.clone(), ctx.principal.id, ctx.now().unix);
+        let piece = move || {
+            let uploads = &shared.uploads;
+            let size = uploads.append(owner, &upload_id, offset.unwrap_or(0), &data.0, now)?;
+            if last != Some(true) {
+                return Ok(Err(CasStoredResponse { hash: None, size, mime_type }));
+            }
+            uploads.finish(owner, &upload_id, &mime_type, now).map(Ok)
+        };
+        match ctx.shared.blocking(move || piece().map_err(failure::upload)).await? {
+            Ok(stored) => keep(&ctx, stored).await,
+            Err(unfinished) => Ok(unfinished),
+        }
+    }
+}
+
+impl Handler<tools::CasGet> for Native {
+    async fn handle(ctx: Context, request: CasGetRequest) -> Result<CasContentResponse> {
+        let CasGetRequest { hash, offset, length } = request;
+        check_readable(&ctx, hash).await?;
+        let blobs = ctx.shared.blobs.clone();
+        let length = length.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
+        ctx.shared
+            .blocking(move || {
+                let info = blobs.inspect(hash).map_err(failure::read_blob)?;
+                let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
+                let data = blobs
+                    .read_range(hash, offset.unwrap_or(0), length)
+                    .map_err(failure::read_blob)?;
+                let (size, mime_type) = (info.size, info.mime_type);
+                Ok(CasContentResponse { hash, size, mime_type, data: Data(data) })
+            })
+            .await
+    }
+}
+
+impl Handler<tools::CasInspect> for Native {
+    async fn handle(ctx: Context, request: CasInspectRequest) -> Result<CasInspectedResponse> {
+        let hash = request.hash;
+        let unknown = CasInspectedResponse {
+            hash,
+            exists: false,
+            size: None,
+            mime_type: None,
+            preview: None,
+        };
+        if check_readable(&ctx, hash).await.is_err() {
+            return Ok(unknown);
+        }
+        let blobs = ctx.shared.blobs.clone();
+        ctx.shared
+            .blocking(move || {
+                let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
+                    return Ok(unknown);
+                };
+                let preview = blobs.preview(hash, PREVIEW_BYTES).map_err(failure::read_blob)?;
+                Ok(CasInspectedResponse {
+                    hash,
+                    exists: true,
+                    size: Some(info.size),
+                    mime_type: Some(info.mime_type),
+                    preview,
+                })
+            })
+            .await
+    }
+}
+
+impl Handler<tools::CasUploadFile> for Native {
+    async fn handle(ctx: Context, request: CasUploadFileRequest) -> Result<CasStoredResponse> {
+        let stored = ingest(&ctx, request.file_path, request.mime_type).await?;
+        keep(&ctx, stored).await
+    }
+}
+
+impl Handler<tools::CasStats> for Native {
+    async fn handle(ctx: Context, _: CasStatsRequest) -> Result<CasStatsResponse> {
+        let stats = ctx.shared.blobs.stats();
+        Ok(CasStatsResponse { blobs: stats.blobs, bytes: stats.bytes })
+    }
+}
+
+/// Notes whose upload it is, so that its owner may read it, and answers.
+async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
+    let Stored { hash, size, mime_type, .. } = stored;
+    ctx.commit(vec![uploaded(ctx, hash)]).await?;
+    Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
+}
+
+pub(super) fn uploaded(ctx: &Context, hash: BlobHash) -> Record {
+    Record::BlobUploaded { hash, owner: ctx.principal.id, project: None, at: ctx.now().unix }
+}
+
+/// A blob is readable by who uploaded it and by who sees an artifact of it; to everybody else it
+/// does not exist.
+pub(super) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<()> {
+    let visible = ctx.visible();
+    let readable = ctx.read(move |store| store.may_read_blob(hash, &visible)).await?;
+    if readable { Ok(()) } else { Err(Error::not_found("blob", hash)) }
+}
+
+/// Stores a file of this machine that lies in one of the allowed directories.
+pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) -> Result<Stored> {
+    let shared = ctx.shared.clone();
+    let (progress, mut told) = tokio::sync::watch::channel((0, 1));
+    let stored = ctx.blocking(move |stop| {
+        let path = Utf8PathBuf::from(file_path);
+        let mut file = shared.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        let mut writer = shared.blobs.writer();
+        let mut piece = vec![0; FILE_PIECE_BYTES];
+        loop {
+            if stop.is_cancelled() {
+                return Err(Error::cancelled("the upload was told to stop"));
+            }
+            let n_read = std::io::Read::read(&mut file, &mut piece).map_err(failure::internal)?;
+            if n_read == 0 {
+                return writer.finish(&mime_type).map_err(failure::write_blob);
+            }
+            writer.write(&piece[..n_read]).map_err(failure::write_blob)?;
+            progress.send_replace((writer.size(), size.max(1)));
+        }
+    });
+    tokio::pin!(stored);
+    loop {
+        tokio::select! {
+            biased;
+            stored = &mut stored => return stored,
+            Ok(()) = told.changed() => {
+                let (done, size) = *told.borrow_and_update();
+                let percent = (done as f64 / size as f64 * 100.0).min(100.0) as f32;
+                let message = format!("{done} of {size} bytes");
+                ctx.send(StreamChunk::Progress { percent, message }).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The daemon itself: `ping`, `list_tools`, `config_get`, `event_poll`.
+
+use std::time::Duration;
+
+use ringback_core::policy::authorize;
+use ringback_proto::request::{
+    ConfigGetRequest, ConfigValueResponse, EventPollRequest, EventsResponse, ListToolsRequest,
+    PingRequest, PongResponse, ToolInfo, ToolsListResponse,
+};
+use ringback_proto::tool::{TOOLS, find, tools};
+use ringback_proto::value::Value;
+use ringback_proto::{Error, Event, Result};
+use serde::Deserialize as _;
+
+use super::Native;
+use crate::handler::{Context, Handler, SyncContext, SyncHandler};
+
+/// Tools on a page.
+const TOOLS_PER_PAGE: usize = 100;
+/// Events on a page when not told.
+const EVENTS_LIMIT: u32 = 100;
+/// Events on a page at most.
+const EVENTS_LIMIT_MAX: u32 = 1000;
+/// The longest wait for an event.
+const EVENTS_WAIT_MS_MAX: u64 = 30_000;
+
+impl SyncHandler<tools::Ping> for Native {
+    fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> Result<PongResponse> {
+        Ok(PongResponse {
+            uptime_ms: ctx.now.mono.saturating_sub(ctx.facts.started.mono),
+            version: ctx.facts.version.clone(),
+        })
+    }
+}
+
+impl SyncHandler<tools::ListTools> for Native {
+    fn handle(ctx: &SyncContext<'_>, request: ListToolsRequest) -> Result<ToolsListResponse> {
+        let prefix = request.prefix.unwrap_or_default();
+        let after = request.cursor.unwrap_or_default();
+        let mut rest = ctx
+            .facts
+            .tools
+            .iter()
+            .filter(|tool| tool.name > after && tool.name.starts_with(&prefix))
+            .filter(|tool| {
+                find(&tool.name).is_some_and(|row| authorize(ctx.principal, row).is_ok())
+            });
+        let tools: Vec<_> = rest.by_ref().take(TOOLS_PER_PAGE).cloned().collect();
+        let next_cursor =
+            rest.next().and_then(|_| tools.last()).map(|last: &ToolInfo| last.name.clone());
+        Ok(ToolsListResponse { tools, next_cursor })
+    }
+}
+
+impl SyncHandler<tools::ConfigGet> for Native {
+    fn handle(ctx: &SyncContext<'_>, request: ConfigGetRequest) -> Result<ConfigValueResponse> {
+        let ConfigGetRequest { section, key } = request;
+        if section.is_none() && key.is_some() {
+            return Err(Error::invalid_field("key", "a key needs its section"));
+        }
+        let value = ctx.facts.view.get(section.as_deref(), key.as_deref()).ok_or_else(|| {
+            let name = [section.as_deref(), key.as_deref()];
+            Error::not_found("setting", name.into_iter().flatten().collect::<Vec<_>>().join("."))
+        })?;
+        Ok(ConfigValueResponse { section, key, value })
+    }
+}
+
+impl Handler<tools::EventPoll> for Native {
+    async fn handle(ctx: Context, request: EventPollRequest) -> Result<EventsResponse> {
+        let types = request.types;
+        if let Some(unknown) =
+            types.iter().flatten().find(|name| !Event::TOPICS.contains(&name.as_str()))
+        {
+            let known = Event::TOPICS.join(", ");
+            return Err(Error::invalid_field(
+                "types",
+                format!("there are no events of type `{unknown}`; there are {known}"),
+            ));
+        }
+        let limit = request.limit.unwrap_or(EVENTS_LIMIT).clamp(1, EVENTS_LIMIT_MAX) as usize;
+        let hub = &ctx.shared.events;
+        let (epoch, sight) = (hub.epoch(), ctx.sight());
+        let cursor = read_cursor(request.cursor.as_deref(), epoch)?;
+        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(EVENTS_WAIT_MS_MAX));
+        let until = tokio::time::Instant::now() + wait;
+        let mut bell = hub.bell();
+        let mut looked_at = cursor;
+        let mut missed = 0;
+        loop {
+            bell.borrow_and_update();
+            let page = hub.after(looked_at, limit, &sight, |event| {
+                types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.topic()))
+            });
+            looked_at = page.cursor;
+            missed += page.missed;
+            let rung = async { bell.changed().await.is_ok() };
+            if !page.events.is_empty()
+                || !tokio::time::timeout_at(until, rung).await.unwrap_or(false)
+            {
+                return Ok(EventsResponse {
+                    events: page.events.iter().map(|seen| seen.event.clone()).collect(),
+                    cursor: write_cursor(epoch, page.cursor),
+                    missed: (missed > 0).then_some(missed),
+                });
+            }
+        }
+    }
+}
+
+/// A cursor of an earlier epoch starts over: what this run has kept is all new to its reader.
+fn read_cursor(cursor: Option<&str>, epoch: u64) -> Result<u64> {
+    let Some(cursor) = cursor else { return Ok(0) };
+    let parsed = cursor.split_once('-').and_then(|(cursor_epoch, seq)| {
+        Some((cursor_epoch.parse::<u64>().ok()?, seq.parse::<u64>().ok()?))
+    });
+    match parsed {
+        None => Err(Error::invalid_field("cursor", "the cursor is not one that `event_poll` gave")),
+        Some((cursor_epoch, seq)) => Ok(if cursor_epoch == epoch { seq } else { 0 }),
+    }
+}
+
+fn write_cursor(epoch: u64, seq: u64) -> String {
+    format!("{epoch}-{seq}")
+}
+
+/// The native tools as `list_tools` shows them, in the order of their names.
+pub(super) fn tool_infos() -> Vec<ToolInfo> {
+    let mut infos: Vec<_> = TOOLS
+        .iter()
+        .map(|row| ToolInfo {
+            name: row.name.to_owned(),
+            description: row.description.to_owned(),
+            input_schema: Value::deserialize((row.request_schema)().to_value())
+                .expect("a schema is a value"),
+            timing: row.timing,
+            scope: row.level,
+        })
+        .collect();
+    infos.sort_by(|a, b| a.name.cmp(&b.name));
+    infos
+}

@@ -1,0 +1,63 @@
+//! The native tools, one file per area.
+
+mod artifact;
+mod cas;
+mod job;
+mod meta;
+mod token;
+
+use ringback_core::Now;
+use ringback_proto::request::ToolInfo;
+use ringback_proto::{Error, Result};
+
+use crate::config::Config;
+
+pub(crate) use token::first_token;
+
+/// Carries out every native tool.
+#[derive(Debug)]
+pub(crate) struct Native;
+
+/// What `Sync` tools answer from: all of it is in memory.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    started: Now,
+    version: String,
+    view: std::sync::Arc<dyn crate::config::ConfigView>,
+    /// In the order of their names.
+    tools: Vec<ToolInfo>,
+}
+
+impl Facts {
+    pub(crate) fn new(config: &Config, started: Now) -> Self {
+        Self {
+            started,
+            version: config.version.clone(),
+            view: std::sync::Arc::clone(&config.view),
+            tools: meta::tool_infos(),
+        }
+    }
+}
+
+/// How many a list gives when it is not told.
+const LIST_LIMIT: u32 = 50;
+/// How many a list gives at most.
+const LIST_LIMIT_MAX: u32 = 500;
+
+fn list_limit(limit: Option<u32>) -> Result<usize> {
+    match limit.unwrap_or(LIST_LIMIT) {
+        0 => Err(Error::invalid_field("limit", "a list has at least 1 item")),
+        limit => Ok(limit.min(LIST_LIMIT_MAX) as usize),
+    }
+}
+
+/// Refuses a text that is empty or over a length.
+fn check_text(field: &str, text: &str, chars_max: usize) -> Result<()> {
+    if text.is_empty() || text.chars().count() > chars_max {
+        return Err(Error::invalid_field(
+            field,
+            format!("`{field}` has 1 to {chars_max} characters"),
+        ));
+    }
+    Ok(())
+}

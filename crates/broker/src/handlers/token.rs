@@ -1,0 +1,108 @@
+//! Tokens: `token_*`.
+
+use ringback_core::policy::may_grant;
+use ringback_proto::ids::TokenId;
+use ringback_proto::principal::{Level, Target};
+use ringback_proto::record::{Record, TokenRecord};
+use ringback_proto::request::{
+    AckResponse, TokenCreateRequest, TokenCreatedResponse, TokenInfo, TokenListRequest,
+    TokenListResponse, TokenRevokeRequest,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, Result};
+
+use super::{Native, check_text};
+use crate::handler::{Context, Handler};
+use crate::identity::{Tokens, new_secret, secret_hash};
+use crate::shared::Shared;
+
+/// Characters of a token's name.
+const NAME_CHARS_MAX: usize = 100;
+/// Tokens there may be: all of them are kept in memory.
+const TOKENS_MAX: usize = 10_000;
+
+impl Handler<tools::TokenCreate> for Native {
+    async fn handle(ctx: Context, request: TokenCreateRequest) -> Result<TokenCreatedResponse> {
+        may_grant(&ctx.principal, request.scope, &target(&request))?;
+        ctx.shared.create_token(request).await
+    }
+}
+
+impl Handler<tools::TokenList> for Native {
+    async fn handle(ctx: Context, _: TokenListRequest) -> Result<TokenListResponse> {
+        let tokens = ctx.shared.tokens.list().into_iter().map(token_info).collect();
+        Ok(TokenListResponse { tokens })
+    }
+}
+
+impl Handler<tools::TokenRevoke> for Native {
+    async fn handle(ctx: Context, request: TokenRevokeRequest) -> Result<AckResponse> {
+        let id = request.token_id;
+        let token = ctx.shared.tokens.find(id).ok_or_else(|| Error::not_found("token", id))?;
+        let at = ctx.now().unix;
+        // In memory first: should the write fail, the token is dead all the same until a restart,
+        // and the caller learns that it must try again.
+        Tokens::revoke(&token, at);
+        ctx.commit(vec![Record::TokenRevoked { id, at }]).await?;
+        Ok(AckResponse { message: format!("{id} is revoked") })
+    }
+}
+
+impl Shared {
+    pub(crate) async fn create_token(
+        &self,
+        request: TokenCreateRequest,
+    ) -> Result<TokenCreatedResponse> {
+        check_text("name", &request.name, NAME_CHARS_MAX)?;
+        if self.tokens.list().len() >= TOKENS_MAX {
+            return Err(Error::busy("the list of tokens"));
+        }
+        let target = target(&request);
+        let TokenCreateRequest { name, scope, projects, expires_in } = request;
+        let now = self.now().unix;
+        let secret = new_secret(&self.entropy);
+        let expires_at = expires_in.map(|secs| now.saturating_add(secs.saturating_mul(1000)));
+        let record = TokenRecord {
+            id: TokenId::from_random(self.entropy.bytes()),
+            name: name.clone(),
+            secret_hash: secret_hash(secret.expose()),
+            level: scope,
+            target,
+            created_at: now,
+            expires_at,
+            last_used_at: None,
+            revoked_at: None,
+        };
+        self.commit(vec![Record::TokenCreated(record.clone())]).await?;
+        let token_id = record.id;
+        self.tokens.insert(record);
+        Ok(TokenCreatedResponse { token_id, token: secret, name, scope, projects, expires_at })
+    }
+}
+
+/// The token of a new data directory.
+pub(crate) fn first_token() -> TokenCreateRequest {
+    let name = "first".to_owned();
+    TokenCreateRequest { name, scope: Level::Admin, projects: None, expires_in: None }
+}
+
+fn target(request: &TokenCreateRequest) -> Target {
+    request.projects.clone().map_or(Target::Everything, Target::Projects)
+}
+
+fn token_info(record: TokenRecord) -> TokenInfo {
+    let projects = match record.target {
+        Target::Everything => None,
+        Target::Projects(projects) => Some(projects),
+    };
+    TokenInfo {
+        token_id: record.id,
+        name: record.name,
+        scope: record.level,
+        projects,
+        created_at: record.created_at,
+        expires_at: record.expires_at,
+        last_used_at: record.last_used_at,
+        revoked_at: record.revoked_at,
+    }
+}

@@ -1,0 +1,234 @@
+//! Tokens: who a caller is, checked at every request.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use ringback_core::Now;
+use ringback_proto::ids::TokenId;
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::record::{Record, TokenRecord, UnixMs};
+use ringback_proto::secret::Secret;
+use ringback_proto::{Error, ErrorKind, Result};
+use subtle::ConstantTimeEq as _;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Entropy;
+
+/// What every secret starts with.
+const SECRET_PREFIX: &str = "oub_";
+/// `last_used_at` is kept to the minute: a write per call would cost more than it tells.
+const LAST_USED_STEP_MS: u64 = 60_000;
+
+/// A proof of identity that an edge keeps for a connection. It is worth nothing by itself: the
+/// identity is asked for anew at every request.
+#[derive(Clone)]
+pub enum Credential {
+    /// The daemon's own user, by a socket only that user can reach.
+    Local(Arc<Principal>),
+    /// The holder of a token.
+    Token(Arc<Token>),
+}
+
+impl Credential {
+    /// The daemon's own user.
+    #[must_use]
+    pub fn local() -> Self {
+        Self::Local(Arc::new(Principal::local()))
+    }
+
+    /// Who this is now.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token was revoked or has expired.
+    pub fn principal(&self, now: Now) -> Result<&Arc<Principal>> {
+        match self {
+            Self::Local(principal) => Ok(principal),
+            Self::Token(token) => token.check(now).map(|()| &token.principal),
+        }
+    }
+
+    /// Whose it is, valid or not.
+    #[must_use]
+    pub fn id(&self) -> PrincipalId {
+        match self {
+            Self::Local(principal) => principal.id,
+            Self::Token(token) => token.principal.id,
+        }
+    }
+
+    /// Resolves when the token ends, so that what it opened is closed.
+    pub async fn ended(&self) {
+        match self {
+            Self::Local(_) => std::future::pending().await,
+            Self::Token(token) => token.ended.cancelled().await,
+        }
+    }
+}
+
+impl fmt::Debug for Credential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Credential({})", self.id())
+    }
+}
+
+/// A token in memory.
+#[derive(Debug)]
+pub struct Token {
+    record: TokenRecord,
+    principal: Arc<Principal>,
+    /// 0 while it is not.
+    revoked_at: AtomicU64,
+    last_used_at: AtomicU64,
+    last_used_stored: AtomicU64,
+    ended: CancellationToken,
+}
+
+impl Token {
+    fn new(record: TokenRecord) -> Self {
+        let principal = Principal {
+            id: PrincipalId::Token(record.id),
+            level: record.level,
+            target: record.target.clone(),
+        };
+        let last_used_at = record.last_used_at.unwrap_or(0);
+        Self {
+            principal: Arc::new(principal),
+            revoked_at: AtomicU64::new(record.revoked_at.unwrap_or(0)),
+            last_used_at: AtomicU64::new(last_used_at),
+            last_used_stored: AtomicU64::new(last_used_at),
+            ended: CancellationToken::new(),
+            record,
+        }
+    }
+
+    fn check(&self, now: Now) -> Result<()> {
+        if self.revoked_at.load(Ordering::Acquire) != 0 {
+            return Err(unauthenticated("the token was revoked"));
+        }
+        if self.record.expires_at.is_some_and(|at| at <= now.unix) {
+            self.ended.cancel();
+            return Err(unauthenticated("the token has expired"));
+        }
+        self.last_used_at.store(now.unix - now.unix % LAST_USED_STEP_MS, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn snapshot(&self) -> TokenRecord {
+        let stored = |at: &AtomicU64| Some(at.load(Ordering::Acquire)).filter(|at| *at != 0);
+        TokenRecord {
+            revoked_at: stored(&self.revoked_at),
+            last_used_at: stored(&self.last_used_at),
+            ..self.record.clone()
+        }
+    }
+}
+
+/// Every token there is. Few enough to keep in memory, so that a check costs no read of the store.
+#[derive(Debug, Default)]
+pub(crate) struct Tokens {
+    by_hash: RwLock<HashMap<[u8; 32], Arc<Token>>>,
+}
+
+impl Tokens {
+    pub(crate) fn load(records: Vec<TokenRecord>) -> Self {
+        let by_hash = records
+            .into_iter()
+            .map(|record| (record.secret_hash, Arc::new(Token::new(record))))
+            .collect();
+        Self { by_hash: RwLock::new(by_hash) }
+    }
+
+    /// The token behind a secret.
+    pub(crate) fn authenticate(&self, secret: &str, now: Now) -> Result<Credential> {
+        let hash = secret_hash(secret);
+        let found = self.read(|tokens| tokens.get(&hash).cloned());
+        // The map was searched by a hash of the secret, so its timing tells nothing about it; the
+        // comparison is in constant time all the same.
+        let token = found
+            .filter(|token| bool::from(token.record.secret_hash.ct_eq(&hash)))
+            .ok_or_else(|| unauthenticated("there is no such token"))?;
+        token.check(now)?;
+        Ok(Credential::Token(token))
+    }
+
+    pub(crate) fn insert(&self, record: TokenRecord) {
+        let token = Arc::new(Token::new(record));
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        by_hash.insert(token.record.secret_hash, token);
+    }
+
+    pub(crate) fn find(&self, id: TokenId) -> Option<Arc<Token>> {
+        self.read(|tokens| tokens.values().find(|token| token.record.id == id).cloned())
+    }
+
+    /// A principal by its id, as it is now: for work that outlived the connection that asked for it.
+    pub(crate) fn principal(&self, id: PrincipalId, now: Now) -> Result<Arc<Principal>> {
+        match id {
+            PrincipalId::Local => Ok(Arc::new(Principal::local())),
+            PrincipalId::Token(token_id) => {
+                let token =
+                    self.find(token_id).ok_or_else(|| unauthenticated("the token is gone"))?;
+                token.check(now).map(|()| Arc::clone(&token.principal))
+            }
+        }
+    }
+
+    /// Ends a token now: the next check of it fails, and whoever waits on it is woken.
+    pub(crate) fn revoke(token: &Token, at: UnixMs) {
+        token.revoked_at.store(at.max(1), Ordering::Release);
+        token.ended.cancel();
+    }
+
+    pub(crate) fn list(&self) -> Vec<TokenRecord> {
+        let mut records: Vec<_> =
+            self.read(|tokens| tokens.values().map(|token| token.snapshot()).collect());
+        records.sort_by_key(|record| (record.created_at, record.id));
+        records
+    }
+
+    /// Wakes whoever holds a token that has expired meanwhile.
+    pub(crate) fn end_expired(&self, now: Now) {
+        self.read(|tokens| {
+            for token in tokens.values() {
+                if token.record.expires_at.is_some_and(|at| at <= now.unix) {
+                    token.ended.cancel();
+                }
+            }
+        });
+    }
+
+    /// What of `last_used_at` is not stored yet.
+    pub(crate) fn uses_to_store(&self) -> Vec<Record> {
+        self.read(|tokens| {
+            tokens
+                .values()
+                .filter_map(|token| {
+                    let at = token.last_used_at.load(Ordering::Relaxed);
+                    let stored = token.last_used_stored.swap(at, Ordering::Relaxed);
+                    (at != stored).then_some(Record::TokenUsed { id: token.record.id, at })
+                })
+                .collect()
+        })
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&HashMap<[u8; 32], Arc<Token>>) -> T) -> T {
+        look(&self.by_hash.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A new secret: the prefix and 64 hex digits.
+pub(crate) fn new_secret(entropy: &Entropy) -> Secret {
+    let digits = blake3::Hash::from_bytes(entropy.bytes()).to_hex();
+    Secret::new(format!("{SECRET_PREFIX}{digits}"))
+}
+
+/// What is stored of a secret. It has 256 random bits, so a plain fast hash is enough.
+pub(crate) fn secret_hash(secret: &str) -> [u8; 32] {
+    *blake3::hash(secret.as_bytes()).as_bytes()
+}
+
+fn unauthenticated(message: &str) -> Error {
+    Error::new(ErrorKind::Unauthenticated, message)
+}

@@ -1,0 +1,380 @@
+//! The shell of the job table: commits what it wants written, then does what it lets go.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt as _;
+use ringback_core::deadline::Deadline;
+use ringback_core::jobs::{JobLimits, JobTable, Release, StopReason, WorkEnd, WorkResult};
+use ringback_core::{Effects, Now};
+use ringback_proto::chunk::Delivery;
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::{JobId, ProjectId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::failure;
+use crate::handler::{self, Context};
+use crate::shared::{Outcome, Shared};
+use crate::stream::Stream;
+use crate::sync::lock;
+
+/// Results above this are blobs, so that rows stay small.
+const RESULT_INLINE_MAX: usize = 64 * 1024;
+
+/// The jobs under way.
+#[derive(Debug)]
+pub(crate) struct Jobs {
+    table: Mutex<JobTable>,
+    live: Mutex<HashMap<JobId, Arc<LiveJob>>>,
+    /// Rung when a deadline may have become the nearest.
+    pub(crate) deadlines: Notify,
+}
+
+/// A job that has not ended.
+#[derive(Debug)]
+pub(crate) struct LiveJob {
+    pub(crate) id: JobId,
+    pub(crate) row: &'static ToolRow,
+    pub(crate) owner: PrincipalId,
+    project: Option<ProjectId>,
+    request: Mutex<Option<ToolRequest>>,
+    stop: CancellationToken,
+    /// The blocking parts of the work, waited for before the job counts as stopped.
+    blocking: TaskTracker,
+    streams: Mutex<Vec<Arc<Stream>>>,
+    /// What the work returned, until that is durable.
+    result: Mutex<Option<ToolResponse>>,
+    outcome: watch::Sender<Option<Outcome>>,
+}
+
+/// A job to begin.
+#[derive(Debug)]
+pub(crate) struct Submission {
+    pub(crate) request: ToolRequest,
+    pub(crate) owner: PrincipalId,
+    pub(crate) repeat: Option<RepeatKey>,
+    pub(crate) deadline: Option<Deadline>,
+    pub(crate) stream: Option<Arc<Stream>>,
+}
+
+impl Jobs {
+    pub(crate) fn new(limits: JobLimits) -> Self {
+        Self {
+            table: Mutex::new(JobTable::new(limits)),
+            live: Mutex::default(),
+            deadlines: Notify::new(),
+        }
+    }
+
+    pub(crate) fn live(&self, id: JobId) -> Option<Arc<LiveJob>> {
+        lock(&self.live).get(&id).cloned()
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        lock(&self.table).next_deadline()
+    }
+
+    /// How many have not ended.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.live).len()
+    }
+}
+
+impl LiveJob {
+    fn new(id: JobId, request: ToolRequest, owner: PrincipalId) -> Self {
+        Self {
+            id,
+            row: request.row(),
+            owner,
+            project: None,
+            request: Mutex::new(Some(request)),
+            stop: CancellationToken::new(),
+            blocking: TaskTracker::new(),
+            streams: Mutex::default(),
+            result: Mutex::default(),
+            outcome: watch::Sender::new(None),
+        }
+    }
+
+    /// The outcome, once it is durable.
+    pub(crate) async fn outcome(&self) -> Outcome {
+        let mut outcome = self.outcome.subscribe();
+        let ended = outcome.wait_for(Option::is_some).await;
+        ended.ok().and_then(|ended| ended.clone()).expect("the sender lives in self")
+    }
+
+    /// Lets one more reader follow.
+    pub(crate) fn attach(&self, stream: Arc<Stream>) {
+        if self.outcome.borrow().is_some() {
+            stream.finish();
+        } else {
+            lock(&self.streams).push(stream);
+        }
+    }
+
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let running = self.blocking.spawn_blocking(work);
+        running.await.unwrap_or_else(|error| Err(failure::internal(error)))
+    }
+
+    fn end(&self, outcome: Result<ToolResponse>) {
+        self.outcome.send_replace(Some(Arc::new(outcome)));
+        for stream in lock(&self.streams).drain(..) {
+            stream.finish();
+        }
+    }
+}
+
+impl Shared {
+    /// Begins a job. It is durable when this returns.
+    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Arc<LiveJob>> {
+        let Submission { request, owner, repeat, deadline, stream } = submission;
+        let id = JobId::from_random(self.entropy.bytes());
+        let record = JobRecord {
+            id,
+            tool: request.row().name.to_owned(),
+            owner,
+            project: None,
+            repeat,
+            request: encode_request(&request),
+            state: JobState::Pending,
+            result: None,
+            result_blob: None,
+            error: None,
+            created_at: 0,
+            started_at: None,
+            completed_at: None,
+            expires_at: None,
+        };
+        let live = Arc::new(LiveJob::new(id, request, owner));
+        if let Some(stream) = stream {
+            live.attach(stream);
+        }
+        let timing = live.row.timing;
+        let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.now())?;
+        lock(&self.jobs.live).insert(id, Arc::clone(&live));
+        self.jobs.deadlines.notify_one();
+        self.drive(effects).await?;
+        Ok(live)
+    }
+
+    /// Takes up what a restart found: pending jobs go on, running ones were interrupted.
+    pub(crate) async fn restore(self: &Arc<Self>, records: Vec<JobRecord>) -> Result<()> {
+        let mut known = Vec::new();
+        for record in records {
+            let Some(request) = decode_request(&record.request) else {
+                tracing::error!(job = %record.id, tool = record.tool, "a stored job is unreadable");
+                continue;
+            };
+            let timing = request.row().timing;
+            if record.state == JobState::Pending {
+                let live = LiveJob::new(record.id, request, record.owner);
+                lock(&self.jobs.live).insert(record.id, Arc::new(live));
+            }
+            known.push((record, timing));
+        }
+        let effects = lock(&self.jobs.table).restore(known, self.now());
+        self.drive(effects).await
+    }
+
+    /// Tells a job to stop. `false` if it is not live.
+    pub(crate) async fn stop_job(self: &Arc<Self>, id: JobId, reason: StopReason) -> Result<bool> {
+        let effects = lock(&self.jobs.table).stop(id, reason, self.now());
+        match effects {
+            None => Ok(false),
+            Some(effects) => self.drive(effects).await.map(|()| true),
+        }
+    }
+
+    /// Stops the jobs whose time is up.
+    pub(crate) async fn expire_jobs(self: &Arc<Self>, now: Now) -> Result<()> {
+        let effects = lock(&self.jobs.table).expire(now);
+        self.drive(effects).await
+    }
+
+    /// Lets no pending job start any more: they will, after the restart.
+    pub(crate) fn close_jobs(&self) -> Vec<JobId> {
+        let mut table = lock(&self.jobs.table);
+        table.close();
+        table.live().collect()
+    }
+
+    /// Passes a chunk to whoever follows the job.
+    pub(crate) async fn send_chunk(&self, job: &LiveJob, chunk: StreamChunk) {
+        if let StreamChunk::Progress { percent, message } = &chunk {
+            let event =
+                Event::JobProgress { job_id: job.id, percent: *percent, message: message.clone() };
+            self.publish(event, job.owner, job.project);
+        }
+        let streams = lock(&job.streams).clone();
+        for stream in streams {
+            if chunk.delivery() != Delivery::Lossless {
+                let event = Event::StreamChunk { stream_id: stream.id, chunk: chunk.clone() };
+                self.publish(event, job.owner, job.project);
+            }
+            stream.send(chunk.clone()).await;
+        }
+    }
+
+    /// Commits what a step wants written, then does what it lets go, until nothing is left.
+    async fn drive(self: &Arc<Self>, effects: Effects<Release>) -> Result<()> {
+        let mut steps = VecDeque::from([effects]);
+        while let Some(Effects { write, release }) = steps.pop_front() {
+            if let Err(error) = self.write_jobs(&write).await {
+                self.abandon(&release, &error);
+                return Err(error);
+            }
+            for release in release {
+                match release {
+                    Release::Settled(job) => {
+                        steps.push_back(lock(&self.jobs.table).settled(job, self.now()));
+                    }
+                    Release::Announce { job, tool, owner, project, state } => {
+                        let event = Event::JobStateChanged { job_id: job, tool, state };
+                        self.publish(event, owner, project);
+                    }
+                    Release::Start(job) => self.start(job),
+                    Release::Stop(job, _) => {
+                        if let Some(live) = self.jobs.live(job) {
+                            live.stop.cancel();
+                        }
+                    }
+                    Release::Ended(job) => self.ended(job),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_jobs(&self, write: &[Record]) -> Result<()> {
+        if write.is_empty() {
+            return Ok(());
+        }
+        self.commit_for_sure(write).await?;
+        for record in write {
+            if let Record::JobEnded { id, end } = record
+                && end.state != JobState::Complete
+                && let Some(live) = self.jobs.live(*id)
+            {
+                let error = end.error.as_deref().and_then(ToolError::decode).map(Error::from);
+                let error = error.unwrap_or_else(|| Error::cancelled("as asked"));
+                lock(&live.streams).iter().for_each(|stream| stream.finish());
+                live.outcome.send_replace(Some(Arc::new(Err(error))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The store refused: whoever waits for these jobs learns it.
+    fn abandon(&self, release: &[Release], error: &Error) {
+        for release in release {
+            if let Release::Settled(job) = release {
+                lock(&self.jobs.table).abandoned(*job);
+                let live = lock(&self.jobs.live).remove(job);
+                if let Some(live) = live {
+                    live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
+                }
+            }
+        }
+    }
+
+    fn ended(&self, job: JobId) {
+        let Some(live) = lock(&self.jobs.live).remove(&job) else { return };
+        if let Some(result) = lock(&live.result).take()
+            && live.outcome.borrow().is_none()
+        {
+            live.end(Ok(result));
+        }
+    }
+
+    fn start(self: &Arc<Self>, job: JobId) {
+        if let Some(live) = self.jobs.live(job) {
+            let run = Arc::clone(self).run(live);
+            drop(self.tasks.spawn(run));
+        }
+    }
+
+    /// The work of a job, from its start to its durable end.
+    async fn run(self: Arc<Self>, live: Arc<LiveJob>) {
+        let end = self.work(&live).await;
+        let effects = lock(&self.jobs.table).finished(live.id, end, self.now());
+        if let Err(error) = self.drive(effects).await {
+            tracing::error!(job = %live.id, error = %error, "the end of a job could not be stored");
+        }
+    }
+
+    async fn work(self: &Arc<Self>, live: &Arc<LiveJob>) -> WorkEnd {
+        let Some(request) = lock(&live.request).take() else { return WorkEnd::Stopped };
+        let principal = match self.tokens.principal(live.owner, self.now()) {
+            Ok(principal) => principal,
+            Err(error) => return failed(error),
+        };
+        let ctx = Context {
+            shared: Arc::clone(self),
+            principal,
+            job: Some(Arc::clone(live)),
+            stop: live.stop.clone(),
+        };
+        let work = AssertUnwindSafe(handler::work(ctx, request)).catch_unwind();
+        let end = tokio::select! {
+            biased;
+            returned = work => returned.map(Some),
+            () = live.stop.cancelled() => Ok(None),
+        };
+        // A job is stopped when nothing of it runs any more, threads included.
+        live.blocking.close();
+        live.blocking.wait().await;
+        match end {
+            Ok(None) => WorkEnd::Stopped,
+            Ok(Some(Ok(response))) => self.keep_result(live, response).await,
+            Ok(Some(Err(error))) => failed(error),
+            Err(_) => {
+                let message = format!("`{}` panicked", live.row.name);
+                failed(failure::internal(std::io::Error::other(message)))
+            }
+        }
+    }
+
+    async fn keep_result(self: &Arc<Self>, live: &LiveJob, response: ToolResponse) -> WorkEnd {
+        let bytes = rmp_serde::to_vec_named(&response).expect("a response can be encoded");
+        let result = if bytes.len() <= RESULT_INLINE_MAX {
+            WorkResult::Inline(bytes.into())
+        } else {
+            let blobs = self.blobs.clone();
+            let put = move || blobs.put(&bytes, "application/msgpack").map_err(failure::write_blob);
+            match self.blocking(put).await {
+                Ok(stored) => WorkResult::Blob(stored.hash),
+                Err(error) => return failed(error.with_certainty(Certainty::Ran)),
+            }
+        };
+        *lock(&live.result) = Some(response);
+        WorkEnd::Complete(result)
+    }
+}
+
+/// Work that failed has run, unless it says otherwise itself: a refusal of its input has not.
+fn failed(error: Error) -> WorkEnd {
+    WorkEnd::Failed(Box::new(ToolError::from(error)))
+}
+
+fn encode_request(request: &ToolRequest) -> bytes::Bytes {
+    rmp_serde::to_vec_named(request).expect("a request can be encoded").into()
+}
+
+fn decode_request(bytes: &bytes::Bytes) -> Option<ToolRequest> {
+    use ringback_proto::{RequestEnvelope, ToolCall};
+    match RequestEnvelope::decode(bytes).ok()?.request {
+        ToolCall::Native(request) => Some(request),
+        ToolCall::Named { .. } => None,
+    }
+}

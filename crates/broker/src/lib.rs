@@ -1,0 +1,38 @@
+//! The running heart: takes calls from the edges, applies the rules of core, writes what must last,
+//! runs the native tools, and answers. [`Broker`] is the only door.
+//!
+//! Main types: [`Broker`], [`Config`], [`Call`] and [`Answer`], [`Credential`],
+//! [`handler::Handler`] for native tools.
+//!
+//! Invariants:
+//! * Nothing is said before it is durable: records are committed, then effects are carried out.
+//! * Every task is tracked, and joined at the end.
+//! * No lock is held across an await, and never two at once.
+//! * `Sync` tools get no handle to anything that waits.
+//! * No JSON, and no word of frames, headers or sockets.
+
+mod audit;
+mod broker;
+mod call;
+mod clock;
+mod config;
+mod events;
+mod failure;
+pub mod handler;
+mod handlers;
+mod identity;
+mod jobs;
+mod repeats;
+mod replies;
+mod shared;
+mod stream;
+mod sync;
+mod upkeep;
+
+pub use broker::{Broker, StartError};
+pub use call::{Answer, Call, CallControl, Edge};
+pub use clock::{Clock, Entropy};
+pub use config::{Config, ConfigView};
+pub use events::Subscription;
+pub use identity::Credential;
+pub use replies::Replies;

@@ -1,0 +1,86 @@
+//! The shell of the repeat table: where the answer of a call that is asked again appears.
+
+use std::io;
+use std::sync::Mutex;
+
+use ringback_core::Now;
+use ringback_core::repeats::{Begin, RepeatTable};
+use ringback_proto::ids::{BlobHash, JobId, RequestId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::RepeatKey;
+use ringback_proto::{Certainty, Error, ResponseEnvelope, Result, ToolRequest};
+use tokio::sync::watch;
+
+use crate::sync::lock;
+
+/// Calls that are remembered at the same time, about 300 bytes each.
+const ENTRIES_MAX: usize = 65_536;
+
+/// Where the answer of the first call appears.
+#[derive(Debug, Clone)]
+pub(crate) enum Answered {
+    /// A call without a job.
+    Plain(watch::Receiver<Option<ResponseEnvelope>>),
+    /// A job: its id, or why there is none.
+    Job(watch::Receiver<Option<Result<JobId>>>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Repeats(Mutex<RepeatTable<Answered>>);
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Self(Mutex::new(RepeatTable::new(ENTRIES_MAX)))
+    }
+}
+
+impl Repeats {
+    pub(crate) fn begin(
+        &self,
+        now: Now,
+        principal: PrincipalId,
+        key: RepeatKey,
+        answered: Answered,
+    ) -> Result<Begin<Answered>> {
+        lock(&self.0).begin(now, principal, key, answered)
+    }
+
+    /// Lets the same id try again if its call came to nothing.
+    pub(crate) fn reconsider(&self, principal: PrincipalId, request_id: RequestId, error: &Error) {
+        if error.certainty() == Certainty::NotStarted && error.kind().is_retryable() {
+            lock(&self.0).withdraw(principal, request_id);
+        }
+    }
+
+    pub(crate) fn forget(&self, now: Now) {
+        lock(&self.0).forget(now);
+    }
+}
+
+/// The identity of a call: its id, and a hash of tool and input.
+pub(crate) fn repeat_key(request_id: RequestId, request: &ToolRequest) -> RepeatKey {
+    let mut hasher = HashWriter(blake3::Hasher::new());
+    rmp_serde::encode::write_named(&mut hasher, request)
+        .expect("a request can be encoded, and a hash takes everything");
+    RepeatKey { request_id, body_hash: BlobHash::from_bytes(*hasher.0.finalize().as_bytes()) }
+}
+
+/// The first answer, once it is there.
+pub(crate) async fn first_answer<T: Clone>(mut answered: watch::Receiver<Option<T>>) -> Result<T> {
+    let gone = |_| Error::internal("repeat", "the call this one repeats ended without an answer");
+    let answer = answered.wait_for(Option::is_some).await.map_err(gone)?;
+    answer.clone().ok_or_else(|| Error::busy("the call this one repeats"))
+}
+
+struct HashWriter(blake3::Hasher);
+
+impl io::Write for HashWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

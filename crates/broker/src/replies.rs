@@ -1,0 +1,241 @@
+//! The replies to a call that is not over at once.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use ringback_core::jobs::StopReason;
+use ringback_core::waiting::Waiting;
+use ringback_proto::ids::JobId;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
+
+use crate::call::CallStop;
+use crate::jobs::LiveJob;
+use crate::shared::{Outcome, Shared};
+use crate::stream::{Next, Stream};
+
+pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// The replies to a call, in order. Dropping it means that the caller has left: a read stops, a
+/// write finishes, and a job goes on if its id was handed out.
+pub struct Replies {
+    state: State,
+}
+
+enum State {
+    One(Pending<ResponseEnvelope>),
+    Opening(Pending<Result<Followed>>),
+    Following(Box<Followed>),
+    Done,
+}
+
+/// A job that one caller follows.
+pub(crate) struct Followed {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) row: &'static ToolRow,
+    pub(crate) job: Attached,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) stop: Arc<CallStop>,
+}
+
+/// A job that a call belongs to.
+pub(crate) enum Attached {
+    /// It has not ended.
+    Live(Arc<LiveJob>),
+    /// It ended before: the call is a repeat.
+    Ended(JobId, Outcome),
+}
+
+impl Attached {
+    pub(crate) fn id(&self) -> JobId {
+        match self {
+            Self::Live(live) => live.id,
+            Self::Ended(id, _) => *id,
+        }
+    }
+
+    async fn outcome(&self) -> Outcome {
+        match self {
+            Self::Live(live) => live.outcome().await,
+            Self::Ended(_, outcome) => Arc::clone(outcome),
+        }
+    }
+}
+
+impl std::fmt::Debug for Replies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Replies")
+    }
+}
+
+impl Replies {
+    pub(crate) fn one(reply: Pending<ResponseEnvelope>) -> Self {
+        Self { state: State::One(reply) }
+    }
+
+    pub(crate) fn stream(opening: Pending<Result<Followed>>) -> Self {
+        Self { state: State::Opening(opening) }
+    }
+
+    /// The next reply; `None` after the last.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: the same reply comes at the next call.
+    pub async fn next(&mut self) -> Option<ResponseEnvelope> {
+        let (reply, state) = match &mut self.state {
+            State::Done => return None,
+            State::One(reply) => (reply.await, State::Done),
+            State::Opening(opening) => match opening.await {
+                Err(error) => (error.into(), State::Done),
+                Ok(followed) => (followed.start(), State::Following(Box::new(followed))),
+            },
+            State::Following(followed) => match followed.next().await {
+                Step::Chunk(reply) => return Some(reply),
+                Step::Last(reply) => (reply, State::Done),
+            },
+        };
+        self.state = state;
+        Some(reply)
+    }
+}
+
+enum Step {
+    Chunk(ResponseEnvelope),
+    Last(ResponseEnvelope),
+}
+
+impl Followed {
+    fn start(&self) -> ResponseEnvelope {
+        ResponseEnvelope::StreamStart {
+            stream_id: self.stream.id,
+            tool: self.row.name.to_owned(),
+            job_id: Some(self.job.id()),
+        }
+    }
+
+    async fn next(&self) -> Step {
+        if let Attached::Ended(_, outcome) = &self.job {
+            return Step::Last(self.end(outcome));
+        }
+        let next = tokio::select! {
+            biased;
+            next = self.stream.next(&self.shared.clock) => next,
+            () = self.stop.token.cancelled() => {
+                self.shared.stop_soon(self.job.id());
+                Next::End
+            }
+        };
+        match next {
+            Next::Chunk(chunk) => {
+                Step::Chunk(ResponseEnvelope::StreamChunk { stream_id: self.stream.id, chunk })
+            }
+            Next::Lagged => Step::Last(self.lagged().into()),
+            Next::End => Step::Last(self.end(&self.job.outcome().await)),
+        }
+    }
+
+    fn end(&self, outcome: &Outcome) -> ResponseEnvelope {
+        match outcome.as_ref() {
+            Ok(response) => ResponseEnvelope::StreamEnd {
+                stream_id: self.stream.id,
+                final_response: Some(response.clone()),
+            },
+            Err(error) => error.clone().into(),
+        }
+    }
+
+    fn lagged(&self) -> Error {
+        let message = format!(
+            "the stream's reader gave no credit for too long (lagged); the work goes on as {}",
+            self.job.id()
+        );
+        Error::new(ErrorKind::Busy, message).with_certainty(Certainty::MayHaveRun)
+    }
+}
+
+/// The one reply of a call that makes a job and does not stream.
+pub(crate) async fn job_reply(
+    shared: &Arc<Shared>,
+    row: &'static ToolRow,
+    job: Attached,
+    waiting: Waiting,
+    stop: &CallStop,
+) -> ResponseEnvelope {
+    let wait = match waiting {
+        Waiting::No | Waiting::Stream => return handed_out(row, job.id()),
+        Waiting::For(wait) => wait,
+    };
+    // Whoever leaves before it learns the id has given the job up.
+    let abandoned = AbandonedOnDrop { shared: Arc::clone(shared), job: Some(job.id()) };
+    let outcome = tokio::select! {
+        biased;
+        outcome = job.outcome() => outcome,
+        () = tokio::time::sleep(wait) => {
+            abandoned.disarm();
+            return handed_out(row, job.id());
+        }
+        () = stop.token.cancelled() => {
+            shared.stop_soon(job.id());
+            job.outcome().await
+        }
+    };
+    abandoned.disarm();
+    reply(outcome.as_ref().clone())
+}
+
+pub(crate) fn reply(outcome: Result<ToolResponse>) -> ResponseEnvelope {
+    match outcome {
+        Ok(response) => ResponseEnvelope::Success { response },
+        Err(error) => error.into(),
+    }
+}
+
+fn handed_out(row: &'static ToolRow, job_id: JobId) -> ResponseEnvelope {
+    match row.timing {
+        ToolTiming::FireAndForget => ResponseEnvelope::Ack {
+            message: format!("`{}` is accepted", row.name),
+            job_id: Some(job_id),
+        },
+        ToolTiming::Sync
+        | ToolTiming::AsyncShort
+        | ToolTiming::AsyncMedium
+        | ToolTiming::AsyncLong => ResponseEnvelope::JobStarted {
+            job_id,
+            tool: row.name.to_owned(),
+            expected_timing: row.timing,
+        },
+    }
+}
+
+/// Stops a job whose only caller left without its id.
+struct AbandonedOnDrop {
+    shared: Arc<Shared>,
+    job: Option<JobId>,
+}
+
+impl AbandonedOnDrop {
+    fn disarm(mut self) {
+        self.job = None;
+    }
+}
+
+impl Drop for AbandonedOnDrop {
+    fn drop(&mut self) {
+        if let Some(job) = self.job {
+            self.shared.stop_soon(job);
+        }
+    }
+}
+
+impl Shared {
+    /// Tells a job to stop, without waiting for it.
+    pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
+        let shared = Arc::clone(self);
+        drop(self.tasks.spawn(async move {
+            if let Err(error) = shared.stop_job(job, StopReason::Cancelled).await {
+                tracing::error!(%job, %error, "a job could not be told to stop");
+            }
+        }));
+    }
+}

@@ -1,0 +1,108 @@
+//! What all parts of the broker share.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_blobs::{Blobs, Roots, Uploads};
+use ringback_core::Now;
+use ringback_core::policy::Sight;
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::Record;
+use ringback_proto::{Error, Event, Result};
+use ringback_store::{Applied, Full, ReadError, Store, Visible};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::audit::Auditor;
+use crate::call::Calls;
+use crate::clock::{Clock, Entropy};
+use crate::config::Config;
+use crate::events::EventHub;
+use crate::failure;
+use crate::handlers::Facts;
+use crate::identity::Tokens;
+use crate::jobs::Jobs;
+use crate::repeats::Repeats;
+
+/// About the time of one commit, after which a full queue has places again.
+const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
+
+/// Everything the broker owns.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) clock: Clock,
+    pub(crate) entropy: Entropy,
+    pub(crate) facts: Facts,
+    pub(crate) store: Store,
+    pub(crate) blobs: Blobs,
+    pub(crate) uploads: Uploads,
+    pub(crate) roots: Roots,
+    pub(crate) tokens: Tokens,
+    pub(crate) calls: Mutex<Calls>,
+    pub(crate) jobs: Jobs,
+    pub(crate) repeats: Repeats,
+    pub(crate) events: Arc<EventHub>,
+    pub(crate) auditor: Auditor,
+    /// Work that finishes even when its caller leaves.
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stopping: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> Now {
+        self.clock.now()
+    }
+
+    /// Writes records as one commit. They are durable when it returns.
+    pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
+        match self.store.commit_async(records).await {
+            Ok(written) => written.map_err(failure::commit),
+            Err(Full) => Err(Error::busy("the store's queue")),
+        }
+    }
+
+    /// Like [`Self::commit`] for what is already under way and so cannot be refused: waits for a
+    /// place in the queue.
+    pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<Applied>> {
+        loop {
+            if let Ok(written) = self.store.commit_async(records.to_vec()).await {
+                return written.map_err(failure::commit);
+            }
+            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+        }
+    }
+
+    /// Reads the store on a thread that may block.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T> {
+        let store = self.store.clone();
+        self.blocking(move || read(&store).map_err(failure::read)).await
+    }
+
+    /// Runs something on a thread that may block, tracked so that a shutdown waits for it.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.tasks.spawn_blocking(work).await.unwrap_or_else(|error| Err(failure::internal(error)))
+    }
+
+    pub(crate) fn publish(&self, event: Event, owner: PrincipalId, project: Option<ProjectId>) {
+        self.events.publish(self.now(), event, owner, project);
+    }
+}
+
+/// Whose rows the store may show.
+pub(crate) fn visible(sight: Sight) -> Visible {
+    match sight {
+        Sight::All => Visible::All,
+        Sight::Own { owner, projects } => Visible::Owner { owner, projects },
+    }
+}
+
+/// The outcome of a job or call, shared by whoever waits for it.
+pub(crate) type Outcome = Arc<Result<ringback_proto::ToolResponse, Error>>;

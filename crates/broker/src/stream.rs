@@ -1,0 +1,96 @@
+//! A stream of chunks between the work and one reader: the buffer of core, with a bell at each end.
+
+use std::sync::Mutex;
+
+use ringback_core::stream::{ChunkBuffer, Pop, Push};
+use ringback_proto::StreamChunk;
+use ringback_proto::ids::StreamId;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::sync::lock;
+
+/// One reader's stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: StreamId,
+    buffer: Mutex<ChunkBuffer>,
+    to_reader: Notify,
+    to_writer: Notify,
+}
+
+/// What the reader gets next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Chunk(StreamChunk),
+    Lagged,
+    End,
+}
+
+impl Stream {
+    pub(crate) fn new(id: StreamId) -> Self {
+        Self { id, buffer: Mutex::default(), to_reader: Notify::new(), to_writer: Notify::new() }
+    }
+
+    /// Sends a chunk; waits while the reader is behind with lossless ones.
+    pub(crate) async fn send(&self, chunk: StreamChunk) {
+        let mut chunk = chunk;
+        loop {
+            let pushed = lock(&self.buffer).push(chunk);
+            match pushed {
+                Push::Taken => return self.to_reader.notify_one(),
+                Push::Closed => return,
+                Push::Wait(back) => {
+                    chunk = back;
+                    self.to_writer.notified().await;
+                }
+            }
+        }
+    }
+
+    /// The work is over.
+    pub(crate) fn finish(&self) {
+        lock(&self.buffer).finish();
+        self.to_reader.notify_one();
+    }
+
+    /// The reader takes more.
+    pub(crate) fn add_credit(&self, bytes: u64) {
+        lock(&self.buffer).add_credit(bytes);
+        self.to_reader.notify_one();
+    }
+
+    /// Waits for the next chunk.
+    pub(crate) async fn next(&self, clock: &Clock) -> Next {
+        loop {
+            let (popped, stall_deadline) = {
+                let mut buffer = lock(&self.buffer);
+                (buffer.pop(clock.now()), buffer.stall_deadline())
+            };
+            match popped {
+                Pop::Chunk(chunk) => {
+                    self.to_writer.notify_one();
+                    return Next::Chunk(chunk);
+                }
+                Pop::Lagged => {
+                    self.to_writer.notify_one();
+                    return Next::Lagged;
+                }
+                Pop::End => return Next::End,
+                Pop::Nothing => self.wait(clock, stall_deadline).await,
+            }
+        }
+    }
+
+    async fn wait(&self, clock: &Clock, stall_deadline: Option<u64>) {
+        match stall_deadline {
+            None => self.to_reader.notified().await,
+            Some(at) => {
+                tokio::select! {
+                    () = self.to_reader.notified() => {}
+                    () = tokio::time::sleep_until(clock.instant(at)) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What goes on in the background: deadlines, and the removal of what is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// A token that expires closes its connections within a second.
+const SWEEP_PERIOD: Duration = Duration::from_millis(500);
+/// How many sweeps pass between two rounds of housekeeping: half a minute.
+const SWEEPS_PER_ROUND: u32 = 60;
+/// Expired jobs removed in one commit, so that housekeeping never holds up the writer for long.
+const PURGE_MAX: usize = 500;
+
+/// Starts the two background tasks. They end when the broker stops.
+pub(crate) fn start(shared: &Arc<Shared>) {
+    drop(shared.tasks.spawn(deadlines(Arc::clone(shared))));
+    drop(shared.tasks.spawn(housekeeping(Arc::clone(shared))));
+}
+
+/// Tells calls and jobs whose time is up.
+async fn deadlines(shared: Arc<Shared>) {
+    loop {
+        let next = {
+            let calls = lock(&shared.calls).next_deadline();
+            let jobs = shared.jobs.next_deadline();
+            calls.into_iter().chain(jobs).min()
+        };
+        let wait = async {
+            match next {
+                Some(at) => tokio::time::sleep_until(shared.clock.instant(at)).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            () = shared.jobs.deadlines.notified() => {}
+            () = wait => expire(&shared).await,
+        }
+    }
+}
+
+async fn expire(shared: &Arc<Shared>) {
+    let now = shared.now();
+    lock(&shared.calls).expire(now);
+    if let Err(error) = shared.expire_jobs(now).await {
+        tracing::error!(%error, "the end of an expired job could not be stored");
+    }
+}
+
+/// Idempotent, one at a time, on a period.
+async fn housekeeping(shared: Arc<Shared>) {
+    let mut period = tokio::time::interval(SWEEP_PERIOD);
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut n_sweeps = 0_u32;
+    loop {
+        tokio::select! {
+            () = shared.stopping.cancelled() => return,
+            _ = period.tick() => {}
+        }
+        shared.tokens.end_expired(shared.now());
+        if n_sweeps.is_multiple_of(SWEEPS_PER_ROUND) {
+            round(&shared).await;
+        }
+        n_sweeps = n_sweeps.wrapping_add(1);
+    }
+}
+
+async fn round(shared: &Arc<Shared>) {
+    let now = shared.now();
+    shared.repeats.forget(now);
+    shared.store_token_uses().await;
+    let uploads = Arc::clone(shared);
+    let n_uploads = shared.blocking(move || Ok(uploads.uploads.expire(now.unix))).await;
+    let purged = shared.store.purge_expired_async(now.unix, PURGE_MAX).await;
+    match (n_uploads, purged) {
+        (Ok(n_uploads), Ok(Ok(jobs))) => {
+            tracing::debug!(n_uploads, n_jobs = jobs.len(), "housekeeping removed what is over");
+        }
+        (n_uploads, purged) => {
+            tracing::warn!(?n_uploads, ?purged, "housekeeping did not finish; it will try again");
+        }
+    }
+}
+
+impl Shared {
+    /// Keeps when tokens were last used.
+    pub(crate) async fn store_token_uses(&self) {
+        let uses = self.tokens.uses_to_store();
+        if !uses.is_empty()
+            && let Err(error) = self.commit(uses).await
+        {
+            tracing::warn!(%error, "when tokens were last used could not be stored");
+        }
+    }
+}
