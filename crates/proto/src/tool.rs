@@ -12,7 +12,28 @@ use crate::timing::ToolTiming;
 
 /// A native tool as a type: its request, its response and its row of the table.
 ///
-/// Implemented by the markers in [`tools`]; the table makes them.
+/// Implemented by the markers in [`tools`]; the table makes them. Code for any tool names its types
+/// through the marker:
+///
+/// ```
+/// use ringback_proto::{Tool, request::PongResponse, tool::tools::Ping};
+///
+/// fn handle<T: Tool>(request: T::Request, handler: fn(T::Request) -> T::Response) {
+///     handler(request);
+/// }
+/// handle::<Ping>(Default::default(), |_| PongResponse { uptime_ms: 1, version: "1".into() });
+/// ```
+///
+/// so that the response of another tool does not compile:
+///
+/// ```compile_fail,E0308
+/// use ringback_proto::{Tool, request::SleptResponse, tool::tools::Ping};
+///
+/// fn handle<T: Tool>(request: T::Request, handler: fn(T::Request) -> T::Response) {
+///     handler(request);
+/// }
+/// handle::<Ping>(Default::default(), |_| SleptResponse { milliseconds: 1 });
+/// ```
 pub trait Tool {
     /// What the caller sends.
     type Request: Serialize + DeserializeOwned + JsonSchema + Into<ToolRequest>;
