@@ -110,7 +110,8 @@ class Peer:
         return request_id
 
     def send_parts(self, parts):
-        assert self.socket.poll(ANSWER_LIMIT * 1000, zmq.POLLOUT), "cannot send: not connected"
+        if not self.socket.poll(ANSWER_LIMIT * 1000, zmq.POLLOUT):
+            raise Silence(f"cannot send within {ANSWER_LIMIT} s")
         self.socket.send_multipart(parts)
 
     def receive(self, request_id, limit=ANSWER_LIMIT):
