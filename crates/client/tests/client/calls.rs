@@ -259,6 +259,21 @@ async fn a_lost_link_ends_calls_as_gone_and_a_new_one_takes_others() {
     assert_eq!(answer.unwrap().uptime_ms, 3);
 }
 
+/// Both the answer and the end of the link may be waiting when the client looks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_came_just_before_the_link_ended_still_counts() {
+    for _ in 0..20 {
+        let daemon = Daemon::start(plain()).await;
+        let client = daemon.client().await;
+        let serve = async {
+            daemon.reply(&daemon.recv().await, pong(4));
+            daemon.finish().await;
+        };
+        let (answer, ()) = tokio::join!(client.call::<Ping>(PingRequest::default()), serve);
+        assert_eq!(answer.unwrap().uptime_ms, 4);
+    }
+}
+
 #[tokio::test]
 async fn a_daemon_that_gives_no_sign_of_life_is_dead() {
     let daemon = Daemon::start(plain()).await;

@@ -73,6 +73,12 @@ impl Daemon {
         self.router.into_inner().close().await.unwrap();
     }
 
+    /// Stops after what was sent has left.
+    pub(crate) async fn finish(self) {
+        let linger = Some(std::time::Duration::from_secs(10));
+        self.router.into_inner().close_with_linger(linger).await.unwrap();
+    }
+
     /// The next frame, whatever it is.
     pub(crate) async fn recv_any(&self) -> Received {
         let (identity, message) = self.router.recv_from().await.unwrap();
