@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`.
+//! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -14,6 +14,7 @@ mod check;
 mod ci;
 mod fix;
 mod golden;
+mod interop;
 mod prepare;
 mod steps;
 mod tidy;
@@ -29,8 +30,14 @@ struct Subcommand {
     run: fn(&mut Steps) -> Outcome,
 }
 
-const SUBCOMMANDS: &[Subcommand] =
-    &[check::SUBCOMMAND, fix::SUBCOMMAND, ci::SUBCOMMAND, tidy::SUBCOMMAND, golden::SUBCOMMAND];
+const SUBCOMMANDS: &[Subcommand] = &[
+    check::SUBCOMMAND,
+    fix::SUBCOMMAND,
+    ci::SUBCOMMAND,
+    tidy::SUBCOMMAND,
+    golden::SUBCOMMAND,
+    interop::SUBCOMMAND,
+];
 
 /// What `sysexits.h` calls a usage error.
 const EXIT_USAGE: u8 = 64;

@@ -11,9 +11,11 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3-venv", probe: &["python3", "-c", "import ensurepip, venv"] },
 ];
 
-/// What `tests/interop` imports, and the packages that bring it.
+/// What `tests/interop` imports.
 const PYTHON_PROBE: &str = "import zmq, msgpack";
-const PYTHON_PACKAGES: &[&str] = &["pyzmq", "msgpack"];
+
+/// The packages that bring it, with their versions.
+const PYTHON_REQUIREMENTS: &str = "tests/interop/requirements.txt";
 
 struct SystemPackage {
     package: &'static str,
@@ -37,10 +39,8 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
     steps.command("python environment", create)?;
     let mut install = Command::new(python);
     install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-    steps.command("python packages", {
-        install.args(PYTHON_PACKAGES);
-        install
-    })
+    install.args(["--requirement", PYTHON_REQUIREMENTS]);
+    steps.command("python packages", install)
 }
 
 fn system_packages(steps: &mut Steps) -> Outcome {

@@ -8,8 +8,15 @@ use anyhow::Context;
 use super::lexer::{self, Views};
 
 /// Directories that hold no sources of ours.
-const SKIPPED_DIRECTORIES: &[&str] =
-    &[".git", "target", "node_modules", ".venv", "__pycache__", "proptest-regressions"];
+const SKIPPED_DIRECTORIES: &[&str] = &[
+    ".git",
+    "target",
+    "node_modules",
+    ".venv",
+    "__pycache__",
+    ".ruff_cache",
+    "proptest-regressions",
+];
 
 /// Endings of files that people write.
 const TEXT_ENDINGS: &[&str] =
