@@ -29,7 +29,7 @@ use crate::events::{EventHub, Subscription};
 use crate::handler::{self, Context, SyncContext};
 use crate::handlers::Facts;
 use crate::identity::{Credential, Tokens};
-use crate::jobs::{Jobs, Submission};
+use crate::jobs::{Interest, Jobs, Submission};
 use crate::repeats::{Answered, Repeats, first_answer, repeat_key};
 use crate::replies::{Attached, Followed, Pending, Replies, job_reply, reply};
 use crate::shared::Shared;
@@ -420,7 +420,7 @@ impl Shared {
         asked: &Asked,
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
-    ) -> Result<Arc<crate::jobs::LiveJob>> {
+    ) -> Result<Interest> {
         let started = Instant::now();
         let submission = Submission {
             request,
@@ -440,7 +440,7 @@ impl Shared {
             if let Some(stream) = stream {
                 live.attach(stream);
             }
-            return Ok(Attached::Live(live));
+            return Ok(Attached::Live(Interest::new(self, live)));
         }
         let record = self.read(move |store| store.job(id)).await?;
         let record = record.ok_or_else(|| Error::not_found("job", id))?;
@@ -481,6 +481,6 @@ impl Shared {
 
     async fn jobs_ended(&self) {
         let mut bell = self.events.bell();
-        while self.jobs.count() > 0 && bell.changed().await.is_ok() {}
+        while self.jobs.n_running() > 0 && bell.changed().await.is_ok() {}
     }
 }

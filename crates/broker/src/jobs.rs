@@ -49,9 +49,58 @@ pub(crate) struct LiveJob {
     /// The blocking parts of the work, waited for before the job counts as stopped.
     blocking: TaskTracker,
     streams: Mutex<Vec<Arc<Stream>>>,
+    /// Callers that wait for it, and whether any caller was told its id: a job that nobody knows
+    /// and nobody waits for is stopped.
+    callers: Mutex<Callers>,
     /// What the work returned, until that is durable.
     result: Mutex<Option<ToolResponse>>,
     outcome: watch::Sender<Option<Outcome>>,
+}
+
+#[derive(Debug, Default)]
+struct Callers {
+    n_waiting: usize,
+    is_known: bool,
+}
+
+/// One caller's interest in a job. Dropped, the caller has left.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    shared: Arc<Shared>,
+    live: Arc<LiveJob>,
+}
+
+impl Interest {
+    pub(crate) fn new(shared: &Arc<Shared>, live: Arc<LiveJob>) -> Self {
+        lock(&live.callers).n_waiting += 1;
+        Self { shared: Arc::clone(shared), live }
+    }
+
+    /// The caller is told the job's id, so the job goes on without it.
+    pub(crate) fn hand_out(&self) {
+        lock(&self.live.callers).is_known = true;
+    }
+}
+
+impl std::ops::Deref for Interest {
+    type Target = LiveJob;
+
+    fn deref(&self) -> &LiveJob {
+        &self.live
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        let is_abandoned = {
+            let mut callers = lock(&self.live.callers);
+            callers.n_waiting -= 1;
+            callers.n_waiting == 0 && !callers.is_known
+        };
+        if is_abandoned && self.live.outcome.borrow().is_none() {
+            self.shared.stop_soon(self.live.id);
+        }
+    }
 }
 
 /// A job to begin.
@@ -81,9 +130,9 @@ impl Jobs {
         lock(&self.table).next_deadline()
     }
 
-    /// How many have not ended.
-    pub(crate) fn count(&self) -> usize {
-        lock(&self.live).len()
+    /// How many run.
+    pub(crate) fn n_running(&self) -> usize {
+        lock(&self.table).n_running()
     }
 }
 
@@ -98,6 +147,7 @@ impl LiveJob {
             stop: CancellationToken::new(),
             blocking: TaskTracker::new(),
             streams: Mutex::default(),
+            callers: Mutex::default(),
             result: Mutex::default(),
             outcome: watch::Sender::new(None),
         }
@@ -137,7 +187,7 @@ impl LiveJob {
 
 impl Shared {
     /// Begins a job. It is durable when this returns.
-    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Arc<LiveJob>> {
+    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Interest> {
         let Submission { request, owner, repeat, deadline, stream } = submission;
         let id = JobId::from_random(self.entropy.bytes());
         let record = JobRecord {
@@ -161,11 +211,12 @@ impl Shared {
             live.attach(stream);
         }
         let timing = live.row.timing;
+        let interest = Interest::new(self, Arc::clone(&live));
         let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.now())?;
-        lock(&self.jobs.live).insert(id, Arc::clone(&live));
+        lock(&self.jobs.live).insert(id, live);
         self.jobs.deadlines.notify_one();
         self.drive(effects).await?;
-        Ok(live)
+        Ok(interest)
     }
 
     /// Takes up what a restart found: pending jobs go on, running ones were interrupted.
@@ -202,11 +253,9 @@ impl Shared {
         self.drive(effects).await
     }
 
-    /// Lets no pending job start any more: they will, after the restart.
+    /// Lets no pending job start any more: they will, after the restart. Says which have started.
     pub(crate) fn close_jobs(&self) -> Vec<JobId> {
-        let mut table = lock(&self.jobs.table);
-        table.close();
-        table.live().collect()
+        lock(&self.jobs.table).close()
     }
 
     /// Passes a chunk to whoever follows the job.
@@ -302,6 +351,16 @@ impl Shared {
             let run = Arc::clone(self).run(live);
             drop(self.tasks.spawn(run));
         }
+    }
+
+    /// Tells a job to stop, without waiting for it.
+    pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
+        let shared = Arc::clone(self);
+        drop(self.tasks.spawn(async move {
+            if let Err(error) = shared.stop_job(job, StopReason::Cancelled).await {
+                tracing::error!(%job, %error, "a job could not be told to stop");
+            }
+        }));
     }
 
     /// The work of a job, from its start to its durable end.

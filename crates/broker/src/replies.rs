@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use ringback_core::jobs::StopReason;
 use ringback_core::waiting::Waiting;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
@@ -11,7 +10,7 @@ use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
 
 use crate::call::CallStop;
-use crate::jobs::LiveJob;
+use crate::jobs::Interest;
 use crate::shared::{Outcome, Shared};
 use crate::stream::{Next, Stream};
 
@@ -42,7 +41,7 @@ pub(crate) struct Followed {
 /// A job that a call belongs to.
 pub(crate) enum Attached {
     /// It has not ended.
-    Live(Arc<LiveJob>),
+    Live(Interest),
     /// It ended before: the call is a repeat.
     Ended(JobId, Outcome),
 }
@@ -53,6 +52,14 @@ impl Attached {
             Self::Live(live) => live.id,
             Self::Ended(id, _) => *id,
         }
+    }
+
+    /// The caller is told the id.
+    fn hand_out(&self) -> JobId {
+        if let Self::Live(interest) = self {
+            interest.hand_out();
+        }
+        self.id()
     }
 
     async fn outcome(&self) -> Outcome {
@@ -110,7 +117,7 @@ impl Followed {
         ResponseEnvelope::StreamStart {
             stream_id: self.stream.id,
             tool: self.row.name.to_owned(),
-            job_id: Some(self.job.id()),
+            job_id: Some(self.job.hand_out()),
         }
     }
 
@@ -163,24 +170,18 @@ pub(crate) async fn job_reply(
     stop: &CallStop,
 ) -> ResponseEnvelope {
     let wait = match waiting {
-        Waiting::No | Waiting::Stream => return handed_out(row, job.id()),
+        Waiting::No | Waiting::Stream => return handed_out(row, &job),
         Waiting::For(wait) => wait,
     };
-    // Whoever leaves before it learns the id has given the job up.
-    let abandoned = AbandonedOnDrop { shared: Arc::clone(shared), job: Some(job.id()) };
     let outcome = tokio::select! {
         biased;
         outcome = job.outcome() => outcome,
-        () = tokio::time::sleep(wait) => {
-            abandoned.disarm();
-            return handed_out(row, job.id());
-        }
+        () = tokio::time::sleep(wait) => return handed_out(row, &job),
         () = stop.token.cancelled() => {
             shared.stop_soon(job.id());
             job.outcome().await
         }
     };
-    abandoned.disarm();
     reply(outcome.as_ref().clone())
 }
 
@@ -191,7 +192,8 @@ pub(crate) fn reply(outcome: Result<ToolResponse>) -> ResponseEnvelope {
     }
 }
 
-fn handed_out(row: &'static ToolRow, job_id: JobId) -> ResponseEnvelope {
+fn handed_out(row: &'static ToolRow, job: &Attached) -> ResponseEnvelope {
+    let job_id = job.hand_out();
     match row.timing {
         ToolTiming::FireAndForget => ResponseEnvelope::Ack {
             message: format!("`{}` is accepted", row.name),
@@ -205,37 +207,5 @@ fn handed_out(row: &'static ToolRow, job_id: JobId) -> ResponseEnvelope {
             tool: row.name.to_owned(),
             expected_timing: row.timing,
         },
-    }
-}
-
-/// Stops a job whose only caller left without its id.
-struct AbandonedOnDrop {
-    shared: Arc<Shared>,
-    job: Option<JobId>,
-}
-
-impl AbandonedOnDrop {
-    fn disarm(mut self) {
-        self.job = None;
-    }
-}
-
-impl Drop for AbandonedOnDrop {
-    fn drop(&mut self) {
-        if let Some(job) = self.job {
-            self.shared.stop_soon(job);
-        }
-    }
-}
-
-impl Shared {
-    /// Tells a job to stop, without waiting for it.
-    pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
-        let shared = Arc::clone(self);
-        drop(self.tasks.spawn(async move {
-            if let Err(error) = shared.stop_job(job, StopReason::Cancelled).await {
-                tracing::error!(%job, %error, "a job could not be told to stop");
-            }
-        }));
     }
 }

@@ -306,9 +306,12 @@ impl JobTable {
         effects
     }
 
-    /// No job starts any more. What is pending stays so, for the next start of the daemon.
-    pub const fn close(&mut self) {
+    /// No job starts any more: what is pending stays so, for the next start of the daemon. Says
+    /// which jobs are past that.
+    pub fn close(&mut self) -> Vec<JobId> {
         self.limits.running_max = 0;
+        let waits = |phase| matches!(phase, Phase::Pending | Phase::Creating { runs: false });
+        self.live.iter().filter(|(_, live)| !waits(live.phase)).map(|(job, _)| *job).collect()
     }
 
     /// When to look again.
@@ -317,9 +320,16 @@ impl JobTable {
         self.by_deadline.first().map(|(at, _)| *at)
     }
 
-    /// The jobs that have not ended.
-    pub fn live(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.live.keys().copied()
+    /// How many jobs hold a place among the running.
+    #[must_use]
+    pub const fn n_running(&self) -> usize {
+        self.n_running
+    }
+
+    /// How many jobs have not ended.
+    #[must_use]
+    pub fn n_live(&self) -> usize {
+        self.live.len()
     }
 
     /// Whether there is no trace of any job.

@@ -1,3 +1,5 @@
+//! Jobs from their submission to their end: what is written, and what is told once it is.
+
 use ringback_proto::ids::TokenId;
 
 use super::*;
@@ -122,7 +124,7 @@ fn a_full_table_is_busy_and_remembers_nothing_of_the_refused() {
     another.owner = PrincipalId::Token(TokenId::from_random([2; 16]));
     let error = table.submit(another, ToolTiming::AsyncShort, None, NOW).unwrap_err();
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Busy, Certainty::NotStarted));
-    assert_eq!(table.live().count(), 5);
+    assert_eq!(table.n_live(), 5);
 }
 
 #[test]
@@ -245,4 +247,20 @@ fn how_long_a_job_is_kept_depends_on_how_it_ended() {
         let end = job_end("t", timing, None, end, true, NOW.unix);
         assert_eq!(end.expires_at - end.completed_at, ttl_ms, "{timing:?} {:?}", end.state);
     }
+}
+
+#[test]
+fn a_closed_table_lets_running_jobs_end_and_keeps_pending_ones() {
+    let mut table = table(1);
+    submit(&mut table, 1).unwrap();
+    submit(&mut table, 2).unwrap();
+    table.settled(job(1), NOW);
+    table.settled(job(2), NOW);
+    assert_eq!(table.close(), [job(1)]);
+    check(&table.stop(job(1), StopReason::Shutdown, NOW).unwrap(), "x1");
+    let effects = table.finished(job(1), WorkEnd::Stopped, NOW);
+    check(&effects, ".1failed");
+    assert_eq!(error_of(&effects).context.reason.as_deref(), Some("interrupted"));
+    check(&table.settled(job(1), NOW), "=1failed ended1");
+    assert_eq!((table.n_running(), table.n_live()), (0, 1));
 }
