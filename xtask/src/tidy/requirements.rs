@@ -1,7 +1,8 @@
 //! `docs/requirements.md`: a row that says `done` names tests, and the tests exist.
 //!
 //! A row is `| requirement | test | status |`. A test is `crate::path::name` in backticks, several
-//! are separated by commas; `interop::name` is a Python function in `tests/interop`. A status is
+//! are separated by commas; `interop::name` is a Python function in `tests/interop`, and
+//! `crate::path::doctest` an example in the docs of a module that must not compile. A status is
 //! `done`, `open` or `waits for: …`.
 
 use super::source::{SourceFile, Tree};
@@ -11,6 +12,10 @@ const RULE: &str = "requirements";
 
 /// From the workspace root.
 const FILE: &str = "docs/requirements.md";
+
+/// The name of an example that must not compile, and how it starts.
+const DOCTEST: &str = "doctest";
+const DOCTEST_FENCE: &str = "```compile_fail";
 
 /// Where `interop::name` is looked for.
 const INTEROP: &str = "tests/interop";
@@ -92,7 +97,12 @@ fn exists(test: &str, tree: &Tree) -> bool {
     let definition = format!("{keyword}{name}(");
     tree.files.iter().filter(|file| is_in(&file.path, &directory)).any(|file| {
         let code = if file.is_rust() { &file.views.code } else { &file.text };
-        code.contains(&definition) && modules.iter().all(|module| is_under(file, code, module))
+        let is_here = if name == DOCTEST {
+            file.views.comments.contains(DOCTEST_FENCE)
+        } else {
+            code.contains(&definition)
+        };
+        is_here && modules.iter().all(|module| is_under(file, code, module))
     })
 }
 
@@ -120,6 +130,7 @@ mod tests {
                     "crates/core/src/job.rs",
                     "// fn in_a_comment()\nfn ends_once() {}",
                 ),
+                SourceFile::new("crates/proto/src/tool.rs", "/// ```compile_fail\n/// ```\n"),
                 SourceFile::new("tests/interop/calls.py", "def test_ping():\n    pass\n"),
             ],
         };
@@ -131,13 +142,19 @@ mod tests {
     fn a_row_with_tests_that_exist_is_fine() {
         check_row("| a | `edge_hoot::peers::late::it_waits`, `core::job::ends_once` | done |", &[]);
         check_row("| a | `interop::calls::test_ping` | done |", &[]);
+        check_row("| a | `proto::tool::doctest` | done |", &[]);
         check_row("| a | | open |", &[]);
         check_row("| a | | waits for: lines |", &[]);
     }
 
     #[test]
     fn a_test_that_does_not_exist_is_found_whatever_the_status() {
-        for test in ["core::job::never", "core::line::ends_once", "store::job::ends_once"] {
+        for test in [
+            "core::job::doctest",
+            "core::job::never",
+            "core::line::ends_once",
+            "store::job::ends_once",
+        ] {
             let message = format!("there is no test `{test}`");
             check_row(&format!("| a | `{test}` | done |"), &[&message]);
             check_row(&format!("| a | `{test}` | open |"), &[&message]);
