@@ -2,7 +2,7 @@
 //! name.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,6 @@ use crate::writer::{Stored, Writer};
 
 /// What a blob without a readable sidecar is called.
 const MIME_UNKNOWN: &str = "application/octet-stream";
-
-/// Read ahead of hashing and writing: large enough that system calls do not show, and the most
-/// memory an ingest takes.
-const INGEST_BYTES: usize = 4 << 20;
 
 /// A content store in a directory. Clones share it.
 #[derive(Debug, Clone)]
@@ -97,14 +93,8 @@ impl Blobs {
         mime_type: &str,
     ) -> Result<Stored, WriteBlobError> {
         let mut writer = self.writer();
-        let mut buffer = vec![0; INGEST_BYTES];
-        loop {
-            let n_read = read_full(file, &mut buffer).map_err(FileError::on("read", path))?;
-            writer.write(&buffer[..n_read])?;
-            if n_read < buffer.len() {
-                return writer.finish(mime_type);
-            }
-        }
+        writer.read_from(file, path)?;
+        writer.finish(mime_type)
     }
 
     /// Stores the content of a local file that the daemon itself chose.
@@ -304,18 +294,4 @@ fn names_in(dir: &Utf8Path) -> Result<Vec<String>, OpenBlobsError> {
         }
     }
     Ok(names)
-}
-
-/// Fills the buffer unless the file ends before.
-fn read_full(file: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut n_read = 0;
-    while n_read < buffer.len() {
-        match file.read(&mut buffer[n_read..]) {
-            Ok(0) => break,
-            Ok(n) => n_read += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(n_read)
 }

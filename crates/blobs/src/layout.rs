@@ -4,16 +4,25 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::BlobHash;
+use rustix::fs::Advice;
 
 use crate::error::FileError;
 
 /// What the sidecar's text starts with, so that a later form can be told apart.
 const META_FORM: &str = "1";
+
+/// Larger writes would have the kernel look for large free areas of memory, which on a machine
+/// that has just started are the ones never touched before, and slow.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// How much gathers in memory before the disk is set to work on it.
+const HAND_OVER_BYTES: u64 = 8 << 20;
 
 /// The directories below one root.
 #[derive(Debug)]
@@ -28,8 +37,11 @@ pub(crate) struct Layout {
 /// A file that is removed unless it is moved into place.
 #[derive(Debug)]
 pub(crate) struct Temp {
-    pub(crate) path: Utf8PathBuf,
-    pub(crate) file: File,
+    path: Utf8PathBuf,
+    file: File,
+    size: u64,
+    /// How much of it the system was told to write to the disk.
+    handed_over: u64,
     moved: bool,
 }
 
@@ -73,7 +85,7 @@ impl Layout {
         let number = self.temp_next.fetch_add(1, Ordering::Relaxed);
         let path = self.root.join("tmp").join(number.to_string());
         let file = File::create_new(&path).map_err(FileError::on("create", &path))?;
-        Ok(Temp { path, file, moved: false })
+        Ok(Temp { path, file, size: 0, handed_over: 0, moved: false })
     }
 
     /// Makes the blob's directory and sees that a power failure cannot take it away.
@@ -120,7 +132,25 @@ impl Layout {
 
 impl Temp {
     pub(crate) fn write(&mut self, data: &[u8]) -> Result<(), FileError> {
-        self.file.write_all(data).map_err(FileError::on("write", &self.path))
+        for part in data.chunks(WRITE_BYTES) {
+            self.file.write_all(part).map_err(FileError::on("write", &self.path))?;
+            self.size += part.len() as u64;
+        }
+        if self.size - self.handed_over >= HAND_OVER_BYTES {
+            self.hand_over();
+        }
+        Ok(())
+    }
+
+    /// Has the system begin to write to the disk what is still in memory, without waiting for it,
+    /// so that the sync at the end finds little to do. Advice alone: a refusal changes nothing.
+    fn hand_over(&mut self) {
+        let length = NonZeroU64::new(self.size - self.handed_over);
+        let advised = rustix::fs::fadvise(&self.file, self.handed_over, length, Advice::DontNeed);
+        if let Err(error) = advised {
+            tracing::debug!(path = %self.path, %error, "no early writing to the disk");
+        }
+        self.handed_over = self.size;
     }
 
     pub(crate) fn sync(&self) -> Result<(), FileError> {

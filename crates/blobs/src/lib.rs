@@ -15,6 +15,7 @@
 
 mod blobs;
 mod error;
+mod hashing;
 mod layout;
 mod reader;
 mod rooted;

@@ -43,8 +43,8 @@ fn one_at_a_time(store: &Store, next: &mut u64, time: Duration) -> Result<f64, B
     let (sender, answers) = mpsc::channel();
     while start.elapsed() < time {
         let sender = sender.clone();
-        let records = vec![created(*next), started(*next), ended(*next)];
         *next += 1;
+        let records = vec![created(*next), started(*next), ended(*next)];
         store.commit(records, Box::new(move |outcome| drop(sender.send(outcome))))?;
         answers.recv()??;
         n_jobs += 1.0;

@@ -21,6 +21,10 @@ const STATEMENTS_MAX: usize = 64;
 /// enough that the syncs of a copy are rare.
 const CHECKPOINT_PAGES: i64 = 4096;
 
+/// Pages the writer keeps: new ids are random, so inserting touches all of an index. Taken only as
+/// the database grows.
+const CACHE_KIB: i64 = 16 << 10;
+
 /// Opens the connection that writes, and brings the schema up to date.
 pub(crate) fn open_writer(path: &Utf8Path) -> Result<Connection, OpenStoreError> {
     open_migrated(path, MIGRATIONS)
@@ -73,6 +77,7 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // Every commit is synced: what was acknowledged must survive a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     // Savepoints keep their undo pages in memory instead of a file.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))

@@ -55,7 +55,7 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
     // Last, so that the directory is free only when nothing in it is open.
-    _lock: DataLock,
+    _lock: Arc<DataLock>,
 }
 
 impl Store {
@@ -66,12 +66,12 @@ impl Store {
 
     /// Like [`Store::open`], with other limits.
     pub fn open_with(dir: &Utf8Path, limits: Limits) -> Result<Self, OpenStoreError> {
-        let lock = DataLock::take(dir)?;
+        let lock = Arc::new(DataLock::take(dir)?);
         let path = dir.join("ringback.db");
         let connection = schema::open_writer(&path)?;
         let counters = Arc::new(Counters::default());
         let (inbox, messages) = sync_channel(limits.queue_max);
-        let writer = Writer::new(connection, messages, Arc::clone(&counters));
+        let writer = Writer::new(connection, messages, Arc::clone(&counters), Arc::clone(&lock));
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())

@@ -10,6 +10,7 @@ use ringback_proto::record::{Record, UnixMs};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::error::{Cause, CommitError};
+use crate::lock::DataLock;
 use crate::write::{self, Applied, ApplyError, Counts};
 
 /// Requests in one transaction: more would hardly save syncs but delay the first answer.
@@ -40,6 +41,8 @@ pub(crate) struct Writer {
     inbox: Receiver<Message>,
     counters: Arc<Counters>,
     failed: Option<Cause>,
+    // Last, so that the directory is free only when the connection is closed.
+    _lock: Arc<DataLock>,
 }
 
 /// What a request of a batch came to.
@@ -74,8 +77,9 @@ impl Writer {
         connection: Connection,
         inbox: Receiver<Message>,
         counters: Arc<Counters>,
+        lock: Arc<DataLock>,
     ) -> Self {
-        Self { connection, inbox, counters, failed: None }
+        Self { connection, inbox, counters, failed: None, _lock: lock }
     }
 
     pub(crate) fn run(mut self) {

@@ -1,0 +1,107 @@
+//! Hashing beside writing. Short content is hashed where it is written; long content goes to a
+//! thread of its own through a few buffers, so that neither waits for the other at every piece.
+
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use ringback_proto::ids::BlobHash;
+
+/// From here on a thread costs less than it saves.
+const APART_BYTES_MIN: u64 = 8 << 20;
+
+/// Pieces on their way to the thread: enough that a thread that has to wait for a processor does
+/// not hold up the writing.
+const PIECES_MAX: usize = 8;
+
+/// The hash of the content so far.
+#[derive(Debug)]
+pub(crate) enum Hashing {
+    Here { hasher: Box<blake3::Hasher>, size: u64 },
+    Apart(Apart),
+}
+
+/// A thread that hashes what it is sent and gives the buffers back.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    pieces: Option<SyncSender<Vec<u8>>>,
+    spare: Receiver<Vec<u8>>,
+    thread: Option<JoinHandle<blake3::Hasher>>,
+}
+
+impl Hashing {
+    pub(crate) fn new() -> Self {
+        Self::Here { hasher: Box::default(), size: 0 }
+    }
+
+    /// Takes the next piece and gives back an empty buffer.
+    pub(crate) fn update(&mut self, mut piece: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::Here { hasher, size } => {
+                hasher.update(&piece);
+                *size += piece.len() as u64;
+                if *size >= APART_BYTES_MIN
+                    && let Some(apart) = Apart::start((**hasher).clone())
+                {
+                    *self = Self::Apart(apart);
+                }
+                piece.clear();
+                piece
+            }
+            Self::Apart(apart) => apart.update(piece),
+        }
+    }
+
+    /// Waits for the thread, if there is one, and lets it go.
+    pub(crate) fn gather(&mut self) {
+        if let Self::Apart(apart) = self
+            && let Some(hasher) = apart.join()
+        {
+            *self = Self::Here { hasher: Box::new(hasher), size: 0 };
+        }
+    }
+
+    /// The hash; `None` if the thread was lost.
+    pub(crate) fn finish(&mut self) -> Option<BlobHash> {
+        self.gather();
+        match self {
+            Self::Here { hasher, .. } => Some(BlobHash::from_bytes(*hasher.finalize().as_bytes())),
+            Self::Apart(_) => None,
+        }
+    }
+}
+
+impl Apart {
+    /// `None` where the system has no thread to give: then hashing simply stays where it is.
+    fn start(mut hasher: blake3::Hasher) -> Option<Self> {
+        let (pieces, inbox) = sync_channel::<Vec<u8>>(PIECES_MAX);
+        let (outbox, spare) = sync_channel(PIECES_MAX + 1);
+        let hash = move || {
+            for mut piece in inbox {
+                hasher.update(&piece);
+                piece.clear();
+                // Nobody takes it once the writer has ended.
+                drop(outbox.try_send(piece));
+            }
+            hasher
+        };
+        let thread = thread::Builder::new().name("blob-hasher".to_owned()).spawn(hash).ok()?;
+        Some(Self { pieces: Some(pieces), spare, thread: Some(thread) })
+    }
+
+    fn update(&self, piece: Vec<u8>) -> Vec<u8> {
+        // The thread ends only after its sender, so it takes every piece.
+        drop(self.pieces.as_ref().map(|pieces| pieces.send(piece)));
+        self.spare.try_recv().unwrap_or_default()
+    }
+
+    fn join(&mut self) -> Option<blake3::Hasher> {
+        self.pieces = None;
+        self.thread.take()?.join().ok()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        drop(self.join());
+    }
+}
