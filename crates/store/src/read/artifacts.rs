@@ -12,6 +12,15 @@ use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes};
 use crate::store::Store;
 
+pub(super) const PAGE: &str = "SELECT n FROM artifact_list
+    WHERE view = ?1 AND facet = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
+pub(super) const OF_OWNER: &str = "SELECT
+    EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND owner = ?2)
+    OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND owner = ?2)";
+pub(super) const OF_PROJECT: &str = "SELECT
+    EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND project = ?2)
+    OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND project = ?2)";
+
 /// Which artifacts a list is narrowed to.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ArtifactFilter<'a> {
@@ -50,11 +59,9 @@ impl Store {
         let facet = lists::facet(filter.tag, filter.creator);
         self.readers().read("a page of artifacts", |connection| {
             let mut numbers = BTreeSet::new();
-            let sql = "SELECT n FROM artifact_list WHERE view = ?1 AND facet = ?2 AND n < ?3
-                       ORDER BY n DESC LIMIT ?4";
             for view in views {
                 let params = params![view, facet, before.0, int(limit as u64).saturating_add(1)];
-                page::gather(&mut numbers, connection.prepare_cached(sql)?, params)?;
+                page::gather(&mut numbers, connection.prepare_cached(PAGE)?, params)?;
             }
             page::page(&numbers, limit, |n| {
                 let mut select =
@@ -83,12 +90,6 @@ impl Store {
     pub fn may_read_blob(&self, hash: BlobHash, visible: &Visible) -> Result<bool, ReadError> {
         let Visible::Owner { owner, projects } = visible else { return Ok(true) };
         self.readers().read("who may read a blob", |connection| {
-            const OF_OWNER: &str = "SELECT
-                EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND owner = ?2)
-                OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND owner = ?2)";
-            const OF_PROJECT: &str = "SELECT
-                EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND project = ?2)
-                OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND project = ?2)";
             if exists(connection, OF_OWNER, hash, owner_bytes(owner))? {
                 return Ok(true);
             }

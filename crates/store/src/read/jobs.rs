@@ -12,6 +12,14 @@ use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes, state_int};
 use crate::store::Store;
 
+pub(super) const PAGE_OF_ALL: &str = "SELECT n FROM job WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
+pub(super) const PAGE_OF_STATE: &str =
+    "SELECT n FROM job WHERE state = ?1 AND n < ?2 ORDER BY n DESC LIMIT ?3";
+pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM job
+    WHERE owner = ?1 AND state = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
+pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM job
+    WHERE project = ?1 AND state = ?2 AND n < ?3 ORDER BY n DESC LIMIT ?4";
+
 /// A job without its request and result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSummary {
@@ -152,13 +160,11 @@ fn numbers_of_all(
     let limit = int(limit as u64).saturating_add(1);
     match state {
         None => {
-            let sql = "SELECT n FROM job WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
-            page::gather(&mut numbers, connection.prepare_cached(sql)?, [before.0, limit])?;
+            page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_ALL)?, [before.0, limit])?;
         }
         Some(state) => {
-            let sql = "SELECT n FROM job WHERE state = ?1 AND n < ?2 ORDER BY n DESC LIMIT ?3";
             let params = [state_int(state), before.0, limit];
-            page::gather(&mut numbers, connection.prepare_cached(sql)?, params)?;
+            page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_STATE)?, params)?;
         }
     }
     Ok(numbers)
@@ -175,15 +181,11 @@ fn numbers_visible(
     let mut numbers = BTreeSet::new();
     let limit = int(limit as u64).saturating_add(1);
     for state in states.iter().copied().map(state_int) {
-        let own = "SELECT n FROM job WHERE owner = ?1 AND state = ?2 AND n < ?3
-                   ORDER BY n DESC LIMIT ?4";
         let params = params![owner_bytes(owner), state, before.0, limit];
-        page::gather(&mut numbers, connection.prepare_cached(own)?, params)?;
-        let of_project = "SELECT n FROM job WHERE project = ?1 AND state = ?2 AND n < ?3
-                          ORDER BY n DESC LIMIT ?4";
+        page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_OWNER)?, params)?;
         for project in projects {
             let params = params![project.as_bytes(), state, before.0, limit];
-            page::gather(&mut numbers, connection.prepare_cached(of_project)?, params)?;
+            page::gather(&mut numbers, connection.prepare_cached(PAGE_OF_PROJECT)?, params)?;
         }
     }
     Ok(numbers)

@@ -8,3 +8,42 @@ mod tokens;
 
 pub use artifacts::ArtifactFilter;
 pub use jobs::{JobCounts, JobSummary};
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8Path;
+
+    use super::{artifacts, jobs};
+    use crate::schema;
+
+    /// Rule: a page costs the same however many rows there are.
+    #[test]
+    fn pages_and_permissions_search_an_index_and_sort_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8Path::from_path(dir.path()).unwrap().join("test.db");
+        let connection = schema::open_writer(&path).unwrap();
+        for sql in [
+            jobs::PAGE_OF_ALL,
+            jobs::PAGE_OF_STATE,
+            jobs::PAGE_OF_OWNER,
+            jobs::PAGE_OF_PROJECT,
+            artifacts::PAGE,
+            artifacts::OF_OWNER,
+            artifacts::OF_PROJECT,
+        ] {
+            let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let nulls = vec![rusqlite::types::Null; explain.parameter_count()];
+            let steps: Vec<String> = explain
+                .query_map(rusqlite::params_from_iter(nulls), |row| row.get("detail"))
+                .unwrap()
+                .map(Result::unwrap)
+                .collect();
+            assert!(steps.iter().any(|step| step.starts_with("SEARCH")), "{sql}: {steps:?}");
+            let is_slow = |step: &String| {
+                (step.starts_with("SCAN") && !step.contains("CONSTANT ROW"))
+                    || step.contains("TEMP B-TREE")
+            };
+            assert!(!steps.iter().any(is_slow), "{sql}: {steps:?}");
+        }
+    }
+}
