@@ -1,19 +1,24 @@
 //! Who called what, and how it ended: the audit and the counters.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use camino::Utf8Path;
 use metrics::Counter;
 use ringback_core::Now;
+use ringback_core::trace::{Answered, Trace, TraceRing};
 use ringback_proto::Error;
-use ringback_proto::ids::CallId;
+use ringback_proto::ids::{CallId, JobId, RequestId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
 use ringback_store::audit::{Audit, AuditError, AuditLimits, Entry};
 use tokio::time::Instant;
 
 use crate::broker::Asked;
 use crate::call::Call;
+use crate::sync::lock;
+
+/// Calls that can be explained, some 300 bytes each.
+const TRACES_MAX: usize = 4096;
 
 /// Tells of every call: no arguments, no results, no secrets.
 #[derive(Clone)]
@@ -23,6 +28,7 @@ struct Inner {
     audit: Audit,
     /// One pair for each tool, in the order of the table.
     counters: Vec<ToolCounters>,
+    traces: Mutex<TraceRing>,
 }
 
 struct ToolCounters {
@@ -47,7 +53,8 @@ impl Auditor {
                 failed: counter(row.name, "error"),
             })
             .collect();
-        Ok(Self(Arc::new(Inner { audit, counters })))
+        let traces = Mutex::new(TraceRing::new(TRACES_MAX));
+        Ok(Self(Arc::new(Inner { audit, counters, traces })))
     }
 
     /// A call that was not admitted.
@@ -72,16 +79,35 @@ impl Auditor {
         if succeeded { &counters.succeeded } else { &counters.failed }.increment(1);
     }
 
+    /// A call that waits for something was admitted: from here on it can be explained.
+    pub(crate) fn admitted(&self, now: Now, asked: &Asked, request_id: Option<RequestId>) {
+        lock(&self.0.traces).begin(Trace {
+            call: asked.id,
+            request_id,
+            job: None,
+            tool: asked.row.name.to_owned(),
+            edge: asked.edge.as_str(),
+            principal: asked.principal.id,
+            levels: (asked.principal.level, asked.row.level),
+            admitted: now,
+            deadline: asked.deadline,
+            repeat: false,
+            answered: None,
+        });
+    }
+
+    /// A call that repeats an earlier one.
+    pub(crate) fn repeated(&self, now: Now, asked: &Asked, job: Option<JobId>) {
+        self.counted(asked.row, true);
+        let answered = Answered { at: now, outcome: "repeated", certainty: None };
+        lock(&self.0.traces).amend(asked.id, |trace| {
+            (trace.repeat, trace.job, trace.answered) = (true, job, Some(answered));
+        });
+    }
+
     /// A call that ended.
-    pub(crate) fn each(
-        &self,
-        now: Now,
-        asked: &Asked,
-        call: CallId,
-        error: Option<&Error>,
-        started: Instant,
-    ) {
-        self.ended(now, asked, call, error.map_or("success", code), error, started);
+    pub(crate) fn each(&self, now: Now, asked: &Asked, error: Option<&Error>, started: Instant) {
+        self.answered(now, asked, "success", error, started);
     }
 
     /// A call that became a job, or failed to.
@@ -89,37 +115,44 @@ impl Auditor {
         &self,
         now: Now,
         asked: &Asked,
-        call: CallId,
-        error: Option<&Error>,
+        begun: Result<JobId, &Error>,
         started: Instant,
     ) {
-        self.ended(now, asked, call, error.map_or("job_started", code), error, started);
+        lock(&self.0.traces).amend(asked.id, |trace| trace.job = begun.ok());
+        self.answered(now, asked, "job_started", begun.err(), started);
     }
 
-    fn ended(
+    fn answered(
         &self,
         now: Now,
         asked: &Asked,
-        call: CallId,
-        outcome: &'static str,
+        success: &'static str,
         error: Option<&Error>,
         started: Instant,
     ) {
         self.counted(asked.row, error.is_none());
+        let (outcome, certainty) = (error.map_or(success, code), error.map(Error::certainty));
+        let answered = Answered { at: now, outcome, certainty };
+        lock(&self.0.traces).amend(asked.id, |trace| trace.answered = Some(answered));
         if asked.row.audit == AuditRule::Counted {
             return;
         }
         self.0.audit.record(Entry {
             at_ms: now.unix,
-            call,
+            call: asked.id,
             principal: asked.principal.id,
             session: None,
             tool: asked.row.name.to_owned(),
             edge: Cow::Borrowed(asked.edge.as_str()),
             outcome: Cow::Borrowed(outcome),
-            certainty: error.map(Error::certainty),
+            certainty,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         });
+    }
+
+    /// The latest call that `is_wanted` picks.
+    pub(crate) fn explain(&self, is_wanted: impl Fn(&Trace) -> bool) -> Option<Trace> {
+        lock(&self.0.traces).find(is_wanted).cloned()
     }
 
     /// Writes what is waiting and closes the segments.

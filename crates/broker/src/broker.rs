@@ -6,17 +6,15 @@ use std::time::Duration;
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
 use ringback_core::deadline::Deadline;
 use ringback_core::jobs::{JobLimits, StopReason};
-use ringback_core::repeats::{Begin, same_body};
 use ringback_core::waiting::{Waiting, waiting};
 use ringback_core::{Now, policy};
-use ringback_proto::ids::{BlobHash, CallId, JobId, StreamId};
-use ringback_proto::principal::Principal;
-use ringback_proto::record::{JobRecord, JobState, RepeatKey};
+use ringback_proto::ids::{CallId, StreamId};
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::record::RepeatKey;
 use ringback_proto::tool::ToolRow;
-use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest, ToolResponse};
+use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::{OpenStoreError, ReadError, Store};
-use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -26,12 +24,12 @@ use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
 use crate::clock::{Clock, Entropy};
 use crate::config::Config;
 use crate::events::{EventHub, Subscription};
-use crate::handler::{self, Context, SyncContext};
+use crate::handler::{self, SyncContext};
 use crate::handlers::Facts;
 use crate::identity::{Credential, Tokens};
-use crate::jobs::{Interest, Jobs, Submission};
-use crate::repeats::{Answered, Repeats, first_answer, repeat_key};
-use crate::replies::{Attached, Followed, Pending, Replies, job_reply, reply};
+use crate::jobs::Jobs;
+use crate::repeats::{Repeats, repeat_key};
+use crate::replies::{Followed, Pending, Replies, job_reply, reply};
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::{failure, upkeep};
@@ -123,6 +121,22 @@ impl Broker {
         self.0.tokens.authenticate(secret, self.0.now())
     }
 
+    /// The credential of a token that an edge authenticated earlier, by its public id. `None` for
+    /// anything else: nobody becomes local by saying so.
+    #[must_use]
+    pub fn credential(&self, id: PrincipalId) -> Option<Credential> {
+        self.0.tokens.credential(id)
+    }
+
+    /// Whether a principal sees every event, or only its own.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid.
+    pub fn sees_all_events(&self, credential: &Credential) -> Result<bool> {
+        let principal = credential.principal(self.0.now())?;
+        Ok(policy::sight(principal) == policy::Sight::All)
+    }
+
     /// Makes the first token of a new data directory: one that may do everything. `None` if there
     /// are tokens already.
     ///
@@ -181,6 +195,7 @@ impl Broker {
             Err(request) => request,
         };
         let asked = Asked {
+            id: CallId::from_random(shared.entropy.bytes()),
             row,
             principal,
             edge,
@@ -194,15 +209,19 @@ impl Broker {
                 .request_id
                 .filter(|_| row.recognises_repeats())
                 .map(|request_id| repeat_key(request_id, &request)),
-            request_id: call.request_id,
         };
+        shared.auditor.admitted(now, &asked, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
         let later = if row.makes_job {
-            self.start_job(asked, request, waiting)
+            Ok(self.start_job(asked, request, waiting))
         } else {
             self.start_plain(asked, request)
         };
-        later.unwrap_or_else(|error| Answer::Now(error.into()))
+        later.unwrap_or_else(|refused| {
+            let (asked, error) = *refused;
+            shared.auditor.each(now, &asked, Some(&error), Instant::now());
+            Answer::Now(error.into())
+        })
     }
 
     /// Stops: running jobs get `grace` to end by themselves, then they are interrupted. Pending
@@ -233,9 +252,17 @@ impl Broker {
         }
     }
 
-    fn start_plain(&self, asked: Asked, request: ToolRequest) -> Result<Answer> {
+    fn start_plain(
+        &self,
+        asked: Asked,
+        request: ToolRequest,
+    ) -> Result<Answer, Box<(Asked, Error)>> {
         let shared = Arc::clone(&self.0);
-        let admitted = Admitted::admit(&shared, asked.principal.id, asked.deadline)?;
+        let admitted = match Admitted::admit(&shared, asked.id, asked.principal.id, asked.deadline)
+        {
+            Ok(admitted) => admitted,
+            Err(error) => return Err(Box::new((asked, error))),
+        };
         let stop = Arc::clone(&admitted.stop);
         let control = CallControl { stop, stream: None };
         let finishes = asked.row.recognises_repeats();
@@ -249,7 +276,7 @@ impl Broker {
         Ok(Answer::Later(Replies::one(call), control))
     }
 
-    fn start_job(&self, asked: Asked, request: ToolRequest, waiting: Waiting) -> Result<Answer> {
+    fn start_job(&self, asked: Asked, request: ToolRequest, waiting: Waiting) -> Answer {
         let shared = Arc::clone(&self.0);
         let stop = Arc::new(CallStop::new(asked.deadline.allowed_ms));
         let stream = (waiting == Waiting::Stream)
@@ -271,7 +298,7 @@ impl Broker {
                 }
             })),
         };
-        Ok(Answer::Later(replies, control))
+        Answer::Later(replies, control)
     }
 
     /// Runs on even when nobody waits for it any more.
@@ -295,12 +322,12 @@ impl Broker {
 /// A call that was admitted.
 #[derive(Debug)]
 pub(crate) struct Asked {
+    pub(crate) id: CallId,
     pub(crate) row: &'static ToolRow,
     pub(crate) principal: Arc<Principal>,
     pub(crate) edge: crate::Edge,
     pub(crate) deadline: Deadline,
     pub(crate) repeat: Option<RepeatKey>,
-    pub(crate) request_id: Option<ringback_proto::ids::RequestId>,
 }
 
 fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {
@@ -309,178 +336,4 @@ fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {
         policy::authorize(principal, request.row())?;
     }
     Ok(principal)
-}
-
-impl Shared {
-    /// A call that is carried out once, however often it is asked.
-    async fn once(
-        self: &Arc<Self>,
-        asked: Asked,
-        key: RepeatKey,
-        request: ToolRequest,
-        admitted: Admitted,
-    ) -> ResponseEnvelope {
-        let (answer, answered) = watch::channel(None);
-        let principal = asked.principal.id;
-        match self.repeats.begin(self.now(), principal, key, Answered::Plain(answered)) {
-            Err(error) => error.into(),
-            Ok(Begin::Again(Answered::Plain(first))) => {
-                first_answer(first).await.unwrap_or_else(Into::into)
-            }
-            Ok(Begin::Again(Answered::Job(_))) => {
-                Error::internal("repeat", "one request id stands for two kinds of call").into()
-            }
-            Ok(Begin::First) => {
-                let reply = self.plain(&asked, request, &admitted).await;
-                if let ResponseEnvelope::Error(error) = &reply {
-                    self.repeats.reconsider(principal, key.request_id, &error.clone().into());
-                }
-                answer.send_replace(Some(reply.clone()));
-                reply
-            }
-        }
-    }
-
-    async fn plain(
-        self: &Arc<Self>,
-        asked: &Asked,
-        request: ToolRequest,
-        admitted: &Admitted,
-    ) -> ResponseEnvelope {
-        let started = Instant::now();
-        let ctx = Context {
-            shared: Arc::clone(self),
-            principal: Arc::clone(&asked.principal),
-            job: None,
-            stop: admitted.stop.token.clone(),
-        };
-        let outcome = tokio::select! {
-            biased;
-            outcome = handler::work(ctx, request) => outcome,
-            error = admitted.stop.stopped(asked.row.name) => Err(error),
-        };
-        self.auditor.each(self.now(), asked, admitted.id, outcome.as_ref().err(), started);
-        reply(outcome)
-    }
-
-    /// Begins the job of a call, or finds the one that an earlier call with the same id began.
-    async fn begin_job(
-        self: &Arc<Self>,
-        asked: Asked,
-        request: ToolRequest,
-        stream: Option<Arc<Stream>>,
-    ) -> Result<Attached> {
-        let Some(key) = asked.repeat else {
-            return self.new_job(&asked, request, stream).await.map(Attached::Live);
-        };
-        let (answer, answered) = watch::channel(None);
-        let owner = asked.principal.id;
-        match self.repeats.begin(self.now(), owner, key, Answered::Job(answered))? {
-            Begin::Again(Answered::Job(first)) => {
-                let id = first_answer(first).await??;
-                self.attach(id, stream).await
-            }
-            Begin::Again(Answered::Plain(_)) => {
-                Err(Error::internal("repeat", "one request id stands for two kinds of call"))
-            }
-            Begin::First => {
-                let begun = self.first_job(&asked, key, request, stream).await;
-                if let Err(error) = &begun {
-                    self.repeats.reconsider(owner, key.request_id, error);
-                }
-                answer.send_replace(Some(begun.as_ref().map(Attached::id).map_err(Clone::clone)));
-                begun
-            }
-        }
-    }
-
-    /// The first call with this id that this run of the daemon sees; an earlier run may have seen
-    /// it too.
-    async fn first_job(
-        self: &Arc<Self>,
-        asked: &Asked,
-        key: RepeatKey,
-        request: ToolRequest,
-        stream: Option<Arc<Stream>>,
-    ) -> Result<Attached> {
-        let owner = asked.principal.id;
-        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
-        match stored {
-            None => self.new_job(asked, request, stream).await.map(Attached::Live),
-            Some(record) => {
-                let first = record.repeat.ok_or_else(|| Error::not_found("job", record.id))?;
-                same_body(&first, &key)?;
-                self.attach(record.id, stream).await
-            }
-        }
-    }
-
-    async fn new_job(
-        self: &Arc<Self>,
-        asked: &Asked,
-        request: ToolRequest,
-        stream: Option<Arc<Stream>>,
-    ) -> Result<Interest> {
-        let started = Instant::now();
-        let submission = Submission {
-            request,
-            owner: asked.principal.id,
-            repeat: asked.repeat,
-            deadline: Some(asked.deadline),
-            stream,
-        };
-        let begun = self.submit(submission).await;
-        let call_id = CallId::from_random(self.entropy.bytes());
-        self.auditor.began(self.now(), asked, call_id, begun.as_ref().err(), started);
-        begun
-    }
-
-    async fn attach(self: &Arc<Self>, id: JobId, stream: Option<Arc<Stream>>) -> Result<Attached> {
-        if let Some(live) = self.jobs.live(id) {
-            if let Some(stream) = stream {
-                live.attach(stream);
-            }
-            return Ok(Attached::Live(Interest::new(self, live)));
-        }
-        let record = self.read(move |store| store.job(id)).await?;
-        let record = record.ok_or_else(|| Error::not_found("job", id))?;
-        let outcome = self.stored_outcome(&record).await?;
-        Ok(Attached::Ended(id, Arc::new(outcome)))
-    }
-
-    /// How an ended job ended.
-    pub(crate) async fn stored_outcome(
-        self: &Arc<Self>,
-        record: &JobRecord,
-    ) -> Result<Result<ToolResponse>> {
-        if record.state == JobState::Complete {
-            return self.stored_result(record).await.map(Ok);
-        }
-        let error = record.error.as_deref().and_then(ringback_proto::error::ToolError::decode);
-        Ok(Err(error.map_or_else(|| Error::not_found("outcome of job", record.id), Error::from)))
-    }
-
-    /// The result of a complete job, from its row or its blob.
-    pub(crate) async fn stored_result(
-        self: &Arc<Self>,
-        record: &JobRecord,
-    ) -> Result<ToolResponse> {
-        let bytes = match (&record.result, record.result_blob) {
-            (Some(bytes), _) => bytes.clone(),
-            (None, Some(hash)) => self.read_blob(hash).await?,
-            (None, None) => return Err(Error::not_found("result of job", record.id)),
-        };
-        rmp_serde::from_slice(&bytes).map_err(failure::internal)
-    }
-
-    async fn read_blob(&self, hash: BlobHash) -> Result<bytes::Bytes> {
-        let blobs = self.blobs.clone();
-        let read = move || blobs.read_range(hash, 0, u64::MAX).map_err(failure::read_blob);
-        self.blocking(read).await
-    }
-
-    async fn jobs_ended(&self) {
-        let mut bell = self.events.bell();
-        while self.jobs.n_running() > 0 && bell.changed().await.is_ok() {}
-    }
 }

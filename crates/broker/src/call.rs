@@ -8,6 +8,7 @@ use ringback_core::calls::CallTable;
 use ringback_core::deadline::Deadline;
 use ringback_core::waiting::EdgeHabit;
 use ringback_proto::ids::{CallId, RequestId};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result};
 use tokio_util::sync::CancellationToken;
 
@@ -152,17 +153,17 @@ impl Calls {
 #[derive(Debug)]
 pub(crate) struct Admitted {
     shared: Arc<Shared>,
-    pub(crate) id: CallId,
+    id: CallId,
     pub(crate) stop: Arc<CallStop>,
 }
 
 impl Admitted {
     pub(crate) fn admit(
         shared: &Arc<Shared>,
-        principal: ringback_proto::principal::PrincipalId,
+        id: CallId,
+        principal: PrincipalId,
         deadline: Deadline,
     ) -> Result<Self> {
-        let id = CallId::from_random(shared.entropy.bytes());
         let stop = Arc::new(CallStop::new(deadline.allowed_ms));
         {
             let mut calls = lock(&shared.calls);

@@ -58,6 +58,15 @@ impl Credential {
         }
     }
 
+    /// Whether it would be accepted now; asking is not a use of it.
+    #[must_use]
+    pub fn is_valid(&self, now: Now) -> bool {
+        match self {
+            Self::Local(_) => true,
+            Self::Token(token) => token.validity(now).is_ok(),
+        }
+    }
+
     /// Resolves when the token ends, so that what it opened is closed.
     pub async fn ended(&self) {
         match self {
@@ -104,14 +113,18 @@ impl Token {
     }
 
     fn check(&self, now: Now) -> Result<()> {
+        self.validity(now)?;
+        self.last_used_at.store(now.unix - now.unix % LAST_USED_STEP_MS, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn validity(&self, now: Now) -> Result<()> {
         if self.revoked_at.load(Ordering::Acquire) != 0 {
             return Err(unauthenticated("the token was revoked"));
         }
         if self.record.expires_at.is_some_and(|at| at <= now.unix) {
-            self.ended.cancel();
             return Err(unauthenticated("the token has expired"));
         }
-        self.last_used_at.store(now.unix - now.unix % LAST_USED_STEP_MS, Ordering::Relaxed);
         Ok(())
     }
 
@@ -157,6 +170,14 @@ impl Tokens {
         let token = Arc::new(Token::new(record));
         let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         by_hash.insert(token.record.secret_hash, token);
+    }
+
+    /// The credential of a principal that was authenticated before.
+    pub(crate) fn credential(&self, id: PrincipalId) -> Option<Credential> {
+        match id {
+            PrincipalId::Local => None,
+            PrincipalId::Token(token_id) => self.find(token_id).map(Credential::Token),
+        }
     }
 
     pub(crate) fn find(&self, id: TokenId) -> Option<Arc<Token>> {

@@ -14,6 +14,7 @@
 mod audit;
 mod broker;
 mod call;
+mod carry_out;
 mod clock;
 mod config;
 mod events;

@@ -1,5 +1,11 @@
 //! Calls, jobs and streams through the broker's door.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects and fails on everything else"
+)]
+
 mod common;
 
 use std::time::Duration;
@@ -327,4 +333,34 @@ async fn what_was_running_at_a_stop_is_interrupted_and_what_waited_runs_afterwar
     let poll = JobPollRequest { job_ids: vec![pending], timeout_ms: 10_000, mode: None };
     result(&fixture.broker, &local, poll).await.unwrap();
     assert_eq!(status(&fixture.broker, &local, pending).await.status, JobState::Complete);
+}
+
+#[tokio::test]
+async fn every_call_can_be_explained_by_any_of_its_ids() {
+    let fixture = start().await;
+    let local = Credential::local();
+    let sleep = || {
+        let mut call = call(&local, JobSleepRequest { milliseconds: 1 });
+        call.request_id = Some(request_id(7));
+        call.envelope.options.deadline_ms = std::num::NonZeroU64::new(5_000);
+        call
+    };
+    let first = reply(&fixture.broker, sleep()).await;
+    let ResponseEnvelope::JobStarted { job_id, .. } = first else { panic!("{first:?}") };
+    let why = async |id: String| match result(&fixture.broker, &local, CallWhyRequest { id }).await
+    {
+        Ok(ToolResponse::CallExplained(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let by_job = why(job_id.to_string()).await;
+    assert_eq!(by_job.outcome.as_deref(), Some("job_started"));
+    assert_eq!((by_job.deadline_ms, by_job.deadline_from.as_str()), (5_000, "caller"));
+    assert_eq!(why(by_job.call_id.to_string()).await.call_id, by_job.call_id);
+    assert_eq!(why(request_id(7).to_string()).await.call_id, by_job.call_id);
+
+    reply(&fixture.broker, sleep()).await;
+    let again = why(request_id(7).to_string()).await;
+    assert!(again.repeat && again.job_id == Some(job_id), "{again:?}");
+    let unknown = CallWhyRequest { id: "what".to_owned() };
+    assert_eq!(result(&fixture.broker, &local, unknown).await.unwrap_err().code, "invalid_params");
 }

@@ -2,7 +2,8 @@
 //! what counts as a repeat, what a slow reader of a stream misses, in which order events happened.
 //!
 //! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
-//! [`repeats::RepeatTable`], [`events::EventRing`], [`stream::ChunkBuffer`], [`Effects`].
+//! [`repeats::RepeatTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
+//! [`trace::TraceRing`], [`Effects`].
 //!
 //! Invariants:
 //! * Never reads a clock and never makes randomness: both are passed in.
@@ -19,6 +20,7 @@ pub mod policy;
 pub mod repeats;
 pub mod stream;
 pub mod time;
+pub mod trace;
 pub mod waiting;
 
 pub use effects::Effects;

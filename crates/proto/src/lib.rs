@@ -21,6 +21,7 @@ pub mod frame;
 pub mod ids;
 pub mod msgpack;
 pub mod principal;
+pub mod ready;
 pub mod record;
 pub mod request;
 pub mod secret;

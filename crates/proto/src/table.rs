@@ -84,6 +84,10 @@ macro_rules! tool_table {
                 name: "event_poll", timing: AsyncShort, job: false, level: Read, audit: Each,
                 about: "Reads events after a cursor, waiting for the first if asked.",
             }
+            CallWhy(CallWhyRequest) -> CallExplainedResponse {
+                name: "call_why", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Explains a recent call by its call id, request id or job id: the rule that admitted it, its deadline, and how it ended.",
+            }
             TokenCreate(TokenCreateRequest) -> TokenCreatedResponse {
                 name: "token_create", timing: AsyncShort, job: false, level: Admin, audit: Each,
                 about: "Makes a token. Its secret is in this answer and nowhere else.",
@@ -139,6 +143,8 @@ macro_rules! response_table {
             Slept(SleptResponse) = "slept";
             /// Of `event_poll`.
             Events(EventsResponse) = "events";
+            /// Of `call_why`.
+            CallExplained(CallExplainedResponse) = "call_explained";
             /// Of `token_create`.
             TokenCreated(TokenCreatedResponse) = "token_created";
             /// Of `token_list`.

@@ -1,6 +1,7 @@
 //! The native tools, one file per area.
 
 mod artifact;
+mod call;
 mod cas;
 mod job;
 mod meta;

@@ -49,7 +49,8 @@ pub(crate) async fn start_with(change: impl FnOnce(&mut Config)) -> Fixture {
     let dir = tempfile::tempdir().expect("the fixture works");
     let mut config = config(&dir);
     change(&mut config);
-    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.expect("the fixture works");
+    let broker =
+        Broker::start(config, Clock::system(), Entropy::system()).await.expect("the fixture works");
     Fixture { dir, broker }
 }
 
@@ -60,7 +61,9 @@ impl Fixture {
         broker.stop(grace).await;
         drop(broker);
         let config = config(&dir);
-        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.expect("the fixture works");
+        let broker = Broker::start(config, Clock::system(), Entropy::system())
+            .await
+            .expect("the fixture works");
         Self { dir, broker }
     }
 }

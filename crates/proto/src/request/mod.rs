@@ -3,12 +3,14 @@
 //! Times are milliseconds since the Unix epoch. A field that may be absent may also be null.
 
 mod artifact;
+mod call;
 mod cas;
 mod job;
 mod meta;
 mod token;
 
 pub use artifact::*;
+pub use call::*;
 pub use cas::*;
 pub use job::*;
 pub use meta::*;

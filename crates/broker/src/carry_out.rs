@@ -1,0 +1,197 @@
+//! An admitted call is carried out: once, however often it is asked.
+
+use std::sync::Arc;
+
+use ringback_core::repeats::{Begin, same_body};
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::{BlobHash, JobId};
+use ringback_proto::record::{JobRecord, JobState, RepeatKey};
+use ringback_proto::{Error, ResponseEnvelope, Result, ToolRequest, ToolResponse};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::broker::Asked;
+use crate::call::Admitted;
+use crate::failure;
+use crate::handler::{self, Context};
+use crate::jobs::{Interest, Submission};
+use crate::repeats::{Answered, first_answer};
+use crate::replies::{Attached, reply};
+use crate::shared::Shared;
+use crate::stream::Stream;
+
+impl Shared {
+    /// A call that is carried out once, however often it is asked.
+    pub(crate) async fn once(
+        self: &Arc<Self>,
+        asked: Asked,
+        key: RepeatKey,
+        request: ToolRequest,
+        admitted: Admitted,
+    ) -> ResponseEnvelope {
+        let (answer, answered) = watch::channel(None);
+        let principal = asked.principal.id;
+        match self.repeats.begin(self.now(), principal, key, Answered::Plain(answered)) {
+            Err(error) => error.into(),
+            Ok(Begin::Again(Answered::Plain(first))) => {
+                self.auditor.repeated(self.now(), &asked, None);
+                first_answer(first).await.unwrap_or_else(Into::into)
+            }
+            Ok(Begin::Again(Answered::Job(_))) => {
+                Error::internal("repeat", "one request id stands for two kinds of call").into()
+            }
+            Ok(Begin::First) => {
+                let reply = self.plain(&asked, request, &admitted).await;
+                if let ResponseEnvelope::Error(error) = &reply {
+                    self.repeats.reconsider(principal, key.request_id, &error.clone().into());
+                }
+                answer.send_replace(Some(reply.clone()));
+                reply
+            }
+        }
+    }
+
+    pub(crate) async fn plain(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: ToolRequest,
+        admitted: &Admitted,
+    ) -> ResponseEnvelope {
+        let started = Instant::now();
+        let ctx = Context {
+            shared: Arc::clone(self),
+            principal: Arc::clone(&asked.principal),
+            job: None,
+            stop: admitted.stop.token.clone(),
+        };
+        let outcome = tokio::select! {
+            biased;
+            outcome = handler::work(ctx, request) => outcome,
+            error = admitted.stop.stopped(asked.row.name) => Err(error),
+        };
+        self.auditor.each(self.now(), asked, outcome.as_ref().err(), started);
+        reply(outcome)
+    }
+
+    /// Begins the job of a call, or finds the one that an earlier call with the same id began.
+    pub(crate) async fn begin_job(
+        self: &Arc<Self>,
+        asked: Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        let Some(key) = asked.repeat else {
+            return self.new_job(&asked, request, stream).await.map(Attached::Live);
+        };
+        let (answer, answered) = watch::channel(None);
+        let owner = asked.principal.id;
+        match self.repeats.begin(self.now(), owner, key, Answered::Job(answered))? {
+            Begin::Again(Answered::Job(first)) => {
+                let id = first_answer(first).await??;
+                self.auditor.repeated(self.now(), &asked, Some(id));
+                self.attach(id, stream).await
+            }
+            Begin::Again(Answered::Plain(_)) => {
+                Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+            }
+            Begin::First => {
+                let begun = self.first_job(&asked, key, request, stream).await;
+                if let Err(error) = &begun {
+                    self.repeats.reconsider(owner, key.request_id, error);
+                }
+                answer.send_replace(Some(begun.as_ref().map(Attached::id).map_err(Clone::clone)));
+                begun
+            }
+        }
+    }
+
+    /// The first call with this id that this run of the daemon sees; an earlier run may have seen
+    /// it too.
+    async fn first_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        key: RepeatKey,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        let owner = asked.principal.id;
+        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
+        match stored {
+            None => self.new_job(asked, request, stream).await.map(Attached::Live),
+            Some(record) => {
+                let first = record.repeat.ok_or_else(|| Error::not_found("job", record.id))?;
+                same_body(&first, &key)?;
+                self.auditor.repeated(self.now(), asked, Some(record.id));
+                self.attach(record.id, stream).await
+            }
+        }
+    }
+
+    async fn new_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Interest> {
+        let started = Instant::now();
+        let submission = Submission {
+            request,
+            owner: asked.principal.id,
+            repeat: asked.repeat,
+            deadline: Some(asked.deadline),
+            stream,
+        };
+        let begun = self.submit(submission).await;
+        self.auditor.began(self.now(), asked, begun.as_ref().map(|begun| begun.id), started);
+        begun
+    }
+
+    async fn attach(self: &Arc<Self>, id: JobId, stream: Option<Arc<Stream>>) -> Result<Attached> {
+        if let Some(live) = self.jobs.live(id) {
+            if let Some(stream) = stream {
+                live.attach(stream);
+            }
+            return Ok(Attached::Live(Interest::new(self, live)));
+        }
+        let record = self.read(move |store| store.job(id)).await?;
+        let record = record.ok_or_else(|| Error::not_found("job", id))?;
+        let outcome = self.stored_outcome(&record).await?;
+        Ok(Attached::Ended(id, Arc::new(outcome)))
+    }
+
+    /// How an ended job ended.
+    pub(crate) async fn stored_outcome(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<Result<ToolResponse>> {
+        if record.state == JobState::Complete {
+            return self.stored_result(record).await.map(Ok);
+        }
+        let error = record.error.as_deref().and_then(ToolError::decode);
+        Ok(Err(error.map_or_else(|| Error::not_found("outcome of job", record.id), Error::from)))
+    }
+
+    /// The result of a complete job, from its row or its blob.
+    pub(crate) async fn stored_result(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<ToolResponse> {
+        let bytes = match (&record.result, record.result_blob) {
+            (Some(bytes), _) => bytes.clone(),
+            (None, Some(hash)) => self.read_blob(hash).await?,
+            (None, None) => return Err(Error::not_found("result of job", record.id)),
+        };
+        rmp_serde::from_slice(&bytes).map_err(failure::internal)
+    }
+
+    async fn read_blob(&self, hash: BlobHash) -> Result<bytes::Bytes> {
+        let blobs = self.blobs.clone();
+        let read = move || blobs.read_range(hash, 0, u64::MAX).map_err(failure::read_blob);
+        self.blocking(read).await
+    }
+
+    pub(crate) async fn jobs_ended(&self) {
+        let mut bell = self.events.bell();
+        while self.jobs.n_running() > 0 && bell.changed().await.is_ok() {}
+    }
+}

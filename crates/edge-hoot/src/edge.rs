@@ -1,0 +1,196 @@
+//! Binding the sockets, and the thread they live on.
+
+use std::thread;
+
+use ringback_broker::Broker;
+use tokio::runtime::{self, Handle};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Config;
+use crate::iopub::{IoPub, Views};
+use crate::router::RouterLoop;
+use crate::transport::{Door, Publisher, Router, TransportError};
+
+/// Why the edge did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// A socket could not be bound.
+    #[error("cannot listen on `{endpoint}` for HOOT01; is another daemon running?")]
+    Bind {
+        /// Where.
+        endpoint: String,
+        /// Why not.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The thread of the sockets could not be started.
+    #[error("cannot start the thread of the HOOT01 sockets")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Where the edge listens.
+#[derive(Debug, Clone, Default)]
+pub struct Endpoints {
+    /// Calls on TCP.
+    pub calls: Option<String>,
+    /// Events on TCP.
+    pub events: Option<String>,
+    /// Calls on a socket file.
+    pub calls_ipc: Option<String>,
+    /// Events on a socket file.
+    pub events_ipc: Option<String>,
+}
+
+/// The bound edge. It serves from the moment it is bound.
+#[derive(Debug)]
+#[must_use]
+pub struct HootEdge {
+    endpoints: Endpoints,
+    stop: CancellationToken,
+    abort: CancellationToken,
+    ended: oneshot::Receiver<()>,
+}
+
+impl HootEdge {
+    /// Binds all sockets, or none. The work of calls runs on the runtime this is called on; the
+    /// sockets have a thread of their own.
+    ///
+    /// # Errors
+    /// What could not be bound.
+    pub async fn bind(config: Config, broker: Broker) -> Result<Self, BindError> {
+        let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
+        let (bound, endpoints) = oneshot::channel();
+        let (end, ended) = oneshot::channel();
+        let workers = Handle::current();
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .thread_name("hoot-blocking")
+            .build()
+            .map_err(BindError::Thread)?;
+        let (served_stop, served_abort) = (stop.clone(), abort.clone());
+        thread::Builder::new()
+            .name("hoot-io".to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    match Sockets::bind(&config, &broker).await {
+                        Err(error) => drop(bound.send(Err(error))),
+                        Ok((sockets, endpoints)) => {
+                            drop(bound.send(Ok(endpoints)));
+                            sockets.serve(config, broker, workers, served_stop, served_abort).await;
+                        }
+                    }
+                });
+                if end.send(()).is_err() {
+                    tracing::debug!("nobody waits for the end of the HOOT01 edge");
+                }
+            })
+            .map_err(BindError::Thread)?;
+        let lost = |_| BindError::Thread(std::io::Error::other("it ended before it was bound"));
+        let endpoints = endpoints.await.map_err(lost)??;
+        Ok(Self { endpoints, stop, abort, ended })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// Serves until `stop`: then no new request is taken, calls under way are answered, and it
+    /// returns when they are. Dropping it ends them at once.
+    pub async fn serve(mut self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => self.stop.cancel(),
+            ended = &mut self.ended => return drop(ended),
+        }
+        drop((&mut self.ended).await);
+    }
+}
+
+impl Drop for HootEdge {
+    fn drop(&mut self) {
+        self.abort.cancel();
+    }
+}
+
+struct Sockets {
+    routers: Vec<Router>,
+    publishers: Vec<(Publisher, Views)>,
+}
+
+impl Sockets {
+    async fn bind(config: &Config, broker: &Broker) -> Result<(Self, Endpoints), BindError> {
+        let mut sockets = Self { routers: Vec::new(), publishers: Vec::new() };
+        let mut endpoints = Endpoints::default();
+        if let Some(tcp) = &config.tcp {
+            let door = if config.open { Door::Local } else { Door::Token(broker.clone()) };
+            let (calls, events) =
+                sockets.bind_pair(config, broker, &door, &tcp.calls, &tcp.events).await?;
+            (endpoints.calls, endpoints.events) = (Some(calls), Some(events));
+        }
+        if let Some(ipc) = &config.ipc {
+            let calls = format!("ipc://{}", ipc.calls.display());
+            let events = format!("ipc://{}", ipc.events.display());
+            let (calls, events) =
+                sockets.bind_pair(config, broker, &Door::Local, &calls, &events).await?;
+            (endpoints.calls_ipc, endpoints.events_ipc) = (Some(calls), Some(events));
+        }
+        Ok((sockets, endpoints))
+    }
+
+    async fn bind_pair(
+        &mut self,
+        config: &Config,
+        broker: &Broker,
+        door: &Door,
+        calls: &str,
+        events: &str,
+    ) -> Result<(String, String), BindError> {
+        let (bytes_max, idle) = (config.message_bytes_max, config.peer_idle);
+        let (router, calls) = Router::bind(calls, door.clone(), bytes_max, idle)
+            .await
+            .map_err(|source| failed(calls, source))?;
+        let views = Views::default();
+        let admission = views.admission(broker.clone(), matches!(door, Door::Local));
+        let (publisher, events) = Publisher::bind(events, door, bytes_max, idle, admission)
+            .await
+            .map_err(|source| failed(events, source))?;
+        self.routers.push(router);
+        self.publishers.push((publisher, views));
+        Ok((calls, events))
+    }
+
+    async fn serve(
+        self,
+        config: Config,
+        broker: Broker,
+        workers: Handle,
+        stop: CancellationToken,
+        abort: CancellationToken,
+    ) {
+        let tasks = TaskTracker::new();
+        for (publisher, views) in self.publishers {
+            let iopub = IoPub { publisher, broker: broker.clone(), views };
+            drop(tasks.spawn(iopub.run(stop.clone())));
+        }
+        for router in self.routers {
+            let router = RouterLoop::new(
+                router,
+                broker.clone(),
+                workers.clone(),
+                config.peer_backlog_bytes_max,
+                config.set_trace_parent,
+            );
+            drop(tasks.spawn(router.run(stop.clone(), abort.clone())));
+        }
+        drop(broker);
+        tasks.close();
+        tasks.wait().await;
+    }
+}
+
+fn failed(endpoint: &str, source: TransportError) -> BindError {
+    BindError::Bind { endpoint: endpoint.to_owned(), source }
+}

@@ -1,0 +1,132 @@
+//! Events on PUB: everyone who sees all gets them under their type; the owner of an event gets it
+//! under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for it alone.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_broker::{Broker, Subscription};
+use ringback_core::events::Published;
+use ringback_proto::event::{Heads, SequencedEvent};
+use ringback_proto::principal::PrincipalId;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::transport::{Admission, Publisher};
+
+/// How often the last numbers are told, so that a subscriber that missed the last event learns it.
+const HEADS_PERIOD: Duration = Duration::from_secs(5);
+/// A subscriber whose token ended is gone within a second.
+const SWEEP: Duration = Duration::from_millis(500);
+/// Events taken from the ring at a time.
+const BATCH: usize = 256;
+/// Owners that have a view of their own at the same time.
+const OWNERS_MAX: usize = 10_000;
+
+/// Publishes the events of the broker.
+#[derive(Debug)]
+pub(crate) struct IoPub {
+    pub(crate) publisher: Publisher,
+    pub(crate) broker: Broker,
+    pub(crate) views: Views,
+}
+
+/// Who subscribed to its own events. Only their views are published.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Views(Arc<Mutex<HashSet<PrincipalId>>>);
+
+impl Views {
+    /// Who may subscribe to what. A prefix wider than what the token may see is refused whole.
+    pub(crate) fn admission(&self, broker: Broker, local: bool) -> Admission {
+        let views = self.clone();
+        Arc::new(move |user_id, prefix| {
+            let Some(id) = user_id else { return local };
+            let Some(credential) = broker.credential(id) else { return false };
+            match broker.sees_all_events(&credential) {
+                Ok(true) => true,
+                Ok(false) => prefix.starts_with(view_prefix(id).as_bytes()) && views.open(id),
+                Err(_) => false,
+            }
+        })
+    }
+
+    fn open(&self, id: PrincipalId) -> bool {
+        let mut views = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        views.len() < OWNERS_MAX && (views.insert(id) || views.contains(&id))
+    }
+
+    fn has(&self, id: PrincipalId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&id)
+    }
+
+    fn all(&self) -> Vec<PrincipalId> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+}
+
+impl IoPub {
+    /// Publishes until told to stop.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let mut subscription = self.broker.subscribe();
+        let mut heads = tokio::time::interval(HEADS_PERIOD);
+        let mut sweep = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                events = subscription.next(BATCH) => self.publish(&events).await,
+                _ = heads.tick() => self.heads(&subscription).await,
+                _ = sweep.tick() => self.sweep().await,
+            }
+        }
+        self.publisher.close().await;
+    }
+
+    async fn publish(&self, events: &[Arc<Published>]) {
+        for published in events {
+            let topic = published.event.event.topic();
+            let body = encode(&published.event);
+            self.publisher.publish(Bytes::from_static(topic.as_bytes()), body).await;
+            if self.views.has(published.owner) {
+                let own = SequencedEvent {
+                    topic_seq: published.owner_topic_seq,
+                    ..published.event.clone()
+                };
+                let topic = format!("{}{topic}", view_prefix(published.owner));
+                self.publisher.publish(topic.into(), encode(&own)).await;
+            }
+        }
+    }
+
+    async fn heads(&self, subscription: &Subscription) {
+        let now = self.broker.now();
+        let all = encode(&subscription.heads(now, None));
+        self.publisher.publish(Bytes::from_static(Heads::TOPIC.as_bytes()), all).await;
+        for owner in self.views.all() {
+            let topic = format!("{}{}", view_prefix(owner), Heads::TOPIC);
+            let own = encode(&subscription.heads(now, Some(owner)));
+            self.publisher.publish(topic.into(), own).await;
+        }
+    }
+
+    async fn sweep(&self) {
+        let now = self.broker.now();
+        self.publisher
+            .disconnect_unless(|user_id| match user_id {
+                None => true,
+                Some(id) => {
+                    self.broker.credential(id).is_some_and(|credential| credential.is_valid(now))
+                }
+            })
+            .await;
+    }
+}
+
+/// What the topics of an owner's own events start with.
+fn view_prefix(owner: PrincipalId) -> String {
+    format!("{owner}/")
+}
+
+fn encode(event: &impl Serialize) -> Bytes {
+    rmp_serde::to_vec_named(event).expect("an event can be encoded").into()
+}

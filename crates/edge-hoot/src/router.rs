@@ -1,0 +1,307 @@
+//! The loop that owns a ROUTER socket and its peers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_broker::{Answer, Broker, Call, Edge};
+use ringback_proto::frame::{Body, Command, Frame, Prefix};
+use ringback_proto::ready::Ready;
+use ringback_proto::{Error, ErrorKind, ResponseEnvelope, Result};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use crate::call::{FromCall, forward};
+use crate::peers::{Peer, Peers};
+use crate::transport::{ConnectionEvent, ConnectionId, Received, Router, SendError};
+use crate::wire::{self, ReplyTo};
+
+/// Replies that wait for the loop; it drains them all at each turn.
+const INBOX: usize = 1024;
+/// How many messages are taken in a row before the loop looks at anything else.
+const BATCH: usize = 64;
+/// How soon a peer that did not read is tried again.
+const RETRY: Duration = Duration::from_millis(5);
+/// A token that ends closes its connections within a second.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// The owner of one ROUTER socket.
+#[derive(Debug)]
+pub(crate) struct RouterLoop {
+    pub(crate) router: Router,
+    pub(crate) broker: Broker,
+    /// Where the tasks of calls run: not on the thread of the sockets.
+    pub(crate) workers: Handle,
+    pub(crate) backlog_bytes_max: usize,
+    pub(crate) set_trace_parent: fn(&Span, &str),
+    peers: Peers,
+    inbox: mpsc::Receiver<FromCall>,
+    to_self: mpsc::Sender<FromCall>,
+}
+
+impl RouterLoop {
+    pub(crate) fn new(
+        router: Router,
+        broker: Broker,
+        workers: Handle,
+        backlog_bytes_max: usize,
+        set_trace_parent: fn(&Span, &str),
+    ) -> Self {
+        let (to_self, inbox) = mpsc::channel(INBOX);
+        let peers = Peers::default();
+        Self { router, broker, workers, backlog_bytes_max, set_trace_parent, peers, inbox, to_self }
+    }
+
+    /// Serves until `stop`, then until the calls under way have ended or `abort`.
+    pub(crate) async fn run(mut self, stop: CancellationToken, abort: CancellationToken) {
+        let mut connections = self.router.connections();
+        let mut sweep = tokio::time::interval(SWEEP);
+        let mut retry = tokio::time::interval(RETRY);
+        retry.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let has_backlog = self.has_backlog();
+            tokio::select! {
+                () = abort.cancelled() => break,
+                received = self.router.recv(), if !stop.is_cancelled() => match received {
+                    Some(received) => self.on_messages(received).await,
+                    None => break,
+                },
+                Some(told) = self.inbox.recv() => self.on_replies(told).await,
+                event = connections.next() => match event {
+                    ConnectionEvent::Ended(connection) => self.peers.remove(connection),
+                    ConnectionEvent::Left(left) => self.peers.retain(&left),
+                    ConnectionEvent::Closed => break,
+                },
+                _ = retry.tick(), if has_backlog => self.retry(),
+                _ = sweep.tick() => self.sweep().await,
+                () = stop.cancelled(), if !stop.is_cancelled() => {}
+            }
+            if stop.is_cancelled() && self.is_idle() {
+                break;
+            }
+        }
+        drop(self.peers);
+        self.router.close().await;
+    }
+
+    fn has_backlog(&self) -> bool {
+        !self.peers.which(|peer| !peer.backlog.is_empty()).is_empty()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.peers.which(|peer| !peer.calls.is_empty() || !peer.backlog.is_empty()).is_empty()
+    }
+
+    async fn on_messages(&mut self, first: Received) {
+        self.on_message(first).await;
+        for _ in 1..BATCH {
+            let Some(next) = self.router.try_recv() else { return };
+            self.on_message(next).await;
+        }
+    }
+
+    async fn on_message(&mut self, (sender, decoded): Received) {
+        let connection = sender.connection();
+        if self.peers.get(connection).is_none() {
+            let Some(credential) = self.router.credential(&sender) else {
+                return self.router.disconnect(connection).await;
+            };
+            self.peers.insert(sender.clone(), credential);
+        }
+        match decoded {
+            Ok((prefix, frame)) => self.on_frame(connection, prefix, frame).await,
+            Err(error) => {
+                metrics::counter!("ringback_hoot_malformed_total").increment(1);
+                if let Some((prefix, reply)) = wire::malformed(error) {
+                    self.send(connection, &prefix, reply).await;
+                }
+            }
+        }
+    }
+
+    async fn on_frame(&mut self, connection: ConnectionId, prefix: Prefix, frame: Frame) {
+        match frame.command {
+            Command::Request => self.on_request(connection, prefix, &frame).await,
+            Command::Heartbeat => {
+                let beat = ReplyTo::new(prefix, &frame, false);
+                let answer = beat.frame(Command::Heartbeat, Body::Empty);
+                self.send(connection, &beat.prefix, answer).await;
+            }
+            Command::Ready => self.on_ready(connection, prefix, &frame).await,
+            Command::Cancel => self.control(connection, &frame, |call| call.cancel()),
+            Command::Credit => {
+                if let Body::Credit(bytes) = frame.body {
+                    self.control(connection, &frame, |call| call.add_credit(bytes));
+                }
+            }
+            Command::Disconnect => self.peers.remove(connection),
+            // Nobody was asked for anything yet, so nothing waits for an answer.
+            Command::Reply => metrics::counter!("ringback_hoot_unexpected_total").increment(1),
+        }
+    }
+
+    async fn on_request(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        let reply_to = ReplyTo::new(prefix, frame, peer.accepts_binary);
+        let answer = match wire::request(frame) {
+            Ok(envelope) => {
+                let call = Call {
+                    credential: &peer.credential,
+                    edge: Edge::Hoot,
+                    envelope,
+                    request_id: Some(frame.request_id),
+                };
+                let span = call_span(frame, call.envelope.request.name(), self.set_trace_parent);
+                let _entered = span.entered();
+                self.broker.call(call)
+            }
+            Err(error) => Answer::Now(error.into()),
+        };
+        match answer {
+            Answer::Now(reply) => {
+                let reply = reply_to.reply(reply);
+                self.send(connection, &reply_to.prefix, reply).await;
+            }
+            Answer::Later(replies, control) => {
+                peer.calls.insert(frame.request_id, control);
+                let room = Arc::clone(peer.backlog.room());
+                let to_router = self.to_self.clone();
+                let forward = forward(replies, connection, reply_to, room, to_router);
+                peer.tasks.spawn_on(forward, &self.workers);
+            }
+        }
+    }
+
+    async fn on_ready(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        let reply = match ready(frame) {
+            Ok(ready) => {
+                peer.accepts_binary = ready.accepts_binary;
+                ResponseEnvelope::Ack { message: "welcome".to_owned(), job_id: None }
+            }
+            Err(error) => error.into(),
+        };
+        let reply_to = ReplyTo::new(prefix, frame, false);
+        let reply = reply_to.reply(reply);
+        self.send(connection, &reply_to.prefix, reply).await;
+    }
+
+    fn control(
+        &mut self,
+        connection: ConnectionId,
+        frame: &Frame,
+        tell: impl FnOnce(&ringback_broker::CallControl),
+    ) {
+        let peer = self.peers.get(connection);
+        if let Some(call) = peer.and_then(|peer| peer.calls.get(&frame.request_id)) {
+            tell(call);
+        }
+    }
+
+    async fn on_replies(&mut self, first: FromCall) {
+        self.on_reply(first).await;
+        while let Ok(next) = self.inbox.try_recv() {
+            self.on_reply(next).await;
+        }
+    }
+
+    async fn on_reply(&mut self, told: FromCall) {
+        match told {
+            FromCall::Reply { to, reply_to, frame } => {
+                self.send(to, &reply_to.prefix, frame).await;
+            }
+            FromCall::Ended { to, reply_to } => {
+                if let Some(peer) = self.peers.get(to) {
+                    peer.calls.remove(&reply_to.request_id);
+                    while peer.tasks.try_join_next().is_some() {}
+                }
+            }
+        }
+    }
+
+    /// Sends to a connection that is still there. Never waits; what does not leave is kept up to
+    /// the peer's budget, and beyond it the peer is disconnected.
+    async fn send(&mut self, connection: ConnectionId, prefix: &Prefix, frame: Frame) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        let n_bytes = frame.body.n_bytes();
+        let unsent = Router::pack(prefix, frame);
+        let full = if peer.backlog.is_empty() {
+            match self.router.try_send(&peer.sender, unsent) {
+                Ok(()) => return,
+                Err(SendError::Full(unsent)) => unsent,
+                Err(SendError::Gone) => return self.peers.remove(connection),
+            }
+        } else {
+            unsent
+        };
+        peer.backlog.push(n_bytes, full);
+        if peer.backlog.bytes() > self.backlog_bytes_max {
+            tracing::warn!(peer = ?peer.credential, "a peer does not read and is disconnected");
+            metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
+            self.peers.remove(connection);
+            self.router.disconnect(connection).await;
+        }
+    }
+
+    /// Tries what did not leave once more.
+    fn retry(&mut self) {
+        for connection in self.peers.which(|peer| !peer.backlog.is_empty()) {
+            let Some(peer) = self.peers.get(connection) else { continue };
+            if !drain(&self.router, peer) {
+                self.peers.remove(connection);
+            }
+        }
+    }
+
+    /// Closes the connections of tokens that have ended.
+    async fn sweep(&mut self) {
+        let now = self.broker.now();
+        for connection in self.peers.which(|peer| !peer.credential.is_valid(now)) {
+            self.peers.remove(connection);
+            self.router.disconnect(connection).await;
+        }
+        metrics::gauge!("ringback_hoot_peers").set(self.peers.len() as f64);
+    }
+}
+
+/// Sends what waits for a peer until it does not leave. `false` if the peer has gone.
+fn drain(router: &Router, peer: &mut Peer) -> bool {
+    while let Some((n_bytes, unsent)) = peer.backlog.pop() {
+        match router.try_send(&peer.sender, unsent) {
+            Ok(()) => {}
+            Err(SendError::Full(unsent)) => {
+                peer.backlog.push_front(n_bytes, unsent);
+                return true;
+            }
+            Err(SendError::Gone) => return false,
+        }
+    }
+    true
+}
+
+/// A span for a call that belongs to a trace; none otherwise, they are not free.
+fn call_span(frame: &Frame, tool: &str, set_trace_parent: fn(&Span, &str)) -> Span {
+    if frame.traceparent.as_str().is_empty() {
+        return Span::none();
+    }
+    let span = tracing::info_span!("call", tool, request_id = %frame.request_id);
+    set_trace_parent(&span, frame.traceparent.as_str());
+    span
+}
+
+fn ready(frame: &Frame) -> Result<Ready> {
+    let Body::MsgPack(body) = &frame.body else {
+        return Err(Error::new(ErrorKind::UnsupportedContentType, "Ready is MsgPack (1)"));
+    };
+    ringback_proto::msgpack::check(body)?;
+    let ready: Ready = rmp_serde::from_slice(body)
+        .map_err(|error| Error::invalid(format!("the Ready does not fit: {error:.200}")))?;
+    if ready.protocol != "HOOT01" {
+        return Err(Error::invalid_field("protocol", "this daemon speaks HOOT01"));
+    }
+    if !ready.tools.is_empty() {
+        return Err(Error::invalid_field("tools", "this daemon takes no tools over HOOT01"));
+    }
+    Ok(ready)
+}
