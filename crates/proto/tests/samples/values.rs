@@ -412,6 +412,44 @@ sample!(
         missed: Some(u64::MAX),
     }
 );
+sample!(CallWhyRequest, Self { id: String::new() }, Self { id: awkward() });
+sample!(
+    CallExplainedResponse,
+    Self {
+        call_id: CallId::from_random([0x44; 16]),
+        request_id: None,
+        job_id: None,
+        job_status: None,
+        tool: String::new(),
+        edge: String::new(),
+        caller: String::new(),
+        admitted: String::new(),
+        admitted_at: 0,
+        deadline_ms: 0,
+        deadline_from: String::new(),
+        repeat: false,
+        took_ms: None,
+        outcome: None,
+        certainty: None,
+    },
+    Self {
+        call_id: CallId::from_random([0x44; 16]),
+        request_id: Some(awkward()),
+        job_id: Some(job()),
+        job_status: Some(JobState::Failed),
+        tool: awkward(),
+        edge: "hoot".into(),
+        caller: "local".into(),
+        admitted: awkward(),
+        admitted_at: TWO_TO_THE_63,
+        deadline_ms: u64::MAX,
+        deadline_from: "caller".into(),
+        repeat: true,
+        took_ms: Some(u64::MAX),
+        outcome: Some("timeout".into()),
+        certainty: Some(Certainty::MayHaveRun),
+    }
+);
 sample!(
     TokenCreateRequest,
     Self { name: String::new(), scope: Level::Read, projects: None, expires_in: None },
