@@ -57,8 +57,20 @@ impl Client {
     /// # Errors
     /// `busy` when too many calls are in flight.
     pub fn stream<T: Tool>(&self, request: T::Request) -> Result<CallStream<T>, Error> {
+        self.stream_with(request, CallOptions::default())
+    }
+
+    /// Calls a tool with options and follows it while it runs.
+    ///
+    /// # Errors
+    /// `busy` when too many calls are in flight.
+    pub fn stream_with<T: Tool>(
+        &self,
+        request: T::Request,
+        options: CallOptions,
+    ) -> Result<CallStream<T>, Error> {
         let request = ToolCall::Native(request.into());
-        let options = CallOptions { stream: true, ..CallOptions::default() };
+        let options = CallOptions { stream: true, ..options };
         let frame = request_frame(RequestEnvelope { request, options });
         let (frames, in_flight) = self.open_stream(frame)?;
         let client = self.clone();
