@@ -161,6 +161,15 @@ impl Followed {
     }
 }
 
+impl Drop for Followed {
+    /// A caller that cancels and leaves at once has cancelled all the same.
+    fn drop(&mut self) {
+        if self.stop.token.is_cancelled() {
+            self.shared.stop_soon(self.job.id());
+        }
+    }
+}
+
 /// The one reply of a call that makes a job and does not stream.
 pub(crate) async fn job_reply(
     shared: &Arc<Shared>,
