@@ -1,17 +1,33 @@
-//! The parts of the `ringback` binary: its configuration and its telemetry. Wiring and the command
-//! line build on them. Everything a tool does lives in other crates; this one only decides with
-//! which settings they run.
+//! The parts of the `ringback` binary: its configuration, its telemetry, the daemon as a whole and
+//! the command line. Everything a tool does lives in other crates; this one only decides with which
+//! settings they run, and shows people what they answer.
 //!
 //! Main types:
 //!
 //! * [`config::Config`]: every setting, checked as a whole; [`config::ServeFlags`] overrides it.
 //! * [`telemetry::Telemetry`]: logs, traces and metrics of the process.
+//! * [`daemon::Daemon`]: everything `serve` runs, started whole and stopped in stages.
+//! * [`cli::Cli`]: what can be typed; [`commands::run`] does it.
+//! * [`failure::Failure`]: how a command fails, and its exit code.
 //!
 //! Invariants:
 //!
 //! * A configuration is checked whole before anything is bound, created or started.
 //! * No setting is read from the process environment outside [`config::Environment`].
-//! * Secrets are masked wherever settings are shown.
+//! * Secrets are masked wherever settings are shown; a token is never an argument, and only `token
+//!   create` prints one.
+//! * Answers go to standard output, remarks and progress to standard error.
 
+mod arguments;
+pub mod cli;
+pub mod commands;
 pub mod config;
+pub mod connect;
+pub mod daemon;
+pub mod failure;
+mod feed;
+mod follow;
+mod nearest;
+mod progress;
+pub mod screen;
 pub mod telemetry;

@@ -1,3 +1,42 @@
-//! The `ringback` command.
+//! The `ringback` command: parse, do, and say in the exit code how it went.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+use ringback::cli::Cli;
+use ringback::commands;
+use ringback::config::Environment;
+use ringback::failure::Failure;
+use ringback::screen::remark;
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(on_panic));
+    let command = Cli::parse().command;
+    let json = command.wants_json();
+    let environment = Environment::of_process();
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::System { action: "start threads", source })
+        .and_then(|runtime| runtime.block_on(commands::run(command, &environment)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if let Some(report) = failure.report(json) {
+                remark(report);
+            }
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+/// A panic is a bug: say so on one line, in the log where there is one.
+fn on_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    let location = panic.location().map(ToString::to_string).unwrap_or_default();
+    if tracing::dispatcher::has_been_set() {
+        tracing::error!(message, location, "panicked; this is a bug");
+    } else {
+        remark(format_args!("bug: {message} ({location}); please report it"));
+    }
+}

@@ -1,0 +1,73 @@
+//! The command line: what can be typed. What it does is in [`crate::commands`].
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{
+    artifacts, call, cas, completions, config, demo, events, jobs, serve, token, tools, why,
+};
+
+/// Call any tool, wherever it lives, from any agent, wherever it runs.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ringback",
+    version,
+    after_help = "Start with:\n  ringback demo     what Ringback is, in one minute\n  ringback serve    \
+                  a daemon for this user\n  ringback tools    what it can do\n\n\
+                  Exit codes: 0 done, 1 failed, 2 wrong usage, 64 bad configuration, 69 no daemon, \
+                  77 not allowed, 130 interrupted."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon
+    Serve(serve::ServeArgs),
+    /// Show what Ringback does, with a daemon of its own in a temporary directory
+    Demo(demo::DemoArgs),
+    /// Call a tool
+    Call(call::CallArgs),
+    /// List the tools you may call
+    Tools(tools::ToolsArgs),
+    /// List, show, watch or cancel jobs
+    Jobs(jobs::JobsArgs),
+    /// Show what happened, or follow what happens
+    Events(events::EventsArgs),
+    /// Store content and get it back by its hash
+    Cas(cas::CasArgs),
+    /// List, show, create or annotate artifacts
+    Artifacts(artifacts::ArtifactsArgs),
+    /// Create, list or revoke tokens
+    Token(token::TokenArgs),
+    /// Explain what happened to a call
+    Why(why::WhyArgs),
+    /// Show or check the configuration
+    Config(config::ConfigArgs),
+    /// Print a completion script for a shell
+    Completions(completions::CompletionsArgs),
+}
+
+impl Command {
+    /// Whether a program reads the answers, so that it can read the errors too.
+    #[must_use]
+    pub const fn wants_json(&self) -> bool {
+        match self {
+            Self::Serve(args) => args.json,
+            Self::Demo(args) => args.json,
+            Self::Call(args) => args.wants_json(),
+            Self::Tools(args) => args.json,
+            Self::Jobs(args) => args.json,
+            Self::Events(args) => args.json,
+            Self::Cas(args) => args.json,
+            Self::Artifacts(args) => args.json,
+            Self::Token(args) => args.json,
+            Self::Why(args) => args.json,
+            Self::Config(args) => args.json,
+            Self::Completions(_) => false,
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! What each command does, one file per command.
+
+pub mod artifacts;
+pub mod call;
+pub mod cas;
+pub mod completions;
+pub mod config;
+pub mod demo;
+pub mod events;
+pub mod jobs;
+pub mod serve;
+pub mod token;
+pub mod tools;
+pub mod why;
+
+use crate::cli::Command;
+use crate::config::Environment;
+use crate::failure::Failure;
+
+/// Does what the command line says.
+///
+/// # Errors
+/// Why it was not done; its exit code says what to do next.
+pub async fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
+    match command {
+        Command::Serve(args) => serve::run(&args, environment).await,
+        Command::Demo(args) => demo::run(&args).await,
+        Command::Call(args) => call::run(args, environment).await,
+        Command::Tools(args) => tools::run(args, environment).await,
+        Command::Jobs(args) => jobs::run(args, environment).await,
+        Command::Events(args) => events::run(args, environment).await,
+        Command::Cas(args) => cas::run(args, environment).await,
+        Command::Artifacts(args) => artifacts::run(args, environment).await,
+        Command::Token(args) => token::run(args, environment).await,
+        Command::Why(args) => why::run(args, environment).await,
+        Command::Config(args) => config::run(&args, environment),
+        Command::Completions(args) => completions::run(&args),
+    }
+}

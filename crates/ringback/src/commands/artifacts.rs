@@ -1,0 +1,203 @@
+//! `ringback artifacts`: content with a name, a maker and a past.
+
+use clap::{Args, Subcommand};
+use ringback_client::Client;
+use ringback_proto::ids::{ArtifactId, BlobHash, VariationSetId};
+use ringback_proto::request::{
+    AddAnnotationRequest, ArtifactCreateRequest, ArtifactGetRequest, ArtifactInfoResponse,
+    ArtifactListRequest, ArtifactListResponse,
+};
+use ringback_proto::tool::tools::{AddAnnotation, ArtifactCreate, ArtifactGet, ArtifactList};
+use ringback_proto::value::Value;
+
+use crate::config::Environment;
+use crate::connect::ConnectArgs;
+use crate::failure::Failure;
+use crate::screen::{Screen, json_text, moment, size};
+
+/// The largest page there is.
+const PAGE: u32 = 500;
+
+/// `ringback artifacts`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback artifacts\n  ringback artifacts list --tag draft\n  ringback artifacts \
+                  create HASH --tag draft --creator ada\n  ringback artifacts annotate art_… \"too loud\"\n\n\
+                  `ringback cas put FILE` prints a HASH."
+)]
+pub struct ArtifactsArgs {
+    /// What to do [default: list]
+    #[command(subcommand)]
+    pub action: Option<ArtifactsAction>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// What to do with artifacts.
+#[derive(Debug, Subcommand)]
+pub enum ArtifactsAction {
+    /// List artifacts, newest first
+    List(ListArgs),
+    /// Tell everything about one
+    Get {
+        /// The artifact
+        id: ArtifactId,
+    },
+    /// Make one of stored content
+    Create(CreateArgs),
+    /// Add a remark to one
+    Annotate {
+        /// The artifact
+        id: ArtifactId,
+        /// The remark
+        message: String,
+        /// Who says so
+        #[arg(long)]
+        source: Option<String>,
+        /// How it feels
+        #[arg(long)]
+        vibe: Option<String>,
+    },
+}
+
+/// Which artifacts.
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Only with this label
+    #[arg(long)]
+    pub tag: Option<String>,
+    /// Only by this creator
+    #[arg(long)]
+    pub creator: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: u32,
+}
+
+/// What becomes an artifact.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// The content's hash
+    pub hash: BlobHash,
+    /// A label; may be given several times
+    #[arg(long = "tag", value_name = "TAG")]
+    pub tags: Vec<String>,
+    /// Who made it
+    #[arg(long)]
+    pub creator: Option<String>,
+    /// The artifact it was made from
+    #[arg(long, value_name = "ID")]
+    pub parent: Option<ArtifactId>,
+    /// The set of variations it joins
+    #[arg(long, value_name = "ID")]
+    pub variation_set: Option<VariationSetId>,
+    /// Whatever you want to keep with it, as JSON
+    #[arg(long, value_name = "JSON", value_parser = json_value)]
+    pub metadata: Option<Value>,
+}
+
+pub(crate) async fn run(args: ArtifactsArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let target = args.connect.target(environment)?;
+    let default = ListArgs { tag: None, creator: None, limit: 50 };
+    let action = args.action.unwrap_or(ArtifactsAction::List(default));
+    target.run(async |client| act(client, screen, action).await).await
+}
+
+async fn act(client: &Client, screen: Screen, action: ArtifactsAction) -> Result<(), Failure> {
+    match action {
+        ArtifactsAction::List(args) => {
+            let listed = list(client, args).await?;
+            screen.answer(&listed, |listed| table(screen, listed))
+        }
+        ArtifactsAction::Get { id } => {
+            let artifact = client.call::<ArtifactGet>(ArtifactGetRequest { id }).await?;
+            let text = if screen.is_json() { String::new() } else { one(screen, &artifact)? };
+            screen.answer(&artifact, |_| text)
+        }
+        ArtifactsAction::Create(args) => {
+            let request = ArtifactCreateRequest {
+                content_hash: args.hash,
+                metadata: args.metadata,
+                tags: args.tags,
+                creator: args.creator,
+                parent_id: args.parent,
+                variation_set_id: args.variation_set,
+            };
+            let created = client.call::<ArtifactCreate>(request).await?;
+            screen.answer(&created, |created| created.artifact_id.to_string())
+        }
+        ArtifactsAction::Annotate { id, message, source, vibe } => {
+            let request = AddAnnotationRequest { artifact_id: id, message, source, vibe };
+            let added = client.call::<AddAnnotation>(request).await?;
+            screen.answer(&added, |added| added.annotation_id.to_string())
+        }
+    }
+}
+
+/// Page after page, up to the limit.
+async fn list(client: &Client, args: ListArgs) -> Result<ArtifactListResponse, Failure> {
+    let ListArgs { tag, creator, limit } = args;
+    let request = |limit: u32, cursor| ArtifactListRequest {
+        tag: tag.clone(),
+        creator: creator.clone(),
+        limit: Some(limit),
+        cursor,
+    };
+    let mut listed = client.call::<ArtifactList>(request(limit.min(PAGE), None)).await?;
+    while let Some(cursor) = listed.next_cursor.clone() {
+        let so_far = u32::try_from(listed.artifacts.len()).unwrap_or(u32::MAX);
+        let Some(left @ 1..) = limit.checked_sub(so_far) else { break };
+        let page = client.call::<ArtifactList>(request(left.min(PAGE), Some(cursor))).await?;
+        listed.artifacts.extend(page.artifacts);
+        listed.next_cursor = page.next_cursor;
+        listed.count += page.count;
+    }
+    Ok(listed)
+}
+
+fn table(screen: Screen, listed: &ArtifactListResponse) -> String {
+    let rows = listed.artifacts.iter().map(|artifact| {
+        [
+            artifact.id.to_string(),
+            artifact.mime_type.clone(),
+            size(artifact.size),
+            artifact.creator.clone(),
+            artifact.tags.join(","),
+            moment(artifact.created_at),
+        ]
+    });
+    let head = ["ARTIFACT", "TYPE", "SIZE", "CREATOR", "TAGS", "CREATED"];
+    let more = if listed.next_cursor.is_some() { "\n… see more with `--limit`" } else { "" };
+    screen.table(head, rows, "no artifacts") + more
+}
+
+fn one(screen: Screen, artifact: &ArtifactInfoResponse) -> Result<String, Failure> {
+    let mut pairs = vec![
+        ("artifact", artifact.id.to_string()),
+        ("content", artifact.content_hash.to_string()),
+        ("type", artifact.mime_type.clone()),
+        ("size", size(artifact.size)),
+        ("creator", artifact.creator.clone()),
+        ("tags", artifact.tags.join(",")),
+        ("created", moment(artifact.created_at)),
+    ];
+    pairs.extend(artifact.parent_id.map(|id| ("made from", id.to_string())));
+    pairs.extend(artifact.variation_set_id.map(|id| ("variation of", id.to_string())));
+    if let Some(metadata) = &artifact.metadata {
+        pairs.push(("metadata", json_text(metadata, false)?));
+    }
+    for remark in &artifact.annotations {
+        let (message, source) = (&remark.message, &remark.source);
+        pairs.push(("remark", format!("{message} ({source}, {})", moment(remark.created_at))));
+    }
+    Ok(screen.pairs(&pairs))
+}
+
+fn json_value(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))
+}

@@ -1,0 +1,206 @@
+//! `ringback call`: one tool, once.
+
+use std::io::Read;
+use std::num::NonZeroU64;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ringback_client::Client;
+use ringback_proto::ids::JobId;
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{
+    CallOptions, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse, ToolTiming,
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::arguments;
+use crate::config::Environment;
+use crate::connect::ConnectArgs;
+use crate::failure::Failure;
+use crate::follow::{self, Ended};
+use crate::screen::{Screen, json_text};
+
+/// `ringback call`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback call ping\n  ringback call job_sleep milliseconds=2000\n  \
+                  ringback call cas_store mime_type=text/plain data=@README.md\n  ringback call \
+                  artifact_list --json '{\"tag\": \"draft\"}'\n  ringback call job_sleep \
+                  milliseconds=2000 --stream --output json\n\n`ringback tools TOOL` shows what a tool \
+                  takes. A value `@FILE` is that file's content; a list takes its key several times."
+)]
+pub struct CallArgs {
+    /// The tool
+    pub tool: String,
+    /// Its input, field by field
+    #[arg(value_name = "KEY=VALUE")]
+    pub pairs: Vec<String>,
+    /// Its input as one JSON object
+    #[arg(long, value_name = "ARGS", conflicts_with = "args_file")]
+    pub json: Option<String>,
+    /// File with its input as one JSON object; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    pub args_file: Option<PathBuf>,
+    /// Wait so many milliseconds for the result, then answer with the job's id; at most what the
+    /// tool's class allows [default: as the class says, 30 s or 120 s]
+    #[arg(long, value_name = "MS", conflicts_with_all = ["no_wait", "stream"])]
+    pub wait: Option<u64>,
+    /// Answer with the job's id at once
+    #[arg(long, conflicts_with = "stream")]
+    pub no_wait: bool,
+    /// The call fails when it has not ended after so many milliseconds
+    #[arg(long, value_name = "MS")]
+    pub deadline: Option<NonZeroU64>,
+    /// Show what the tool sends while it runs, until it ends
+    #[arg(long)]
+    pub stream: bool,
+    /// How to show the answer
+    #[arg(long, value_name = "FORMAT", default_value = "table")]
+    pub output: OutputFormat,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// How to show an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For programs
+    Json,
+    /// For people
+    Table,
+}
+
+/// Work that goes on as a job.
+#[derive(Debug, Serialize)]
+struct Handed {
+    job: HandedJob,
+}
+
+#[derive(Debug, Serialize)]
+struct HandedJob {
+    job_id: Option<JobId>,
+    tool: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected_timing: Option<ToolTiming>,
+}
+
+impl CallArgs {
+    pub(crate) const fn wants_json(&self) -> bool {
+        matches!(self.output, OutputFormat::Json)
+    }
+
+    fn input(&self) -> Result<Option<String>, Failure> {
+        let Some(path) = &self.args_file else { return Ok(self.json.clone()) };
+        let mut text = String::new();
+        let read = if path == Path::new("-") {
+            std::io::stdin().lock().read_to_string(&mut text)
+        } else {
+            std::fs::File::open(path).and_then(|mut file| file.read_to_string(&mut text))
+        };
+        read.map_err(|source| Failure::File { action: "read", path: path.clone(), source })?;
+        Ok(Some(text))
+    }
+
+    /// How long to wait for the result of a job.
+    fn wait(&self, timing: ToolTiming) -> Duration {
+        match (self.no_wait, self.wait) {
+            (true, _) => Duration::ZERO,
+            (false, Some(wait)) => Duration::from_millis(wait).min(timing.wait_max()),
+            (false, None) => timing.edge_wait(),
+        }
+    }
+}
+
+pub(crate) async fn run(args: CallArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.wants_json());
+    let row = arguments::tool(&args.tool)?;
+    let input = arguments::input(row, args.input()?.as_deref(), &args.pairs)?;
+    let request = arguments::request(row, input)?;
+    let target = args.connect.target(environment)?;
+    target.run(async |client| call(client, screen, &args, row, request).await).await
+}
+
+async fn call(
+    client: &Client,
+    screen: Screen,
+    args: &CallArgs,
+    row: &'static ToolRow,
+    request: ToolRequest,
+) -> Result<(), Failure> {
+    let wait = args.wait(row.timing);
+    let options = CallOptions { deadline_ms: args.deadline, ..CallOptions::default() };
+    if args.stream {
+        return follow::to_end(client, screen, request, options).await;
+    }
+    if row.makes_job && screen.is_watched() && !wait.is_zero() {
+        return match follow::watched(client, screen, request, options, wait).await? {
+            Ended::Done(response) => show(screen, &response),
+            Ended::GoesOn(job_id) => hand_over(screen, row, job_id, Some(row.timing)),
+        };
+    }
+    let wait_ms = (row.makes_job && !wait.is_zero())
+        .then(|| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    let envelope = RequestEnvelope {
+        request: ToolCall::Native(request),
+        options: CallOptions { wait_ms, ..options },
+    };
+    match client.call_envelope(envelope).await? {
+        ResponseEnvelope::Success { response } => show(screen, &response),
+        ResponseEnvelope::JobStarted { job_id, expected_timing, .. } => {
+            hand_over(screen, row, Some(job_id), Some(expected_timing))
+        }
+        ResponseEnvelope::Ack { job_id, .. } => hand_over(screen, row, job_id, None),
+        ResponseEnvelope::Error(error) => Err(ringback_proto::Error::from(error).into()),
+        ResponseEnvelope::StreamStart { .. }
+        | ResponseEnvelope::StreamChunk { .. }
+        | ResponseEnvelope::StreamEnd { .. } => {
+            Err(Failure::Wrong("the daemon streams although nobody asked for it".to_owned()))
+        }
+    }
+}
+
+fn hand_over(
+    screen: Screen,
+    row: &'static ToolRow,
+    job_id: Option<JobId>,
+    expected_timing: Option<ToolTiming>,
+) -> Result<(), Failure> {
+    let handed = Handed { job: HandedJob { job_id, tool: row.name, expected_timing } };
+    screen.answer(&handed, |_| job_id.map(|id| id.to_string()).unwrap_or_default())?;
+    if let Some(job_id) = job_id {
+        screen.remark(format_args!(
+            "`{}` goes on as a job; follow it with `ringback jobs watch {job_id}`",
+            row.name
+        ));
+    }
+    Ok(())
+}
+
+/// The answer of any tool: its fields, one per line.
+pub(crate) fn show(screen: Screen, response: &ToolResponse) -> Result<(), Failure> {
+    if screen.is_json() {
+        return screen.json_document(response);
+    }
+    let Ok(Value::Object(fields)) = serde_json::to_value(response) else {
+        return screen.json_document(response);
+    };
+    let pairs = fields
+        .iter()
+        .filter(|(name, _)| *name != "type")
+        .map(|(name, value)| Ok((name.as_str(), field_text(value)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    screen.text(screen.pairs(&pairs))
+}
+
+fn field_text(value: &Value) -> Result<String, Failure> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Null => Ok("-".to_owned()),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            json_text(value, false)
+        }
+    }
+}

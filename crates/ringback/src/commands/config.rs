@@ -1,0 +1,85 @@
+//! `ringback config`: what is in effect, without a daemon.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use std::path::PathBuf;
+
+use crate::config::{Config, Environment, ServeFlags, config_path};
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// `ringback config`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback config show\n  ringback config check --config staging.toml\n  \
+                  ringback config path\n\ndocs/configuration.md lists all keys."
+)]
+pub struct ConfigArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: ConfigAction,
+    /// Configuration file to read
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// Data directory, as `serve` would be told
+    #[arg(long, value_name = "DIR", global = true)]
+    pub data_dir: Option<String>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigAction {
+    /// Print the settings in effect as TOML, secrets masked
+    Show,
+    /// Say whether a daemon would start with them
+    Check,
+    /// Print which file is read
+    Path,
+}
+
+#[derive(Debug, Serialize)]
+struct Checked {
+    ok: bool,
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Located {
+    file: Option<PathBuf>,
+    exists: bool,
+}
+
+pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let flags = ServeFlags {
+        config: args.config.clone(),
+        data_dir: args.data_dir.clone(),
+        ..ServeFlags::default()
+    };
+    let file = config_path(&flags, environment);
+    match args.action {
+        ConfigAction::Show => {
+            let config = Config::load(&flags, environment)?;
+            if screen.is_json() {
+                let whole = config.lookup(None, None).ok().flatten();
+                return screen.json_document(&whole);
+            }
+            screen.text(config.to_toml_masked().trim_end())
+        }
+        ConfigAction::Check => {
+            Config::load(&flags, environment)?;
+            screen.answer(&Checked { ok: true, file }, |_| "the configuration is good".to_owned())
+        }
+        ConfigAction::Path => {
+            let exists = file.as_deref().is_some_and(std::path::Path::exists);
+            screen.answer(&Located { file, exists }, |located| match &located.file {
+                Some(file) if located.exists => file.display().to_string(),
+                Some(file) => format!("{} (not there: defaults apply)", file.display()),
+                None => "nowhere: neither `XDG_CONFIG_HOME` nor `HOME` is set".to_owned(),
+            })
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The daemon of the demonstration, a client of it and a listener to its events.
+
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use ringback_client::{Client, Config as ClientConfig, Credentials, Notice, Subscriber};
+use ringback_proto::Event;
+use ringback_proto::event::SequencedEvent;
+use ringback_proto::ids::JobId;
+use ringback_proto::request::JobSleepRequest;
+use ringback_proto::secret::Secret;
+use ringback_proto::tool::tools::JobSleep;
+use tokio::sync::Mutex;
+
+use crate::config::{Config, Environment, ServeFlags};
+use crate::daemon::{Daemon, Listening};
+use crate::failure::Failure;
+
+/// Far more than any step takes; reached only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a new subscription may take to reach the daemon before it is tried again.
+const WARM_UP: Duration = Duration::from_millis(100);
+const WARM_UPS_MAX: usize = 50;
+
+/// Everything the steps use.
+pub(super) struct Stage {
+    daemon: Daemon,
+    dir: tempfile::TempDir,
+    pub(super) client: Client,
+    heard: Mutex<Heard>,
+}
+
+/// What was heard, and what is still to come.
+struct Heard {
+    subscriber: Subscriber,
+    events: Vec<SequencedEvent>,
+}
+
+impl Stage {
+    pub(super) async fn open() -> Result<Self, Failure> {
+        let action = "make a temporary directory";
+        let dir = tempfile::Builder::new()
+            .prefix("ringback-demo-")
+            .tempdir()
+            .map_err(|source| Failure::System { action, source })?;
+        let any = "tcp://127.0.0.1:0".to_owned();
+        let flags = ServeFlags {
+            data_dir: Some(dir.path().display().to_string()),
+            http: Some("127.0.0.1:0".to_owned()),
+            hoot: Some(any.clone()),
+            iopub: Some(any),
+            ..ServeFlags::default()
+        };
+        // Nothing from this user's environment: the demonstration is the same everywhere.
+        let config = Config::load(&flags, &Environment::default())?;
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let daemon = Daemon::start(&config, false, metrics).await?;
+        let listening = daemon.listening();
+        let credentials = Credentials::Token(read_token(listening)?);
+        let client =
+            Client::connect(ClientConfig::new(listening.hoot.clone(), credentials.clone())).await?;
+        let topics = Event::TOPICS.map(str::to_owned).to_vec();
+        let subscriber = Subscriber::connect(&listening.iopub, &credentials, topics).await?;
+        let heard = Mutex::new(Heard { subscriber, events: Vec::new() });
+        let stage = Self { daemon, dir, client, heard };
+        stage.warm_up().await?;
+        Ok(stage)
+    }
+
+    pub(super) const fn listening(&self) -> &Listening {
+        self.daemon.listening()
+    }
+
+    /// Another client of the same daemon, with another token.
+    pub(super) async fn client_with(&self, token: Secret) -> Result<Client, Failure> {
+        let endpoint = self.listening().hoot.clone();
+        Ok(Client::connect(ClientConfig::new(endpoint, Credentials::Token(token))).await?)
+    }
+
+    /// Listens until an event is there that `wanted` recognises, and returns all heard so far.
+    pub(super) async fn hear(
+        &self,
+        wanted: impl Fn(&Event) -> bool,
+    ) -> Result<Vec<SequencedEvent>, Failure> {
+        let mut heard = self.heard.lock().await;
+        let listening = async {
+            while !heard.events.iter().any(|heard| wanted(&heard.event)) {
+                heard.next().await?;
+            }
+            Ok(heard.events.clone())
+        };
+        tokio::time::timeout(PATIENCE, listening).await.unwrap_or_else(|_| {
+            Err(Failure::Wrong("an event that should have come did not".to_owned()))
+        })
+    }
+
+    /// Stops the daemon and removes its directory.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.client.close().await;
+        self.daemon.stop().await;
+        let path = self.dir.path().to_owned();
+        self.dir.close().map_err(|source| Failure::File { action: "remove", path, source })
+    }
+
+    /// A subscription takes a moment to reach the daemon; something small happens until it is heard.
+    async fn warm_up(&self) -> Result<(), Failure> {
+        let mut heard = self.heard.lock().await;
+        for _ in 0..WARM_UPS_MAX {
+            self.client.call::<JobSleep>(JobSleepRequest { milliseconds: 0 }).await?;
+            if let Ok(event) = tokio::time::timeout(WARM_UP, heard.next()).await {
+                return event;
+            }
+        }
+        Err(Failure::Wrong("no event arrives from the daemon".to_owned()))
+    }
+}
+
+impl Heard {
+    async fn next(&mut self) -> Result<(), Failure> {
+        match self.subscriber.next().await? {
+            Notice::Event(event) => self.events.push(event),
+            Notice::Missed(gap) => {
+                let text = format!("events {:?} of {} did not arrive", gap.missed, gap.topic);
+                return Err(Failure::Wrong(text));
+            }
+            Notice::Other { .. } => {}
+        }
+        Ok(())
+    }
+}
+
+/// The job an event is about.
+pub(super) fn job_of(event: &Event) -> Option<JobId> {
+    match event {
+        Event::JobStateChanged { job_id, .. } | Event::JobProgress { job_id, .. } => Some(*job_id),
+        Event::StreamChunk { .. } | Event::ArtifactCreated { .. } => None,
+    }
+}
+
+fn read_token(listening: &Listening) -> Result<Secret, Failure> {
+    let path = listening.token_file.clone().unwrap_or_default();
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| Failure::TokenFile { path: path.clone(), source })?;
+    Ok(Secret::new(text.trim().to_owned()))
+}

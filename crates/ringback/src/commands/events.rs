@@ -1,0 +1,161 @@
+//! `ringback events`: what happened, and what happens.
+
+use std::collections::VecDeque;
+
+use clap::Args;
+use ringback_client::{Client, Gap, Notice};
+use ringback_proto::Event;
+use ringback_proto::event::SequencedEvent;
+use serde::Serialize;
+
+use crate::config::Environment;
+use crate::connect::{ConnectArgs, Target, interruptible};
+use crate::failure::Failure;
+use crate::feed::{Feed, check_types};
+use crate::follow::chunk_text;
+use crate::screen::{Screen, moment};
+
+/// `ringback events`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback events\n  ringback events --follow\n  ringback events --follow --type \
+                  job.state_changed --json\n\nA gap is told: nothing is missed silently."
+)]
+pub struct EventsArgs {
+    /// Show events as they happen, until Ctrl-C
+    #[arg(long, short)]
+    pub follow: bool,
+    /// Only events of this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Vec<String>,
+    /// At most so many, the newest
+    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "follow")]
+    pub limit: usize,
+    /// Only what came after this cursor
+    #[arg(long, value_name = "CURSOR", conflicts_with = "follow")]
+    pub after: Option<String>,
+    /// Where the daemon publishes [default: one port above its calls, or the socket beside theirs]
+    #[arg(long, value_name = "ENDPOINT", requires = "follow")]
+    pub iopub: Option<String>,
+    /// Print JSON: one document, or one line per event when following
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// The events that are kept.
+#[derive(Debug, Default, Serialize)]
+struct Kept {
+    events: VecDeque<SequencedEvent>,
+    cursor: String,
+    missed: u64,
+}
+
+/// A hole in what was followed.
+#[derive(Debug, Serialize)]
+struct Missed<'a> {
+    missed: MissedRange<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct MissedRange<'a> {
+    topic: &'a str,
+    first: u64,
+    last: u64,
+}
+
+pub(crate) async fn run(args: EventsArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    check_types(&args.types)?;
+    let target = args.connect.target(environment)?;
+    if args.follow {
+        return interruptible(follow(&target, screen, &args)).await;
+    }
+    target
+        .run(async |client| {
+            let kept = kept(client, &args).await?;
+            screen.answer(&kept, |kept| {
+                let lines: Vec<_> = kept.events.iter().map(event_text).collect();
+                if lines.is_empty() { "no events".to_owned() } else { lines.join("\n") }
+            })?;
+            if kept.missed > 0 {
+                let missed = kept.missed;
+                screen.remark(format_args!("{missed} older events are no longer kept"));
+            }
+            screen.remark(format_args!("go on with `ringback events --after {}`", kept.cursor));
+            Ok(())
+        })
+        .await
+}
+
+async fn kept(client: &Client, args: &EventsArgs) -> Result<Kept, Failure> {
+    let mut feed = Feed::after(client, &args.types, args.after.clone());
+    let mut kept = Kept::default();
+    loop {
+        let page = feed.kept().await?;
+        kept.cursor = page.cursor;
+        kept.missed += page.missed.unwrap_or(0);
+        if page.events.is_empty() {
+            return Ok(kept);
+        }
+        kept.events.extend(page.events);
+        while kept.events.len() > args.limit {
+            kept.events.pop_front();
+        }
+    }
+}
+
+async fn follow(target: &Target, screen: Screen, args: &EventsArgs) -> Result<(), Failure> {
+    let topics = if args.types.is_empty() {
+        Event::TOPICS.map(str::to_owned).to_vec()
+    } else {
+        args.types.clone()
+    };
+    let mut subscriber = target.subscribe(args.iopub.as_deref(), topics).await?;
+    screen.remark("following events; stop with Ctrl-C");
+    loop {
+        match subscriber.next().await? {
+            Notice::Event(event) => screen.item(&event, event_text)?,
+            Notice::Missed(gap) => screen.item(&missed(&gap), |_| gap_text(&gap))?,
+            // A kind this build does not know; a newer one shows it.
+            Notice::Other { topic, body } => {
+                screen.remark(format_args!(
+                    "{topic}: {} bytes that this build cannot read",
+                    body.len()
+                ));
+            }
+        }
+    }
+}
+
+fn missed(gap: &Gap) -> Missed<'_> {
+    let (first, last) = (*gap.missed.start(), *gap.missed.end());
+    Missed { missed: MissedRange { topic: &gap.topic, first, last } }
+}
+
+fn gap_text(gap: &Gap) -> String {
+    let n_missed = gap.missed.end().saturating_sub(*gap.missed.start()) + 1;
+    format!(
+        "missed {n_missed} events of {}; `ringback events --type {}` may still have them",
+        gap.topic, gap.topic
+    )
+}
+
+/// An event on one line.
+pub(crate) fn event_text(event: &SequencedEvent) -> String {
+    let what = match &event.event {
+        Event::JobStateChanged { job_id, tool, state } => {
+            format!("{job_id} {tool} is {}", state.as_str())
+        }
+        Event::JobProgress { job_id, percent, message } => {
+            format!("{job_id} {percent:.0}% {message}")
+        }
+        Event::StreamChunk { stream_id, chunk } => format!("{stream_id} {}", chunk_text(chunk)),
+        Event::ArtifactCreated { artifact_id, mime_type, .. } => {
+            format!("{artifact_id} {mime_type}")
+        }
+    };
+    format!("{} {:>6} {} {what}", moment(event.at_ms), event.seq, event.event.topic())
+}

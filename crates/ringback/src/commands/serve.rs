@@ -1,0 +1,145 @@
+//! `ringback serve`: the daemon, until a signal.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ringback_service::Layer;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::config::{Config, Environment, ServeFlags};
+use crate::daemon::{Daemon, Listening};
+use crate::failure::Failure;
+use crate::screen::Screen;
+use crate::telemetry::Telemetry;
+
+/// `ringback serve`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback serve\n  ringback serve --data-dir /srv/ring --http 127.0.0.1:8080\n  \
+                  ringback serve --hoot tcp://127.0.0.1:0 --iopub tcp://127.0.0.1:0 --json    any free ports\n\n\
+                  The first start writes a token to `token` in the data directory; other commands of \
+                  this user find it there. Stop with Ctrl-C or SIGTERM; a second one aborts."
+)]
+pub struct ServeArgs {
+    /// Configuration file; it must exist
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where everything that lasts is kept
+    #[arg(long, value_name = "DIR")]
+    pub data_dir: Option<String>,
+    /// Where to listen for HTTP
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<String>,
+    /// Where to listen for calls: tcp://ADDR:PORT
+    #[arg(long, value_name = "ENDPOINT")]
+    pub hoot: Option<String>,
+    /// Where to publish events: tcp://ADDR:PORT
+    #[arg(long, value_name = "ENDPOINT")]
+    pub iopub: Option<String>,
+    /// Ask for no tokens; loopback only
+    #[arg(long)]
+    pub open: bool,
+    /// Print where it listens as one JSON line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The signals that end a daemon.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|source| Failure::System { action: "listen for signals", source })
+        };
+        let interrupt = listen(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+pub(crate) async fn run(args: &ServeArgs, environment: &Environment) -> Result<(), Failure> {
+    let flags = ServeFlags {
+        config: args.config.clone(),
+        data_dir: args.data_dir.clone(),
+        http: args.http.clone(),
+        hoot: args.hoot.clone(),
+        iopub: args.iopub.clone(),
+        open: args.open,
+    };
+    let config = Config::load(&flags, environment)?;
+    let mut signals = Signals::new()?;
+    let telemetry = Telemetry::install(&config.log, &config.telemetry)?;
+    let result = Box::pin(live(args, &config, &telemetry, &mut signals)).await;
+    telemetry.shutdown().await;
+    result
+}
+
+async fn live(
+    args: &ServeArgs,
+    config: &Config,
+    telemetry: &Telemetry,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    let daemon = tokio::select! {
+        started = Daemon::start(config, args.open, telemetry.metrics()) => started?,
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopped before it had started");
+            return Ok(());
+        }
+    };
+    let upkeep = telemetry.upkeep(daemon.token(Layer::Store));
+    daemon.spawn(Layer::Store, "metrics", upkeep)?;
+    announce(Screen::new(args.json), daemon.listening())?;
+    let broken = tokio::select! {
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopping; a second signal aborts");
+            None
+        }
+        broken = daemon.broken() => Some(broken),
+    };
+    tokio::select! {
+        biased;
+        name = signals.next() => {
+            tracing::warn!(signal = name, "aborted");
+            Err(Failure::Interrupted)
+        }
+        // Tasks that had to be aborted are in the log; what was acknowledged is on disk.
+        _reports = daemon.stop() => broken.map_or(Ok(()), |text| Err(Failure::Wrong(text))),
+    }
+}
+
+fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
+    screen.item(listening, |listening| {
+        let also = |socket: &Option<String>| {
+            socket.as_ref().map(|socket| format!(" and {socket}")).unwrap_or_default()
+        };
+        let token = listening.token_file.as_ref().map_or_else(
+            || "none: everybody on this machine may call".to_owned(),
+            |path| format!("{} (yours alone)", path.display()),
+        );
+        let pairs = screen.pairs(&[
+            ("calls", format!("{}{}", listening.hoot, also(&listening.hoot_ipc))),
+            ("events", format!("{}{}", listening.iopub, also(&listening.iopub_ipc))),
+            ("http", format!("{}/health, /ready, /metrics", listening.http)),
+            ("data", listening.data_dir.display().to_string()),
+            ("token", token),
+        ]);
+        let data_dir = listening.data_dir.display();
+        format!(
+            "ringback {} listens\n{pairs}\n\nTry it from another terminal:\n  ringback call ping\n  \
+             ringback call job_sleep milliseconds=2000\n  ringback events --follow\n\nOther users and \
+             directories: `--daemon {} --token-file {data_dir}/token`. Stop with Ctrl-C.",
+            listening.version, listening.hoot
+        )
+    })
+}

@@ -1,0 +1,272 @@
+//! From a command line to a connection: which daemon, as whom.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use ringback_client::{Client, ConnectError, Credentials, Subscriber};
+use ringback_proto::secret::Secret;
+
+use crate::config::{Config, Environment, ServeFlags};
+use crate::failure::Failure;
+
+/// Loopback answers in milliseconds; this is for a daemon that is just starting.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// What is left to say to the daemon fits into one message.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Which daemon to call, and as whom.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArgs {
+    /// The daemon: `tcp://HOST:PORT` or `ipc:///PATH` [env: RINGBACK_DAEMON] [default: the one of
+    /// this user]
+    #[arg(long, global = true, value_name = "ENDPOINT")]
+    pub daemon: Option<String>,
+    /// File with the token [default: `RINGBACK_TOKEN`, else `token` in the data directory]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Public key of a daemon that listens with CURVE, 40 characters of Z85
+    #[arg(long, global = true, value_name = "KEY")]
+    pub server_key: Option<String>,
+    /// Configuration file that says where the daemon is
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory of the daemon
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<String>,
+}
+
+/// A daemon and a way to show who calls.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) endpoint: String,
+    pub(crate) credentials: Credentials,
+    /// Where the token came from, for whoever is refused.
+    origin: String,
+    /// Where its events are, unless the command line says.
+    iopub: Option<String>,
+}
+
+/// A token and where it was found.
+struct Found {
+    token: Secret,
+    origin: String,
+}
+
+impl ConnectArgs {
+    /// Finds the daemon: as told, else the socket in the runtime directory, else `hoot.listen`.
+    ///
+    /// A token that was given explicitly is always used; the socket would ignore it, because
+    /// whoever reaches that is the daemon's own user.
+    pub(crate) fn target(&self, environment: &Environment) -> Result<Target, Failure> {
+        let named = self.daemon.clone().or_else(|| text_of(environment, "RINGBACK_DAEMON"));
+        let given = self.given_token(environment)?;
+        if let Some(endpoint) = named {
+            let iopub = sibling(&endpoint);
+            let found = match given {
+                Some(found) => Some(found),
+                None if endpoint.starts_with("ipc:") => None,
+                None => self.config(environment).ok().and_then(|config| token_in(&config)),
+            };
+            return Ok(self.at(endpoint, found, iopub));
+        }
+        let config = self.config(environment)?;
+        if given.is_none()
+            && let Some(sockets) = config.ipc_sockets()
+            && UnixStream::connect(&sockets.hoot).is_ok()
+        {
+            let ipc = |path: &Path| format!("ipc://{}", path.display());
+            return Ok(self.at(ipc(&sockets.hoot), None, Some(ipc(&sockets.iopub))));
+        }
+        let found = given.or_else(|| token_in(&config));
+        Ok(self.at(config.hoot.listen.to_string(), found, Some(config.hoot.iopub.to_string())))
+    }
+
+    pub(crate) fn config(&self, environment: &Environment) -> Result<Config, Failure> {
+        let flags = ServeFlags {
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            ..ServeFlags::default()
+        };
+        Ok(Config::load(&flags, environment)?)
+    }
+
+    fn given_token(&self, environment: &Environment) -> Result<Option<Found>, Failure> {
+        if let Some(path) = &self.token_file {
+            return read_token(path)
+                .map(Some)
+                .map_err(|source| Failure::TokenFile { path: path.clone(), source });
+        }
+        Ok(text_of(environment, "RINGBACK_TOKEN").map(|text| Found {
+            token: Secret::new(text.trim().to_owned()),
+            origin: "`RINGBACK_TOKEN`".to_owned(),
+        }))
+    }
+
+    fn at(&self, endpoint: String, found: Option<Found>, iopub: Option<String>) -> Target {
+        let (credentials, origin) = match (found, &self.server_key) {
+            (None, _) => (Credentials::None, "nowhere: no token was found".to_owned()),
+            (Some(Found { token, origin }), None) => (Credentials::Token(token), origin),
+            (Some(Found { token, origin }), Some(key)) => {
+                (Credentials::Curve { token, server_key: key.clone() }, origin)
+            }
+        };
+        Target { endpoint, credentials, origin, iopub }
+    }
+}
+
+impl Target {
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        let mut config =
+            ringback_client::Config::new(self.endpoint.clone(), self.credentials.clone());
+        config.connect_timeout = CONNECT_TIMEOUT;
+        Client::connect(config).await.map_err(|error| self.explain(error))
+    }
+
+    /// Connects, does the work, and leaves. Ctrl-C drops the work, which cancels its call at the
+    /// daemon before the connection ends.
+    pub(crate) async fn run(
+        &self,
+        work: impl AsyncFnOnce(&Client) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let client = self.connect().await?;
+        let result = interruptible(work(&client)).await;
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, client.close()).await);
+        result
+    }
+
+    /// Listens to the daemon's events.
+    pub(crate) async fn subscribe(
+        &self,
+        iopub: Option<&str>,
+        prefixes: Vec<String>,
+    ) -> Result<Subscriber, Failure> {
+        let endpoint = iopub.or(self.iopub.as_deref()).ok_or_else(|| {
+            let text = format!(
+                "cannot tell where `{}` publishes its events; say so with `--iopub ENDPOINT`",
+                self.endpoint
+            );
+            Failure::Usage(text)
+        })?;
+        Subscriber::connect(endpoint, &self.credentials, prefixes)
+            .await
+            .map_err(|error| self.explain(error))
+    }
+
+    fn explain(&self, error: ConnectError) -> Failure {
+        match error {
+            ConnectError::Refused { endpoint, reason } => {
+                Failure::Refused { endpoint, reason, origin: self.origin.clone() }
+            }
+            ConnectError::Token => Failure::Refused {
+                endpoint: self.endpoint.clone(),
+                reason: ConnectError::Token.to_string(),
+                origin: self.origin.clone(),
+            },
+            other @ (ConnectError::Open { .. }
+            | ConnectError::ServerKey
+            | ConnectError::Unreachable { .. }) => other.into(),
+        }
+    }
+}
+
+/// Does something until it is done or somebody presses Ctrl-C.
+pub(crate) async fn interruptible<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        result = work => result,
+        signal = tokio::signal::ctrl_c() => match signal {
+            Ok(()) => Err(Failure::Interrupted),
+            Err(source) => Err(Failure::System { action: "listen for Ctrl-C", source }),
+        },
+    }
+}
+
+/// A variable as text.
+fn text_of(environment: &Environment, name: &str) -> Option<String> {
+    environment.get(name).and_then(|value| value.to_str()).map(str::to_owned)
+}
+
+/// The token that the daemon wrote at its first start, if this user can read it.
+fn token_in(config: &Config) -> Option<Found> {
+    read_token(&config.root.data_dir.join(crate::daemon::TOKEN_FILE)).ok()
+}
+
+fn read_token(path: &Path) -> std::io::Result<Found> {
+    let text = std::fs::read_to_string(path)?;
+    let token = Secret::new(text.trim().to_owned());
+    Ok(Found { token, origin: format!("`{}`", path.display()) })
+}
+
+/// Where a daemon publishes by convention: one port above its calls, or the socket beside theirs.
+fn sibling(endpoint: &str) -> Option<String> {
+    if let Some(path) = endpoint.strip_prefix("ipc://") {
+        return path.strip_suffix("hoot.sock").map(|dir| format!("ipc://{dir}iopub.sock"));
+    }
+    let (host, port) = endpoint.rsplit_once(':')?;
+    let port = port.parse::<u16>().ok()?.checked_add(1)?;
+    Some(format!("{host}:{port}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_client::Credentials;
+
+    use super::{ConnectArgs, sibling};
+    use crate::config::Environment;
+
+    fn environment(dir: &std::path::Path, more: &[(&str, &str)]) -> Environment {
+        let home = dir.to_str().unwrap();
+        [("HOME", home)].into_iter().chain(more.iter().copied()).collect()
+    }
+
+    #[test]
+    fn events_are_one_port_above_the_calls_or_beside_them() {
+        assert_eq!(sibling("tcp://127.0.0.1:5580").as_deref(), Some("tcp://127.0.0.1:5581"));
+        assert_eq!(sibling("ipc:///run/x/hoot.sock").as_deref(), Some("ipc:///run/x/iopub.sock"));
+        assert_eq!(sibling("ipc:///run/x/other"), None);
+        assert_eq!(sibling("tcp://host:65535"), None);
+    }
+
+    #[test]
+    fn the_flag_wins_over_the_environment_and_that_over_the_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let endpoint = |args: &ConnectArgs, more: &[(&str, &str)]| {
+            args.target(&environment(dir.path(), more)).unwrap().endpoint
+        };
+        let none = ConnectArgs::default();
+        assert_eq!(endpoint(&none, &[]), "tcp://127.0.0.1:5580");
+        let variable = [("RINGBACK_DAEMON", "tcp://a:1")];
+        assert_eq!(endpoint(&none, &variable), "tcp://a:1");
+        let flag = ConnectArgs { daemon: Some("tcp://b:2".to_owned()), ..none };
+        assert_eq!(endpoint(&flag, &variable), "tcp://b:2");
+    }
+
+    #[test]
+    fn a_token_comes_from_the_flag_the_environment_or_the_data_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let data_dir = dir.path().join(".local/share/ringback");
+        std::fs::create_dir_all(&data_dir).unwrap();
+        let token = |args: &ConnectArgs, more: &[(&str, &str)]| match args
+            .target(&environment(dir.path(), more))
+            .unwrap()
+            .credentials
+        {
+            Credentials::Token(token) => Some(token.expose().to_owned()),
+            Credentials::None | Credentials::Curve { .. } => None,
+        };
+        let none = ConnectArgs::default();
+        assert_eq!(token(&none, &[]), None);
+        std::fs::write(data_dir.join("token"), "first\n").unwrap();
+        assert_eq!(token(&none, &[]).as_deref(), Some("first"));
+        let variable = [("RINGBACK_TOKEN", "second")];
+        assert_eq!(token(&none, &variable).as_deref(), Some("second"));
+        let path = dir.path().join("third");
+        std::fs::write(&path, "third").unwrap();
+        let flag = ConnectArgs { token_file: Some(path), ..none };
+        assert_eq!(token(&flag, &variable).as_deref(), Some("third"));
+    }
+}

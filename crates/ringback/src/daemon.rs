@@ -1,0 +1,238 @@
+//! The daemon as a value: started from a checked configuration, stopped in stages. `serve` runs it
+//! until a signal, `demo` runs it inside its own process.
+
+mod settings;
+mod token;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use ringback_broker::{Broker, Clock, Entropy, StartError};
+use ringback_edge_hoot::{Endpoints, HootEdge};
+use ringback_edge_http::{ReadyFlag, Status, router};
+use ringback_service::{
+    BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
+};
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, ConfigError, DirError};
+
+pub use token::{TOKEN_FILE, TokenFileError};
+
+/// This build.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Where a daemon listens and what it uses: what `serve --json` prints.
+#[derive(Debug, Clone, Serialize)]
+pub struct Listening {
+    /// The HTTP listener.
+    pub http: String,
+    /// Where calls come in.
+    pub hoot: String,
+    /// Where events go out.
+    pub iopub: String,
+    /// The socket beside `hoot`, for the daemon's own user.
+    pub hoot_ipc: Option<String>,
+    /// The socket beside `iopub`.
+    pub iopub_ipc: Option<String>,
+    /// What survives a restart.
+    pub data_dir: PathBuf,
+    /// The first token, unless the daemon is open.
+    pub token_file: Option<PathBuf>,
+    /// The process.
+    pub pid: u32,
+    /// The build.
+    pub version: &'static str,
+}
+
+/// Why a daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartDaemonError {
+    /// A value that only now turns out to be bad.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A directory cannot be used.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+    /// The data directory cannot be opened, most often because another daemon has it.
+    #[error(transparent)]
+    Broker(#[from] StartError),
+    /// The first token cannot be made.
+    #[error("cannot make the first token")]
+    FirstToken(#[source] ringback_proto::Error),
+    /// The first token cannot be written.
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
+    /// The HTTP listener cannot be bound.
+    #[error(transparent)]
+    Http(#[from] BindError),
+    /// The HOOT01 sockets cannot be bound.
+    #[error(transparent)]
+    Hoot(#[from] ringback_edge_hoot::BindError),
+    /// It is being stopped already.
+    #[error(transparent)]
+    Closed(#[from] StageClosed),
+}
+
+/// A running daemon. Dropping it aborts everything; [`Daemon::stop`] ends it in order.
+#[must_use = "dropping a daemon aborts it"]
+#[derive(Debug)]
+pub struct Daemon {
+    shutdown: Shutdown,
+    ready: ReadyFlag,
+    listening: Listening,
+    /// Fires when an edge ends that nobody stopped.
+    broken: CancellationToken,
+}
+
+impl StartDaemonError {
+    /// Whether the configuration is to blame.
+    #[must_use]
+    pub const fn is_bad_config(&self) -> bool {
+        matches!(self, Self::Config(_))
+    }
+}
+
+impl Daemon {
+    /// Opens the data directory, binds every listener, and takes calls.
+    ///
+    /// # Errors
+    /// What could not be opened or bound; nothing is left running then.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing running.
+    pub async fn start(
+        config: &Config,
+        open: bool,
+        metrics: PrometheusHandle,
+    ) -> Result<Self, StartDaemonError> {
+        let started = Instant::now();
+        let (broker_config, hoot_config) =
+            (settings::broker(config)?, settings::hoot(config, open)?);
+        config.create_dirs()?;
+        let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
+        let graces = Graces::default();
+        let shutdown = Shutdown::new(graces);
+        own_broker(&shutdown, &broker, graces.jobs)?;
+
+        let token_file = if open { None } else { token::first(&broker, config).await? };
+        let http = HttpListener::bind(config.http.listener()).await?;
+        let hoot = HootEdge::bind(hoot_config, broker).await?;
+        let listening = listening(config, &http, &hoot, token_file);
+
+        let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
+        let readiness = Arc::new(ready.clone());
+        let status = Status { version: VERSION, started, readiness, metrics };
+        serve_http(&shutdown, http, status)?;
+        serve_hoot(&shutdown, hoot, &broken)?;
+        ready.set_ready();
+        Ok(Self { shutdown, ready, listening, broken })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn listening(&self) -> &Listening {
+        &self.listening
+    }
+
+    /// Fires when a layer is told to stop.
+    #[must_use]
+    pub fn token(&self, layer: Layer) -> CancellationToken {
+        self.shutdown.token(layer)
+    }
+
+    /// Starts a task that ends with a layer.
+    ///
+    /// # Errors
+    /// When it is being stopped already.
+    pub fn spawn(
+        &self,
+        layer: Layer,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), StartDaemonError> {
+        Ok(self.shutdown.stage(layer).spawn(name, task)?)
+    }
+
+    /// Resolves when an edge has panicked or ended by itself, which nothing here can heal.
+    pub async fn broken(&self) -> String {
+        let mut panics = self.shutdown.stage(Layer::Edges).panics();
+        let panicked = tokio::select! {
+            panicked = panics.wait_for(|panics| panics.n_total > 0) => panicked,
+            () = self.broken.cancelled() => return "the HOOT01 sockets are gone".to_owned(),
+        };
+        match panicked.as_deref().map(|panics| panics.first.clone()) {
+            Ok(Some(first)) => format!("the task `{}` panicked: {}", first.task, first.message),
+            Ok(None) | Err(_) => "a task panicked".to_owned(),
+        }
+    }
+
+    /// Stops: nobody new, then the calls under way, then the jobs, then the store.
+    ///
+    /// # Cancel safety
+    /// Dropping the future aborts what is left.
+    pub async fn stop(self) -> Vec<StageReport> {
+        self.ready.set_draining();
+        self.shutdown.run().await
+    }
+}
+
+fn listening(
+    config: &Config,
+    http: &HttpListener,
+    hoot: &HootEdge,
+    token_file: Option<PathBuf>,
+) -> Listening {
+    let Endpoints { calls, events, calls_ipc, events_ipc } = hoot.endpoints().clone();
+    Listening {
+        http: format!("http://{}", http.local_addr()),
+        hoot: calls.unwrap_or_default(),
+        iopub: events.unwrap_or_default(),
+        hoot_ipc: calls_ipc,
+        iopub_ipc: events_ipc,
+        data_dir: config.root.data_dir.clone(),
+        token_file,
+        pid: std::process::id(),
+        version: VERSION,
+    }
+}
+
+fn serve_http(
+    shutdown: &Shutdown,
+    listener: HttpListener,
+    status: Status,
+) -> Result<(), StageClosed> {
+    let stop = Stop {
+        accepting: shutdown.token(Layer::Accepting),
+        draining: shutdown.token(Layer::Edges),
+    };
+    shutdown.stage(Layer::Edges).spawn("http", listener.serve(router(status), stop))
+}
+
+/// Takes no new request once nobody new may come in, and has the edges' grace for the rest.
+fn serve_hoot(
+    shutdown: &Shutdown,
+    edge: HootEdge,
+    broken: &CancellationToken,
+) -> Result<(), StageClosed> {
+    let (stop, broken) = (shutdown.token(Layer::Accepting), broken.clone());
+    shutdown.stage(Layer::Edges).spawn("hoot", async move {
+        edge.serve(stop.clone()).await;
+        if !stop.is_cancelled() {
+            broken.cancel();
+        }
+    })
+}
+
+/// The broker stops its jobs when theirs is the turn, and its end is that of the store: the stage
+/// of the store waits for both.
+fn own_broker(shutdown: &Shutdown, broker: &Broker, grace: Duration) -> Result<(), StageClosed> {
+    let (broker, jobs_stop) = (broker.clone(), shutdown.token(Layer::Jobs));
+    shutdown.stage(Layer::Store).spawn("broker", async move {
+        jobs_stop.cancelled().await;
+        broker.stop(grace).await;
+    })
+}

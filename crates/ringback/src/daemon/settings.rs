@@ -1,0 +1,129 @@
+//! From the daemon's configuration to that of its parts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use ringback_broker::ConfigView;
+use ringback_edge_hoot::{Ipc, Listen};
+use ringback_proto::value::Value;
+
+use super::VERSION;
+use crate::config::{Config, ConfigError};
+use crate::telemetry;
+
+/// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
+const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// The configuration as `config_get` shows it.
+#[derive(Debug)]
+struct View(Config);
+
+impl ConfigView for View {
+    fn get(&self, section: Option<&str>, key: Option<&str>) -> Option<Value> {
+        self.0.lookup(section, key).ok().map(|value| value.map_or(Value::Null, shown))
+    }
+}
+
+/// What the broker is told: the one place where keys become limits.
+pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigError> {
+    let limits = &config.limits;
+    let jobs_live_max = limits.jobs_running.saturating_add(limits.jobs_pending_max);
+    let root = |path: &Path| utf8(config, "files.roots", path);
+    Ok(ringback_broker::Config {
+        data_dir: utf8(config, "data_dir", &config.root.data_dir)?,
+        file_roots: config.files.roots.iter().map(|path| root(path)).collect::<Result<_, _>>()?,
+        version: VERSION.to_owned(),
+        view: Arc::new(View(config.clone())),
+        calls_per_principal_max: limits.calls_per_principal,
+        jobs_running_max: limits.jobs_running,
+        jobs_live_max,
+        // A quarter stays free, so that no single principal keeps all others out.
+        jobs_per_principal_max: jobs_live_max - jobs_live_max / 4,
+        events_kept_max: limits.event_ring,
+        uploads_open_max: limits.uploads_open,
+        upload_bytes_max: limits.upload_bytes_max,
+        call_ms_max: CALL_MS_MAX,
+    })
+}
+
+/// What the HOOT01 edge is told.
+pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Config, ConfigError> {
+    let hoot = &config.hoot;
+    if hoot.curve_secret_key_file.is_some() {
+        let key = "hoot.curve_secret_key_file";
+        // Listening without it would carry tokens in the clear.
+        let reason = "this build cannot listen with CURVE; remove the key and listen on 127.0.0.1";
+        let (key, origin) = (key.to_owned(), config.origin(key));
+        return Err(ConfigError::Invalid { key, origin, reason: reason.to_owned() });
+    }
+    let bytes = |n_bytes: u64| usize::try_from(n_bytes).unwrap_or(usize::MAX);
+    Ok(ringback_edge_hoot::Config {
+        tcp: Some(Listen { calls: hoot.listen.to_string(), events: hoot.iopub.to_string() }),
+        ipc: config.ipc_sockets().map(|sockets| Ipc { calls: sockets.hoot, events: sockets.iopub }),
+        open,
+        message_bytes_max: bytes(hoot.message_bytes_max),
+        peer_backlog_bytes_max: bytes(hoot.send_queue_bytes),
+        peer_idle: Duration::from_secs(hoot.peer_idle_secs),
+        set_trace_parent: telemetry::set_parent,
+    })
+}
+
+fn utf8(config: &Config, key: &str, path: &Path) -> Result<Utf8PathBuf, ConfigError> {
+    Utf8PathBuf::from_path_buf(path.to_owned()).map_err(|path| ConfigError::Invalid {
+        key: key.to_owned(),
+        origin: config.origin(key),
+        reason: format!("expected a path in UTF-8, found `{}`", path.display()),
+    })
+}
+
+fn shown(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => Value::Text(text),
+        toml::Value::Integer(number) => Value::Int(number),
+        toml::Value::Float(number) => Value::Float(number),
+        toml::Value::Boolean(value) => Value::Bool(value),
+        toml::Value::Datetime(moment) => Value::Text(moment.to_string()),
+        toml::Value::Array(items) => Value::List(items.into_iter().map(shown).collect()),
+        toml::Value::Table(table) => {
+            Value::Map(table.into_iter().map(|(name, value)| (name, shown(value))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_broker::ConfigView;
+    use ringback_proto::value::Value;
+
+    use super::{View, broker};
+    use crate::config::{Config, Environment, ServeFlags};
+
+    fn config() -> Config {
+        let environment: Environment =
+            [("HOME", "/home/ada"), ("RINGBACK_LIMITS__JOBS_RUNNING", "3")].into_iter().collect();
+        Config::load(&ServeFlags::default(), &environment).unwrap()
+    }
+
+    #[test]
+    fn limits_reach_the_broker() {
+        let broker = broker(&config()).unwrap();
+        assert_eq!(broker.jobs_running_max, 3);
+        assert_eq!(broker.jobs_live_max, 10_003);
+        assert!(broker.jobs_per_principal_max < broker.jobs_live_max);
+        assert_eq!(broker.data_dir, "/home/ada/.local/share/ringback");
+    }
+
+    #[test]
+    fn tools_see_the_configuration_whole_by_section_and_by_key() {
+        let view = View(config());
+        let whole = view.get(None, None).unwrap();
+        let limits = view.get(Some("limits"), None).unwrap();
+        assert_eq!(whole.get("limits"), Some(&limits));
+        assert_eq!(view.get(Some("limits"), Some("jobs_running")), Some(Value::Int(3)));
+        assert_eq!(view.get(Some("telemetry"), Some("otlp_endpoint")), Some(Value::Null));
+        assert_eq!(view.get(Some("limits"), Some("zebra")), None);
+        assert_eq!(view.get(Some("zebra"), None), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! How a command fails, and the exit code that says so. This is the only place that knows codes.
+
+use std::io;
+use std::path::PathBuf;
+
+use ringback_client::{ConnectError, SubscribeError};
+use ringback_proto::error::ToolError;
+use ringback_proto::{Certainty, Error, ErrorKind};
+use ringback_service::chain;
+use serde::Serialize;
+
+use crate::config::{ConfigError, EXIT_BAD_CONFIG};
+use crate::daemon::StartDaemonError;
+use crate::telemetry::TelemetryError;
+
+/// The operation was tried and failed.
+const EXIT_FAILED: u8 = 1;
+/// The command line makes no sense; clap uses the same.
+const EXIT_USAGE: u8 = 2;
+/// Nobody answers.
+const EXIT_NO_DAEMON: u8 = 69;
+/// The daemon answers, and says no.
+const EXIT_NOT_ALLOWED: u8 = 77;
+/// Ended by Ctrl-C, as shells report it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// Why a command did not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The command line is well-formed, but what it says cannot be.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is bad.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is no connection to a daemon.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The token file cannot be read.
+    #[error("cannot read the token from `{}`; name a file with `--token-file`", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The daemon does not take the token, or takes none.
+    #[error(
+        "the daemon at `{endpoint}` refuses the token ({reason}); it was taken from {origin}. Set \
+         `RINGBACK_TOKEN`, or name a file with `--token-file`"
+    )]
+    Refused {
+        /// The daemon.
+        endpoint: String,
+        /// What it said.
+        reason: String,
+        /// Where the token came from.
+        origin: String,
+    },
+    /// The tool answered with an error.
+    #[error("{}", explain(.0))]
+    Tool(#[from] Error),
+    /// The event subscription ended.
+    #[error(transparent)]
+    Subscribe(#[from] SubscribeError),
+    /// The daemon did not start.
+    #[error(transparent)]
+    Start(#[from] StartDaemonError),
+    /// Logs, traces or metrics cannot be set up.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// A file of this machine cannot be used.
+    #[error("cannot {action} `{}`", path.display())]
+    File {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The answer cannot be shown.
+    #[error("cannot write the answer")]
+    Output(#[source] io::Error),
+    /// The system refuses something that every process may have.
+    #[error("cannot {action}")]
+    System {
+        /// What was attempted.
+        action: &'static str,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It was done, and is not what it should be.
+    #[error("{0}")]
+    Wrong(String),
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An error as programs read it.
+#[derive(Debug, Serialize)]
+struct Report {
+    error: ToolError,
+}
+
+impl Failure {
+    /// The exit code of the process.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => EXIT_USAGE,
+            Self::Config(_) => EXIT_BAD_CONFIG,
+            Self::Connect(error) => match error {
+                ConnectError::Unreachable { .. } => EXIT_NO_DAEMON,
+                ConnectError::Open { .. } | ConnectError::ServerKey => EXIT_USAGE,
+                ConnectError::Token | ConnectError::Refused { .. } => EXIT_NOT_ALLOWED,
+            },
+            Self::TokenFile { .. } | Self::Refused { .. } => EXIT_NOT_ALLOWED,
+            Self::Tool(error) if is_denial(error.kind()) => EXIT_NOT_ALLOWED,
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
+            Self::Interrupted => EXIT_INTERRUPTED,
+            Self::Start(error) if error.is_bad_config() => EXIT_BAD_CONFIG,
+            Self::Telemetry(TelemetryError::NoExporter) => EXIT_BAD_CONFIG,
+            Self::Tool(_)
+            | Self::Subscribe(_)
+            | Self::Start(_)
+            | Self::Telemetry(_)
+            | Self::File { .. }
+            | Self::Output(_)
+            | Self::System { .. }
+            | Self::Wrong(_) => EXIT_FAILED,
+        }
+    }
+
+    /// What standard error gets, if anything: whoever closed our output or pressed Ctrl-C knows.
+    #[must_use]
+    pub fn report(&self, json: bool) -> Option<String> {
+        if matches!(self, Self::Interrupted) || self.exit_code() == 0 {
+            return None;
+        }
+        if !json {
+            return Some(format!("error: {}", chain(self)));
+        }
+        let error = if let Self::Tool(error) = self {
+            ToolError::from(error)
+        } else {
+            ToolError::from(Error::new(self.kind(), chain(self)))
+        };
+        serde_json::to_string(&Report { error }).ok()
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self.exit_code() {
+            EXIT_USAGE | EXIT_BAD_CONFIG => ErrorKind::Invalid,
+            EXIT_NO_DAEMON => ErrorKind::Gone,
+            EXIT_NOT_ALLOWED => ErrorKind::Unauthenticated,
+            _ => ErrorKind::ToolFailed,
+        }
+    }
+}
+
+const fn is_denial(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Unauthenticated | ErrorKind::Forbidden)
+}
+
+/// The daemon's message, and whether a retry is safe.
+fn explain(error: &Error) -> String {
+    let ran = match error.certainty() {
+        Certainty::NotStarted => "nothing was done",
+        Certainty::MayHaveRun => "it may have run",
+        Certainty::Ran => "it ran and failed",
+    };
+    format!("{} ({ran})", error.message())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use ringback_client::ConnectError;
+    use ringback_proto::Error;
+
+    use super::Failure;
+
+    #[test]
+    fn codes_tell_scripts_what_to_do() {
+        let unreachable =
+            ConnectError::Unreachable { endpoint: "tcp://x".to_owned(), timeout: Duration::ZERO };
+        let codes = [
+            (Failure::Usage(String::new()), 2),
+            (unreachable.into(), 69),
+            (Error::forbidden("this", "admin").into(), 77),
+            (Error::invalid("no").into(), 1),
+            (Failure::Interrupted, 130),
+            (Failure::Output(std::io::ErrorKind::BrokenPipe.into()), 0),
+        ];
+        for (failure, code) in codes {
+            assert_eq!(failure.exit_code(), code, "{failure:?}");
+        }
+    }
+
+    /// Rule: every failure says whether the tool ran.
+    #[test]
+    fn a_tool_error_says_whether_it_ran() {
+        let failure = Failure::from(Error::invalid("no such thing"));
+        assert_eq!(failure.report(false).unwrap(), "error: no such thing (nothing was done)");
+        let json = failure.report(true).unwrap();
+        assert!(json.contains(r#""certainty":"not_started""#), "{json}");
+    }
+}

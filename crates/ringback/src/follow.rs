@@ -1,0 +1,166 @@
+//! A call of any tool, followed while it runs.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use indicatif::ProgressBar;
+use ringback_client::{Client, StreamItem};
+use ringback_proto::ids::{JobId, StreamId};
+use ringback_proto::tool::tools;
+use ringback_proto::{CallOptions, Error, StreamChunk, ToolRequest, ToolResponse};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use crate::commands::call::show;
+use crate::failure::Failure;
+use crate::progress;
+use crate::screen::{Screen, size};
+
+/// What a followed call brings, whatever its tool.
+type Items = Pin<Box<dyn Stream<Item = Result<StreamItem<ToolResponse>, Error>> + Send>>;
+
+/// How a call that was followed for a while stands.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// It is over.
+    Done(Box<ToolResponse>),
+    /// The time is up, and the work goes on.
+    GoesOn(Option<JobId>),
+}
+
+/// A line of a stream as programs read it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Started { stream_id: StreamId, job_id: Option<JobId> },
+    Chunk(StreamChunk),
+    Result(Option<Box<ToolResponse>>),
+}
+
+macro_rules! open_any {
+    ($($variant:ident($request:ident) -> $response:ident { $($rest:tt)* })*) => {
+        /// Opens the stream of any tool.
+        fn open(
+            client: &Client,
+            request: ToolRequest,
+            options: CallOptions,
+        ) -> Result<Items, Error> {
+            Ok(match request {
+                $(ToolRequest::$variant(request) => Box::pin(
+                    client.stream_with::<tools::$variant>(request, options)?.map_ok(any),
+                ),)*
+            })
+        }
+    };
+}
+ringback_proto::tool_table!(open_any);
+
+fn any<R: Into<ToolResponse>>(item: StreamItem<R>) -> StreamItem<ToolResponse> {
+    match item {
+        StreamItem::Started { stream_id, job_id } => StreamItem::Started { stream_id, job_id },
+        StreamItem::Chunk(chunk) => StreamItem::Chunk(chunk),
+        StreamItem::End(response) => StreamItem::End(response.map(Into::into)),
+    }
+}
+
+/// Shows everything that comes until the end.
+pub(crate) async fn to_end(
+    client: &Client,
+    screen: Screen,
+    request: ToolRequest,
+    options: CallOptions,
+) -> Result<(), Failure> {
+    let bar = progress::job(screen, request.row().name);
+    let mut items = open(client, request, options)?;
+    while let Some(item) = items.next().await {
+        match item? {
+            StreamItem::Started { stream_id, job_id } => {
+                if screen.is_json() {
+                    screen.item(&Line::Started { stream_id, job_id }, |_| String::new())?;
+                } else if let Some(job_id) = job_id {
+                    screen.remark(job_id);
+                }
+            }
+            StreamItem::Chunk(StreamChunk::Progress { percent, message }) if !bar.is_hidden() => {
+                progress::job_at(&bar, percent, &message);
+            }
+            StreamItem::Chunk(chunk) => {
+                let text = chunk_text(&chunk);
+                bar.suspend(|| screen.item(&Line::Chunk(chunk), |_| text))?;
+            }
+            StreamItem::End(response) => {
+                bar.finish_and_clear();
+                return end(screen, response);
+            }
+        }
+    }
+    Err(Failure::Wrong("the stream ended without its end".to_owned()))
+}
+
+/// Shows a bar until the end, for at most so long; then leaves and lets the work go on.
+pub(crate) async fn watched(
+    client: &Client,
+    screen: Screen,
+    request: ToolRequest,
+    options: CallOptions,
+    wait: Duration,
+) -> Result<Ended, Failure> {
+    let bar = progress::job(screen, request.row().name);
+    let mut items = open(client, request, options)?;
+    let until = Instant::now() + wait;
+    let mut job = None;
+    loop {
+        let Ok(next) = tokio::time::timeout_at(until, items.next()).await else {
+            bar.finish_and_clear();
+            // Leaving lets the job go on; dropping the stream before that would cancel it.
+            client.clone().close().await;
+            return Ok(Ended::GoesOn(job));
+        };
+        match next.transpose()? {
+            Some(StreamItem::Started { job_id, .. }) => job = job_id,
+            Some(StreamItem::Chunk(chunk)) => move_bar(&bar, &chunk),
+            Some(StreamItem::End(Some(response))) => {
+                bar.finish_and_clear();
+                return Ok(Ended::Done(Box::new(response)));
+            }
+            Some(StreamItem::End(None)) | None => {
+                return Err(Failure::Wrong("the stream ended without an answer".to_owned()));
+            }
+        }
+    }
+}
+
+/// What a chunk says about how far the work is.
+pub(crate) fn move_bar(bar: &ProgressBar, chunk: &StreamChunk) {
+    match chunk {
+        StreamChunk::Progress { percent, message } => progress::job_at(bar, *percent, message),
+        StreamChunk::LogLine { .. } => bar.println(chunk_text(chunk)),
+        StreamChunk::PartialAudio { .. }
+        | StreamChunk::PartialMidi { .. }
+        | StreamChunk::PartialContent { .. } => {}
+    }
+}
+
+/// A chunk on one line.
+pub(crate) fn chunk_text(chunk: &StreamChunk) -> String {
+    match chunk {
+        StreamChunk::Progress { percent, message } => format!("{percent:>3.0}% {message}"),
+        StreamChunk::LogLine { level, message } => format!("{level:?}: {message}").to_lowercase(),
+        StreamChunk::PartialAudio { samples, sample_rate, channels } => {
+            let bytes = size(samples.0.len() as u64);
+            format!("audio: {bytes}, {sample_rate} Hz, {channels} channels")
+        }
+        StreamChunk::PartialMidi { events } => format!("midi: {} events", events.len()),
+        StreamChunk::PartialContent { data, mime_type } => {
+            format!("{mime_type}: {}", size(data.0.len() as u64))
+        }
+    }
+}
+
+fn end(screen: Screen, response: Option<ToolResponse>) -> Result<(), Failure> {
+    match response {
+        Some(response) if !screen.is_json() => show(screen, &response),
+        response => screen.item(&Line::Result(response.map(Box::new)), |_| String::new()),
+    }
+}

@@ -1,0 +1,64 @@
+//! Progress for people who watch: bars on standard error, nothing anywhere else.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::screen::Screen;
+
+const TRANSFER: &str = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}";
+const UNSIZED: &str = "{spinner} {msg} {bytes} {bytes_per_sec}";
+const JOB: &str = "{spinner} {prefix} {wide_bar} {pos:>3}% {msg}";
+const TICK: Duration = Duration::from_millis(100);
+
+/// A bar for bytes on their way; `total` if it is known.
+pub(crate) fn transfer(screen: Screen, what: &str, total: Option<u64>) -> ProgressBar {
+    let bar = match total {
+        Some(total) => ProgressBar::new(total).with_style(style(TRANSFER)),
+        None => ProgressBar::no_length().with_style(style(UNSIZED)),
+    };
+    shown(screen, bar).with_message(what.to_owned())
+}
+
+/// A bar for a job, 0 to 100.
+pub(crate) fn job(screen: Screen, tool: &str) -> ProgressBar {
+    let bar = ProgressBar::new(100).with_style(style(JOB));
+    shown(screen, bar).with_prefix(tool.to_owned())
+}
+
+/// Moves a job's bar.
+pub(crate) fn job_at(bar: &ProgressBar, percent: f32, message: &str) {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to 0..=100"
+    )]
+    bar.set_position(percent.clamp(0.0, 100.0) as u64);
+    bar.set_message(message.to_owned());
+}
+
+fn shown(screen: Screen, bar: ProgressBar) -> ProgressBar {
+    if !screen.is_watched() {
+        return ProgressBar::hidden();
+    }
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::ProgressStyle;
+
+    use super::{JOB, TRANSFER, UNSIZED};
+
+    #[test]
+    fn every_template_is_one() {
+        for template in [JOB, TRANSFER, UNSIZED] {
+            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
+        }
+    }
+}

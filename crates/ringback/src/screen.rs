@@ -1,0 +1,177 @@
+//! What a person or a program sees: tables or JSON on standard output, remarks on standard error.
+
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[0m");
+
+/// Where the answers of a command go.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    json: bool,
+    /// Whether standard output is a terminal.
+    terminal: bool,
+}
+
+impl Screen {
+    /// Standard output of this process, for programs or for people.
+    #[must_use]
+    pub fn new(json: bool) -> Self {
+        Self { json, terminal: io::stdout().is_terminal() }
+    }
+
+    /// Whether a program reads the answers.
+    pub(crate) const fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// Whether a person watches, so that progress is worth showing.
+    pub(crate) fn is_watched(self) -> bool {
+        !self.json && io::stderr().is_terminal()
+    }
+
+    /// Whether standard output is a terminal.
+    pub(crate) const fn is_terminal(self) -> bool {
+        self.terminal
+    }
+
+    /// The answer: as the one JSON document, or as `human` draws it.
+    pub(crate) fn answer<T: Serialize>(
+        self,
+        answer: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if self.json { self.json_document(answer) } else { self.text(human(answer)) }
+    }
+
+    /// One of many answers: a JSON line, or a line as `human` draws it.
+    pub(crate) fn item<T: Serialize>(
+        self,
+        item: &T,
+        human: impl FnOnce(&T) -> String,
+    ) -> Result<(), Failure> {
+        if self.json { self.text(json_text(item, false)?) } else { self.text(human(item)) }
+    }
+
+    /// One JSON document, indented for people who look at it.
+    pub(crate) fn json_document<T: Serialize>(self, document: &T) -> Result<(), Failure> {
+        self.text(json_text(document, self.terminal)?)
+    }
+
+    /// A line of the answer.
+    pub(crate) fn text(self, text: impl Display) -> Result<(), Failure> {
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::Output)
+    }
+
+    /// A remark for people, beside the answer. A terminal that is gone does not matter.
+    pub(crate) fn remark(self, text: impl Display) {
+        if !self.json {
+            remark(text);
+        }
+    }
+
+    /// A table without lines, its head bold on a terminal. `nothing` stands for no rows.
+    pub(crate) fn table<const N: usize>(
+        self,
+        head: [&str; N],
+        rows: impl IntoIterator<Item = [String; N]>,
+        nothing: &str,
+    ) -> String {
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(head);
+        table.add_rows(rows);
+        if table.is_empty() {
+            return nothing.to_owned();
+        }
+        let lines = table.lines().enumerate().map(|(row, line)| {
+            let line = line.trim_end().trim_start_matches(' ').to_owned();
+            if row == 0 { self.bold(&line) } else { line }
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Names and values, one pair per line.
+    pub(crate) fn pairs(self, pairs: &[(&str, String)]) -> String {
+        let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        let lines = pairs.iter().map(|(name, value)| {
+            let padding = " ".repeat(width - name.len());
+            format!("{}{padding}  {value}", self.bold(name))
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Bold on a terminal.
+    pub(crate) fn bold(self, text: &str) -> String {
+        if self.terminal { format!("{}{text}{}", BOLD.0, BOLD.1) } else { text.to_owned() }
+    }
+}
+
+/// A line on standard error. A terminal that is gone does not matter.
+pub fn remark(text: impl Display) {
+    drop(writeln!(io::stderr().lock(), "{text}"));
+}
+
+/// A value as JSON text.
+pub(crate) fn json_text<T: Serialize>(value: &T, pretty: bool) -> Result<String, Failure> {
+    let text =
+        if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+    text.map_err(|error| Failure::Output(error.into()))
+}
+
+/// A moment in the user's time zone.
+pub(crate) fn moment(unix_ms: u64) -> String {
+    i64::try_from(unix_ms)
+        .ok()
+        .and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok())
+        .map(|moment| moment.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string())
+        .unwrap_or_default()
+}
+
+/// A moment that may not have come.
+pub(crate) fn maybe_moment(unix_ms: Option<u64>) -> String {
+    unix_ms.map_or_else(|| "-".to_owned(), moment)
+}
+
+/// A size for people.
+pub(crate) fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// A time span for people.
+pub(crate) fn span(milliseconds: u64) -> String {
+    match milliseconds {
+        0..1_000 => format!("{milliseconds} ms"),
+        1_000..120_000 => format!("{}.{} s", milliseconds / 1000, milliseconds % 1000 / 100),
+        _ => format!("{} min", milliseconds / 60_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Screen, span};
+
+    #[test]
+    fn tables_line_up_and_have_no_borders() {
+        let screen = Screen { json: false, terminal: false };
+        let rows = [["a".to_owned(), "1".to_owned()], ["long".to_owned(), "2".to_owned()]];
+        let table = screen.table(["NAME", "N"], rows, "nothing");
+        assert_eq!(table, "NAME  N\na     1\nlong  2");
+        assert_eq!(screen.table(["NAME"], [], "nothing"), "nothing");
+    }
+
+    #[test]
+    fn spans_have_a_unit_that_fits() {
+        assert_eq!(span(7), "7 ms");
+        assert_eq!(span(1_250), "1.2 s");
+        assert_eq!(span(600_000), "10 min");
+    }
+}
