@@ -121,6 +121,15 @@ impl Broker {
         self.0.tokens.authenticate(secret, self.0.now())
     }
 
+    /// The token whose bytes are the secret key of a public key, for handshakes that prove the one
+    /// by the other.
+    ///
+    /// # Errors
+    /// `unauthenticated` when there is none that is valid.
+    pub fn authenticate_key(&self, public_key: &[u8; 32]) -> Result<Credential> {
+        self.0.tokens.authenticate_key(public_key, self.0.now())
+    }
+
     /// The credential of a token that an edge authenticated earlier, by its public id. `None` for
     /// anything else: nobody becomes local by saying so.
     #[must_use]

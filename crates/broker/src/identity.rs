@@ -13,6 +13,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
+use x25519_dalek::{PublicKey, StaticSecret};
 
 use crate::clock::Entropy;
 
@@ -166,6 +167,17 @@ impl Tokens {
         Ok(Credential::Token(token))
     }
 
+    /// The token whose bytes are the secret key of this public key. Whoever shows the public key in
+    /// a handshake has proved to have them.
+    pub(crate) fn authenticate_key(&self, public_key: &[u8; 32], now: Now) -> Result<Credential> {
+        let found = self.read(|tokens| {
+            tokens.values().find(|token| token.record.public_key == *public_key).cloned()
+        });
+        let token = found.ok_or_else(|| unauthenticated("there is no such token"))?;
+        token.check(now)?;
+        Ok(Credential::Token(token))
+    }
+
     pub(crate) fn insert(&self, record: TokenRecord) {
         let token = Arc::new(Token::new(record));
         let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
@@ -239,10 +251,12 @@ impl Tokens {
     }
 }
 
-/// A new secret: the prefix and 64 hex digits.
-pub(crate) fn new_secret(entropy: &Entropy) -> Secret {
-    let digits = blake3::Hash::from_bytes(entropy.bytes()).to_hex();
-    Secret::new(format!("{SECRET_PREFIX}{digits}"))
+/// A new secret, the prefix and 64 hex digits, and the public key that belongs to its bytes.
+pub(crate) fn new_secret(entropy: &Entropy) -> (Secret, [u8; 32]) {
+    let bytes = entropy.bytes();
+    let digits = blake3::Hash::from_bytes(bytes).to_hex();
+    let public_key = PublicKey::from(&StaticSecret::from(bytes));
+    (Secret::new(format!("{SECRET_PREFIX}{digits}")), public_key.to_bytes())
 }
 
 /// What is stored of a secret. It has 256 random bits, so a plain fast hash is enough.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ringback_proto::secret::Secret;
 use tracing::Span;
 
 /// What the edge is told at its start.
@@ -12,6 +13,9 @@ pub struct Config {
     pub tcp: Option<Listen>,
     /// Where it listens for its own user.
     pub ipc: Option<Ipc>,
+    /// The daemon's CURVE secret key (Z85). With it TCP peers must use CURVE: the bytes of their
+    /// token are their secret key.
+    pub curve_secret_key: Option<Secret>,
     /// Whether TCP peers need no token; only ever on loopback.
     pub open: bool,
     /// The largest message, in bytes.

@@ -25,6 +25,9 @@ pub enum BindError {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The CURVE secret key is none.
+    #[error("the CURVE secret key is not 40 characters of Z85")]
+    CurveKey,
     /// The thread of the sockets could not be started.
     #[error("cannot start the thread of the HOOT01 sockets")]
     Thread(#[source] std::io::Error),
@@ -37,6 +40,8 @@ pub struct Endpoints {
     pub calls: Option<String>,
     /// Events on TCP.
     pub events: Option<String>,
+    /// The key by which CURVE peers know the daemon (Z85).
+    pub server_key: Option<String>,
     /// Calls on a socket file.
     pub calls_ipc: Option<String>,
     /// Events on a socket file.
@@ -125,7 +130,8 @@ impl Sockets {
         let mut sockets = Self { routers: Vec::new(), publishers: Vec::new() };
         let mut endpoints = Endpoints::default();
         if let Some(tcp) = &config.tcp {
-            let door = if config.open { Door::Local } else { Door::Token(broker.clone()) };
+            let door = tcp_door(config, broker)?;
+            endpoints.server_key = door.server_key();
             let (calls, events) =
                 sockets.bind_pair(config, broker, &door, &tcp.calls, &tcp.events).await?;
             (endpoints.calls, endpoints.events) = (Some(calls), Some(events));
@@ -188,6 +194,14 @@ impl Sockets {
         drop(broker);
         tasks.close();
         tasks.wait().await;
+    }
+}
+
+fn tcp_door(config: &Config, broker: &Broker) -> Result<Door, BindError> {
+    match &config.curve_secret_key {
+        Some(key) => Door::curve(broker.clone(), key).ok_or(BindError::CurveKey),
+        None if config.open => Ok(Door::Local),
+        None => Ok(Door::Token(broker.clone())),
     }
 }
 

@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use omq_tokio::{
-    AuthenticationResult, Authenticator, Identity, MechanismSetup, Message, MonitorEvent,
-    MonitorRecvError, MonitorStream, Options, Payload, Socket, SocketType, TrySendError,
+    AuthenticationResult, Authenticator, CurveKeypair, CurveSecretKey, CurveServerOptions,
+    Identity, MechanismSetup, Message, MonitorEvent, MonitorRecvError, MonitorStream, Options,
+    Payload, Socket, SocketType, TrySendError,
 };
 use ringback_broker::{Broker, Credential};
 use ringback_proto::frame::{Frame, FrameError, PartSink, Parts, Prefix};
 use ringback_proto::principal::PrincipalId;
+use ringback_proto::secret::Secret;
 
 /// Why a socket could not be opened.
 pub(crate) type TransportError = Box<dyn std::error::Error + Send + Sync>;
@@ -31,8 +33,10 @@ const PARTS_BYTES: usize = 1 << 20;
 /// How peers show who they are.
 #[derive(Debug, Clone)]
 pub(crate) enum Door {
-    /// By a token, in the handshake.
+    /// By a token, sent in the handshake.
     Token(Broker),
+    /// By a token, proved in the handshake.
+    Curve(Broker, Arc<CurveKeypair>),
     /// By being able to reach the socket.
     Local,
 }
@@ -133,7 +137,7 @@ impl Router {
     pub(crate) fn credential(&self, sender: &Sender) -> Option<Credential> {
         match &self.door {
             Door::Local => Some(Credential::local()),
-            Door::Token(broker) => broker.credential(sender.user_id()?),
+            Door::Token(broker) | Door::Curve(broker, _) => broker.credential(sender.user_id()?),
         }
     }
 
@@ -257,6 +261,23 @@ impl Publisher {
     }
 }
 
+impl Door {
+    /// A door that only keys open. `None` if the secret key is not one.
+    pub(crate) fn curve(broker: Broker, secret_key: &Secret) -> Option<Self> {
+        let secret = CurveSecretKey::from_z85(secret_key.expose().trim()).ok()?;
+        let public = secret.derive_public();
+        Some(Self::Curve(broker, Arc::new(CurveKeypair { public, secret })))
+    }
+
+    /// The key by which peers know the daemon (Z85).
+    pub(crate) fn server_key(&self) -> Option<String> {
+        match self {
+            Self::Curve(_, keypair) => Some(keypair.public.to_z85()),
+            Self::Token(_) | Self::Local => None,
+        }
+    }
+}
+
 fn options(door: &Door, message_bytes_max: usize, idle: Duration) -> Options {
     let mut options = Options::default()
         .max_message_size(message_bytes_max + PARTS_BYTES)
@@ -265,21 +286,33 @@ fn options(door: &Door, message_bytes_max: usize, idle: Duration) -> Options {
         .handshake_timeout(HANDSHAKE_TIMEOUT)
         .max_pending_handshakes(HANDSHAKES_MAX)
         .linger(LINGER);
-    if let Door::Token(broker) = door {
-        let broker = broker.clone();
-        options.mechanism = MechanismSetup::PlainServer {
-            authenticator: Authenticator::new_with_result(move |peer| {
+    match door {
+        Door::Local => options,
+        Door::Token(broker) => {
+            let broker = broker.clone();
+            let authenticator = Authenticator::new_with_result(move |peer| {
                 let secret = peer.password.as_deref().unwrap_or_default();
-                match broker.authenticate(secret) {
-                    Ok(credential) => {
-                        AuthenticationResult::allow().with_user_id(credential.id().to_string())
-                    }
-                    Err(_) => AuthenticationResult::deny(),
-                }
-            }),
-        };
+                admit(broker.authenticate(secret))
+            });
+            options.mechanism = MechanismSetup::PlainServer { authenticator };
+            options
+        }
+        Door::Curve(broker, keypair) => {
+            let broker = broker.clone();
+            let mut curve = CurveServerOptions::default();
+            curve.authenticator = Some(Authenticator::new_with_result(move |peer| {
+                admit(broker.authenticate_key(&peer.public_key))
+            }));
+            options.curve_server_with_options(keypair.as_ref().clone(), curve)
+        }
     }
-    options
+}
+
+fn admit(credential: ringback_proto::Result<Credential>) -> AuthenticationResult {
+    match credential {
+        Ok(credential) => AuthenticationResult::allow().with_user_id(credential.id().to_string()),
+        Err(_) => AuthenticationResult::deny(),
+    }
 }
 
 fn principal_id(user_id: Option<&[u8]>) -> Option<PrincipalId> {

@@ -180,6 +180,9 @@ pub struct TokenRecord {
     pub name: String,
     /// BLAKE3 of the secret.
     pub secret_hash: [u8; 32],
+    /// The public key whose secret key the token's bytes are: how a CURVE peer shows the token
+    /// without sending it.
+    pub public_key: [u8; 32],
     /// How much it may do.
     pub level: Level,
     /// Where.

@@ -95,6 +95,7 @@ CREATE TABLE token (
     id           BLOB NOT NULL UNIQUE,
     name         TEXT NOT NULL,
     secret_hash  BLOB NOT NULL UNIQUE,
+    public_key   BLOB NOT NULL UNIQUE,
     level        INTEGER NOT NULL,
     projects     BLOB,
     created_at   INTEGER NOT NULL,

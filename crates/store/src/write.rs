@@ -357,14 +357,15 @@ fn annotation_added(
 fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), ApplyError> {
     let inserted = connection
         .prepare_cached(
-            "INSERT INTO token (id, name, secret_hash, level, projects, created_at, expires_at,
-                 last_used_at, revoked_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            "INSERT INTO token (id, name, secret_hash, public_key, level, projects, created_at,
+                 expires_at, last_used_at, revoked_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         )?
         .execute(params![
             token.id.as_bytes(),
             token.name,
             token.secret_hash,
+            token.public_key,
             level_int(token.level),
             target_bytes(&token.target),
             int(token.created_at),

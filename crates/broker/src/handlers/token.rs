@@ -60,12 +60,13 @@ impl Shared {
         let target = target(&request);
         let TokenCreateRequest { name, scope, projects, expires_in } = request;
         let now = self.now().unix;
-        let secret = new_secret(&self.entropy);
+        let (secret, public_key) = new_secret(&self.entropy);
         let expires_at = expires_in.map(|secs| now.saturating_add(secs.saturating_mul(1000)));
         let record = TokenRecord {
             id: TokenId::from_random(self.entropy.bytes()),
             name: name.clone(),
             secret_hash: secret_hash(secret.expose()),
+            public_key,
             level: scope,
             target,
             created_at: now,

@@ -32,11 +32,11 @@ impl Store {
 }
 
 fn token(row: &Row<'_>) -> rusqlite::Result<TokenRecord> {
-    let secret_hash = *row.hash("secret_hash")?.as_bytes();
     Ok(TokenRecord {
         id: row.id("id", TokenId::from_random)?,
         name: row.get("name")?,
-        secret_hash,
+        secret_hash: *row.hash("secret_hash")?.as_bytes(),
+        public_key: *row.hash("public_key")?.as_bytes(),
         level: row.level()?,
         target: row.target()?,
         created_at: row.u64("created_at")?,

@@ -205,6 +205,7 @@ fn tokens_are_found_by_the_hash_of_their_secret() {
         id: TokenId::from_random(bytes16(u64::from(n))),
         name: format!("token {n}"),
         secret_hash: [n; 32],
+        public_key: [n; 32],
         level: Level::Write,
         target,
         created_at: 1,
