@@ -1,7 +1,7 @@
 //! What survives a restart: records in SQLite, and append-only segments for the audit.
 //!
 //! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it),
-//! [`Visible`] (whose rows a reader may see), [`audit::Audit`].
+//! [`Visible`] (whose rows a reader may see), [`audit::Audit`], [`by_hand::Hand`] for simulations.
 //!
 //! Invariants:
 //! * One process holds a data directory, by a lock that ends with the process.
@@ -13,6 +13,7 @@
 //! * No wall clock is read: time comes with the records. No other crate names SQLite.
 
 pub mod audit;
+pub mod by_hand;
 mod error;
 mod lock;
 mod read;

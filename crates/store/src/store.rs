@@ -8,8 +8,9 @@ use std::thread::{self, JoinHandle};
 use camino::Utf8Path;
 use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
+use crate::by_hand::Hand;
 use crate::error::{CommitError, Full, OpenStoreError};
 use crate::lock::DataLock;
 use crate::readers::Readers;
@@ -51,6 +52,8 @@ pub struct Store(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     inbox: SyncSender<Message>,
+    /// Rung for the hand that moves the writer, if one does.
+    bell: Option<Arc<Notify>>,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
@@ -66,23 +69,25 @@ impl Store {
 
     /// Like [`Store::open`], with other limits.
     pub fn open_with(dir: &Utf8Path, limits: Limits) -> Result<Self, OpenStoreError> {
-        let lock = Arc::new(DataLock::take(dir)?);
-        let path = dir.join("ringback.db");
-        let connection = schema::open_writer(&path)?;
-        let counters = Arc::new(Counters::default());
-        let (inbox, messages) = sync_channel(limits.queue_max);
-        let writer = Writer::new(connection, messages, Arc::clone(&counters), Arc::clone(&lock));
+        let (mut inner, writer) = Inner::open(dir, limits)?;
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || writer.run())
             .map_err(|source| OpenStoreError::File {
                 action: "start a thread for",
-                path: path.clone(),
+                path: dir.to_owned(),
                 source,
             })?;
-        let readers = Readers::new(path, limits.readers_max);
-        let thread = Mutex::new(Some(thread));
-        Ok(Self(Arc::new(Inner { inbox, counters, thread, readers, _lock: lock })))
+        inner.thread = Mutex::new(Some(thread));
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// Like [`Store::open`], but the writer has no thread: it writes when the hand moves it.
+    pub fn open_by_hand(dir: &Utf8Path) -> Result<(Self, Hand), OpenStoreError> {
+        let (mut inner, writer) = Inner::open(dir, Limits::default())?;
+        let bell = Arc::new(Notify::new());
+        inner.bell = Some(Arc::clone(&bell));
+        Ok((Self(Arc::new(inner)), Hand::new(dir, writer, bell)))
     }
 
     /// Writes records, all or none. `done` runs once they are durable or refused, in the order of
@@ -151,7 +156,12 @@ impl Store {
 
     fn send(&self, message: Message) -> Result<(), Full> {
         match self.0.inbox.try_send(message) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                if let Some(bell) = &self.0.bell {
+                    bell.notify_one();
+                }
+                Ok(())
+            }
             Err(TrySendError::Full(_)) => Err(Full),
             Err(TrySendError::Disconnected(message)) => {
                 refuse(message);
@@ -162,6 +172,19 @@ impl Store {
 }
 
 impl Inner {
+    /// Everything but who moves the writer.
+    fn open(dir: &Utf8Path, limits: Limits) -> Result<(Self, Writer), OpenStoreError> {
+        let lock = Arc::new(DataLock::take(dir)?);
+        let path = dir.join("ringback.db");
+        let connection = schema::open_writer(&path)?;
+        let counters = Arc::new(Counters::default());
+        let (inbox, messages) = sync_channel(limits.queue_max);
+        let writer = Writer::new(connection, messages, Arc::clone(&counters), Arc::clone(&lock));
+        let readers = Readers::new(path, limits.readers_max);
+        let thread = Mutex::new(None);
+        Ok((Self { inbox, bell: None, counters, thread, readers, _lock: lock }, writer))
+    }
+
     fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };

@@ -9,6 +9,7 @@ use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
 use rusqlite::{Connection, ErrorCode};
 
+use crate::by_hand::Turn;
 use crate::error::{Cause, CommitError};
 use crate::lock::DataLock;
 use crate::write::{self, Applied, ApplyError, Counts};
@@ -36,6 +37,7 @@ pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
 }
 
+#[derive(Debug)]
 pub(crate) struct Writer {
     connection: Connection,
     inbox: Receiver<Message>,
@@ -108,11 +110,42 @@ impl Writer {
         (batch, false)
     }
 
+    /// What is waiting, for a writer that is moved by hand.
+    pub(crate) fn take_waiting(&self) -> Vec<Message> {
+        self.inbox.try_recv().map_or_else(|_| Vec::new(), |first| self.take(first).0)
+    }
+
+    /// One commit by hand: says what became durable, after everybody was told.
+    pub(crate) fn commit_and_reply(&mut self, batch: Vec<Message>) -> Turn {
+        let outcomes = self.outcomes(&batch);
+        let turn = durable(&batch, outcomes.as_deref().unwrap_or_default());
+        self.reply_all(batch, outcomes);
+        turn
+    }
+
+    /// One commit by hand of which nobody is told.
+    pub(crate) fn commit_in_silence(&mut self, batch: &[Message]) -> Turn {
+        durable(batch, self.outcomes(batch).as_deref().unwrap_or_default())
+    }
+
+    /// Refuses requests as a full disk does.
+    pub(crate) fn refuse_as_full(&self, batch: Vec<Message>) {
+        self.reply_all(batch, Err(CommitError::DiskFull));
+    }
+
     fn commit(&mut self, batch: Vec<Message>) {
-        let outcomes = match &self.failed {
+        let outcomes = self.outcomes(&batch);
+        self.reply_all(batch, outcomes);
+    }
+
+    fn outcomes(&mut self, batch: &[Message]) -> Result<Vec<Outcome>, CommitError> {
+        match &self.failed {
             Some(cause) => Err(CommitError::Failed { source: Arc::clone(cause) }),
-            None => self.write(&batch),
-        };
+            None => self.write(batch),
+        }
+    }
+
+    fn reply_all(&self, batch: Vec<Message>, outcomes: Result<Vec<Outcome>, CommitError>) {
         self.counters.requests.fetch_add(batch.len() as u64, Ordering::Relaxed);
         match outcomes {
             Ok(outcomes) => batch.into_iter().zip(outcomes).for_each(|(m, o)| reply(m, o)),
@@ -176,6 +209,19 @@ impl Writer {
         self.failed = Some(Arc::clone(&cause));
         CommitError::Failed { source: cause }
     }
+}
+
+/// What the requests that were taken made durable.
+fn durable(batch: &[Message], outcomes: &[Outcome]) -> Turn {
+    let mut turn = Turn::default();
+    for (message, outcome) in batch.iter().zip(outcomes) {
+        match (message, outcome) {
+            (Message::Commit(records, _), Ok(_)) => turn.written.push(records.clone()),
+            (Message::Purge { .. }, Ok(Done::Purged(ids))) => turn.purged.extend(ids),
+            (Message::Commit(..) | Message::Purge { .. } | Message::Close, _) => {}
+        }
+    }
+    turn
 }
 
 /// A request that was refused after it had changed something, or a database that failed.
