@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Auditor;
+use crate::blocking::Blocking;
 use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
 use crate::clock::{Clock, Entropy};
 use crate::config::Config;
@@ -61,6 +62,30 @@ pub enum StartError {
     Restore(#[source] Error),
 }
 
+/// What a broker runs on: the machine, or a simulation of it.
+#[derive(Debug)]
+pub struct Outside {
+    /// The records of the data directory.
+    pub store: Store,
+    /// The time.
+    pub clock: Clock,
+    /// Random bytes.
+    pub entropy: Entropy,
+    /// Where work that blocks runs.
+    pub blocking: Blocking,
+}
+
+/// How much is in the broker's tables: all of it is nothing when nothing is asked of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Calls that wait for something.
+    pub n_calls: usize,
+    /// Jobs that have not ended.
+    pub n_jobs: usize,
+    /// Calls that are remembered, so that a repeat is recognised.
+    pub n_repeats: usize,
+}
+
 /// The broker. Cloning gives another handle.
 #[derive(Debug, Clone)]
 pub struct Broker(pub(crate) Arc<Shared>);
@@ -72,6 +97,16 @@ impl Broker {
     /// What could not be opened, and what to do.
     pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
         let store = Store::open(&config.data_dir)?;
+        let blocking = Blocking::Threads;
+        Self::start_in(config, Outside { store, clock, entropy, blocking }).await
+    }
+
+    /// Like [`Broker::start`], on what the caller has chosen.
+    ///
+    /// # Errors
+    /// What could not be opened, and what to do.
+    pub async fn start_in(config: Config, outside: Outside) -> Result<Self, StartError> {
+        let Outside { store, clock, entropy, blocking } = outside;
         let blobs = Blobs::open(&config.data_dir.join("blobs"))?;
         let roots = Roots::open(config.file_roots.iter().map(AsRef::as_ref))?;
         let auditor = Auditor::open(&config.data_dir)?;
@@ -100,6 +135,7 @@ impl Broker {
             stopping: CancellationToken::new(),
             config,
             clock,
+            blocking,
             entropy,
             store,
             blobs,
@@ -175,6 +211,16 @@ impl Broker {
     #[must_use]
     pub fn store_stats(&self) -> ringback_store::Stats {
         self.0.store.stats()
+    }
+
+    /// How much is in the tables.
+    #[must_use]
+    pub fn under_way(&self) -> UnderWay {
+        UnderWay {
+            n_calls: crate::sync::lock(&self.0.calls).len(),
+            n_jobs: self.0.jobs.len(),
+            n_repeats: self.0.repeats.len(),
+        }
     }
 
     /// Takes a call. Refusals and `Sync` tools are answered at once.

@@ -134,6 +134,12 @@ impl Calls {
         Self { table: CallTable::new(per_principal_max), stops: HashMap::new() }
     }
 
+    /// How many there are; the two tables tell the same number, or the larger one shows a leak.
+    pub(crate) fn len(&self) -> usize {
+        let n_table = if self.table.is_empty() { 0 } else { self.table.len().max(1) };
+        n_table.max(self.stops.len())
+    }
+
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.table.next_deadline()
     }

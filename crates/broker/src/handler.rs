@@ -105,7 +105,7 @@ impl Context {
         let stop = self.stop.clone();
         match &self.job {
             None => self.shared.blocking(move || work(&stop)).await,
-            Some(job) => job.blocking(move || work(&stop)).await,
+            Some(job) => self.shared.blocking.run(&job.blocking, move || work(&stop)).await,
         }
     }
 

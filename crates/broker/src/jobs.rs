@@ -47,7 +47,7 @@ pub(crate) struct LiveJob {
     request: Mutex<Option<ToolRequest>>,
     stop: CancellationToken,
     /// The blocking parts of the work, waited for before the job counts as stopped.
-    blocking: TaskTracker,
+    pub(crate) blocking: TaskTracker,
     streams: Mutex<Vec<Arc<Stream>>>,
     /// Callers that wait for it, and whether any caller was told its id: a job that nobody knows
     /// and nobody waits for is stopped.
@@ -130,6 +130,15 @@ impl Jobs {
         lock(&self.table).next_deadline()
     }
 
+    /// How many there are; the two tables tell the same number, or the larger one shows a leak.
+    pub(crate) fn len(&self) -> usize {
+        let n_table = {
+            let table = lock(&self.table);
+            if table.is_empty() { 0 } else { table.n_live().max(1) }
+        };
+        n_table.max(lock(&self.live).len())
+    }
+
     /// How many run.
     pub(crate) fn n_running(&self) -> usize {
         lock(&self.table).n_running()
@@ -167,14 +176,6 @@ impl LiveJob {
         } else {
             lock(&self.streams).push(stream);
         }
-    }
-
-    pub(crate) async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> Result<T> + Send + 'static,
-    ) -> Result<T> {
-        let running = self.blocking.spawn_blocking(work);
-        running.await.unwrap_or_else(|error| Err(failure::internal(error)))
     }
 
     fn end(&self, outcome: Result<ToolResponse>) {

@@ -12,6 +12,7 @@
 //! * No JSON, and no word of frames, headers or sockets.
 
 mod audit;
+mod blocking;
 mod broker;
 mod call;
 mod carry_out;
@@ -30,7 +31,8 @@ mod stream;
 mod sync;
 mod upkeep;
 
-pub use broker::{Broker, StartError};
+pub use blocking::Blocking;
+pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use clock::{Clock, Entropy};
 pub use config::{Config, ConfigView};

@@ -52,6 +52,10 @@ impl Repeats {
         }
     }
 
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
     pub(crate) fn forget(&self, now: Now) {
         lock(&self.0).forget(now);
     }

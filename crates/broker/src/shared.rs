@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Auditor;
+use crate::blocking::Blocking;
 use crate::call::Calls;
 use crate::clock::{Clock, Entropy};
 use crate::config::Config;
@@ -33,6 +34,7 @@ const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) clock: Clock,
+    pub(crate) blocking: Blocking,
     pub(crate) entropy: Entropy,
     pub(crate) facts: Facts,
     pub(crate) store: Store,
@@ -88,7 +90,7 @@ impl Shared {
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.tasks.spawn_blocking(work).await.unwrap_or_else(|error| Err(failure::internal(error)))
+        self.blocking.run(&self.tasks, work).await
     }
 
     pub(crate) fn publish(&self, event: Event, owner: PrincipalId, project: Option<ProjectId>) {

@@ -87,6 +87,7 @@ impl Stream {
             None => self.to_reader.notified().await,
             Some(at) => {
                 tokio::select! {
+                    biased;
                     () = self.to_reader.notified() => {}
                     () = tokio::time::sleep_until(clock.instant(at)) => {}
                 }

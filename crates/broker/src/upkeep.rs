@@ -36,9 +36,10 @@ async fn deadlines(shared: Arc<Shared>) {
             }
         };
         tokio::select! {
+            biased;
             () = shared.stopping.cancelled() => return,
-            () = shared.jobs.deadlines.notified() => {}
             () = wait => expire(&shared).await,
+            () = shared.jobs.deadlines.notified() => {}
         }
     }
 }
@@ -58,6 +59,7 @@ async fn housekeeping(shared: Arc<Shared>) {
     let mut n_sweeps = 0_u32;
     loop {
         tokio::select! {
+            biased;
             () = shared.stopping.cancelled() => return,
             _ = period.tick() => {}
         }
