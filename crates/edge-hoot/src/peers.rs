@@ -1,6 +1,6 @@
 //! The peers that have said something: who each is, what it asked for, what waits for it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -91,15 +91,19 @@ impl Backlog {
 
 /// The peers by their connection: a routing id may be used again by somebody else.
 #[derive(Debug, Default)]
-pub(crate) struct Peers(HashMap<ConnectionId, Peer>);
+pub(crate) struct Peers {
+    by_connection: HashMap<ConnectionId, Peer>,
+    /// Those that something waits for, so that nobody has to look at all of them.
+    behind: HashSet<ConnectionId>,
+}
 
 impl Peers {
     pub(crate) fn get(&mut self, connection: ConnectionId) -> Option<&mut Peer> {
-        self.0.get_mut(&connection)
+        self.by_connection.get_mut(&connection)
     }
 
     pub(crate) fn insert(&mut self, sender: Sender, credential: Credential) -> &mut Peer {
-        self.0.entry(sender.connection()).or_insert_with(|| Peer {
+        self.by_connection.entry(sender.connection()).or_insert_with(|| Peer {
             sender,
             credential,
             accepts_binary: false,
@@ -111,20 +115,44 @@ impl Peers {
 
     /// A peer has left, and with it whoever waited for its calls.
     pub(crate) fn remove(&mut self, connection: ConnectionId) {
-        self.0.remove(&connection);
+        self.by_connection.remove(&connection);
+        self.behind.remove(&connection);
     }
 
     /// Only these connections are left.
     pub(crate) fn retain(&mut self, left: &[ConnectionId]) {
-        self.0.retain(|connection, _| left.contains(connection));
+        let left: HashSet<_> = left.iter().collect();
+        self.by_connection.retain(|connection, _| left.contains(connection));
+        self.behind.retain(|connection| left.contains(connection));
+    }
+
+    /// Notes whether something waits for a peer.
+    pub(crate) fn note_backlog(&mut self, connection: ConnectionId) {
+        let peer = self.by_connection.get(&connection);
+        if peer.is_some_and(|peer| !peer.backlog.is_empty()) {
+            self.behind.insert(connection);
+        } else {
+            self.behind.remove(&connection);
+        }
+    }
+
+    /// Whether something waits for any peer.
+    pub(crate) fn has_backlog(&self) -> bool {
+        !self.behind.is_empty()
+    }
+
+    /// Those that something waits for.
+    pub(crate) fn behind(&self) -> Vec<ConnectionId> {
+        self.behind.iter().copied().collect()
     }
 
     /// The connections of which something holds.
     pub(crate) fn which(&self, holds: impl Fn(&Peer) -> bool) -> Vec<ConnectionId> {
-        self.0.iter().filter(|(_, peer)| holds(peer)).map(|(connection, _)| *connection).collect()
+        let held = self.by_connection.iter().filter(|(_, peer)| holds(peer));
+        held.map(|(connection, _)| *connection).collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.by_connection.len()
     }
 }

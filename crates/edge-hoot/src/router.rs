@@ -60,7 +60,6 @@ impl RouterLoop {
         let mut retry = tokio::time::interval(RETRY);
         retry.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let has_backlog = self.has_backlog();
             tokio::select! {
                 () = abort.cancelled() => break,
                 received = self.router.recv(), if !stop.is_cancelled() => match received {
@@ -73,7 +72,7 @@ impl RouterLoop {
                     ConnectionEvent::Left(left) => self.peers.retain(&left),
                     ConnectionEvent::Closed => break,
                 },
-                _ = retry.tick(), if has_backlog => self.retry(),
+                _ = retry.tick(), if self.peers.has_backlog() => self.retry(),
                 _ = sweep.tick() => self.sweep().await,
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
             }
@@ -85,12 +84,8 @@ impl RouterLoop {
         self.router.close().await;
     }
 
-    fn has_backlog(&self) -> bool {
-        !self.peers.which(|peer| !peer.backlog.is_empty()).is_empty()
-    }
-
     fn is_idle(&self) -> bool {
-        self.peers.which(|peer| !peer.calls.is_empty() || !peer.backlog.is_empty()).is_empty()
+        !self.peers.has_backlog() && self.peers.which(|peer| !peer.calls.is_empty()).is_empty()
     }
 
     async fn on_messages(&mut self, first: Received) {
@@ -236,8 +231,10 @@ impl RouterLoop {
             unsent
         };
         peer.backlog.push(n_bytes, full);
-        if peer.backlog.bytes() > self.backlog_bytes_max {
-            tracing::warn!(peer = ?peer.credential, "a peer does not read and is disconnected");
+        let (principal, n_waiting) = (peer.credential.id(), peer.backlog.bytes());
+        self.peers.note_backlog(connection);
+        if n_waiting > self.backlog_bytes_max {
+            tracing::warn!(%principal, "a peer does not read and is disconnected");
             metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
             self.peers.remove(connection);
             self.router.disconnect(connection).await;
@@ -246,9 +243,11 @@ impl RouterLoop {
 
     /// Tries what did not leave once more.
     fn retry(&mut self) {
-        for connection in self.peers.which(|peer| !peer.backlog.is_empty()) {
+        for connection in self.peers.behind() {
             let Some(peer) = self.peers.get(connection) else { continue };
-            if !drain(&self.router, peer) {
+            if drain(&self.router, peer) {
+                self.peers.note_backlog(connection);
+            } else {
                 self.peers.remove(connection);
             }
         }
