@@ -1,16 +1,8 @@
 //! Calls, jobs and streams through the broker's door.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::wildcard_enum_match_arm,
-    reason = "a test names what it expects and fails on everything else"
-)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{call, reply, request_id, result, start, start_with};
+use crate::common::{call, reply, request_id, result, start, start_with};
 use ringback_broker::{Answer, Broker, Credential};
 use ringback_proto::chunk::StreamChunk;
 use ringback_proto::envelope::CallOptions;

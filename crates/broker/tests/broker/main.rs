@@ -1,0 +1,11 @@
+//! The broker through its own door, without an edge.
+#![expect(
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects and fails on everything else"
+)]
+
+mod calls;
+mod common;
+mod content;
+mod jobs;
