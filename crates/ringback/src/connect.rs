@@ -119,6 +119,8 @@ impl ConnectArgs {
 
 impl Target {
     pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        self.check_token()?;
+        probe(&self.endpoint).await?;
         let mut config =
             ringback_client::Config::new(self.endpoint.clone(), self.credentials.clone());
         config.connect_timeout = CONNECT_TIMEOUT;
@@ -150,6 +152,8 @@ impl Target {
             );
             Failure::Usage(text)
         })?;
+        self.check_token()?;
+        probe(endpoint).await?;
         Subscriber::connect(endpoint, &self.credentials, prefixes)
             .await
             .map_err(|error| self.explain(error))
@@ -157,17 +161,25 @@ impl Target {
 
     fn explain(&self, error: ConnectError) -> Failure {
         match error {
-            ConnectError::Refused { endpoint, reason } => {
-                Failure::Refused { endpoint, reason, origin: self.origin.clone() }
-            }
-            ConnectError::Token => Failure::Refused {
-                endpoint: self.endpoint.clone(),
-                reason: ConnectError::Token.to_string(),
-                origin: self.origin.clone(),
-            },
+            ConnectError::Refused { reason, .. } => self.refused(reason),
+            ConnectError::Token => self.refused(ConnectError::Token.to_string()),
             other @ (ConnectError::Open { .. }
             | ConnectError::ServerKey
             | ConnectError::Unreachable { .. }) => other.into(),
+        }
+    }
+
+    fn refused(&self, reason: String) -> Failure {
+        Failure::Refused { endpoint: self.endpoint.clone(), reason, origin: self.origin.clone() }
+    }
+
+    /// What is no token at all need not travel.
+    fn check_token(&self) -> Result<(), Failure> {
+        match &self.credentials {
+            Credentials::Token(token) | Credentials::Curve { token, .. } if !is_token(token) => {
+                Err(self.refused(ConnectError::Token.to_string()))
+            }
+            Credentials::None | Credentials::Token(_) | Credentials::Curve { .. } => Ok(()),
         }
     }
 }
@@ -183,6 +195,28 @@ pub(crate) async fn interruptible<T>(
             Err(source) => Err(Failure::System { action: "listen for Ctrl-C", source }),
         },
     }
+}
+
+/// Looks whether anybody listens there: ZeroMQ itself would try again until its time is up.
+async fn probe(endpoint: &str) -> Result<(), Failure> {
+    let looked = async {
+        if let Some(path) = endpoint.strip_prefix("ipc://") {
+            tokio::net::UnixStream::connect(path).await.map(drop)
+        } else if let Some(address) = endpoint.strip_prefix("tcp://") {
+            tokio::net::TcpStream::connect(address).await.map(drop)
+        } else {
+            Ok(())
+        }
+    };
+    match tokio::time::timeout(CONNECT_TIMEOUT, looked).await {
+        Ok(Ok(())) | Err(_) => Ok(()),
+        Ok(Err(source)) => Err(Failure::NoDaemon { endpoint: endpoint.to_owned(), source }),
+    }
+}
+
+fn is_token(token: &Secret) -> bool {
+    let digits = token.expose().strip_prefix("oub_").unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// A variable as text.

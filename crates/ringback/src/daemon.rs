@@ -38,6 +38,9 @@ pub struct Listening {
     pub hoot_ipc: Option<String>,
     /// The socket beside `iopub`.
     pub iopub_ipc: Option<String>,
+    /// The public key that clients need, if it listens with CURVE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_key: Option<String>,
     /// What survives a restart.
     pub data_dir: PathBuf,
     /// The first token, unless the daemon is open.
@@ -186,13 +189,14 @@ fn listening(
     hoot: &HootEdge,
     token_file: Option<PathBuf>,
 ) -> Listening {
-    let Endpoints { calls, events, calls_ipc, events_ipc } = hoot.endpoints().clone();
+    let Endpoints { calls, events, calls_ipc, events_ipc, server_key } = hoot.endpoints().clone();
     Listening {
         http: format!("http://{}", http.local_addr()),
         hoot: calls.unwrap_or_default(),
         iopub: events.unwrap_or_default(),
         hoot_ipc: calls_ipc,
         iopub_ipc: events_ipc,
+        server_key,
         data_dir: config.root.data_dir.clone(),
         token_file,
         pid: std::process::id(),

@@ -33,6 +33,15 @@ pub enum Failure {
     /// The configuration is bad.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Nobody listens where a daemon should be.
+    #[error("no daemon answers at `{endpoint}`; start one with `ringback serve`")]
+    NoDaemon {
+        /// Where.
+        endpoint: String,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
     /// There is no connection to a daemon.
     #[error(transparent)]
     Connect(#[from] ConnectError),
@@ -60,7 +69,7 @@ pub enum Failure {
     },
     /// The tool answered with an error.
     #[error("{}", explain(.0))]
-    Tool(#[from] Error),
+    Tool(Error),
     /// The event subscription ended.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
@@ -114,6 +123,7 @@ impl Failure {
         match self {
             Self::Usage(_) => EXIT_USAGE,
             Self::Config(_) => EXIT_BAD_CONFIG,
+            Self::NoDaemon { .. } => EXIT_NO_DAEMON,
             Self::Connect(error) => match error {
                 ConnectError::Unreachable { .. } => EXIT_NO_DAEMON,
                 ConnectError::Open { .. } | ConnectError::ServerKey => EXIT_USAGE,
@@ -160,6 +170,12 @@ impl Failure {
             EXIT_NOT_ALLOWED => ErrorKind::Unauthenticated,
             _ => ErrorKind::ToolFailed,
         }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Tool(error)
     }
 }
 

@@ -21,20 +21,24 @@ pub(crate) fn nearest_by<T>(
         .map(|(_, known)| known)
 }
 
-/// Letters to insert, remove or replace to get from one word to the other.
+/// Letters to insert, remove, replace or swap with their neighbour to get from one word to the
+/// other.
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for (i, a) in from.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, b) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+            let replaced = rows[i][j] + usize::from(a != b);
+            let mut best = replaced.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
+                best = best.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(best);
         }
+        rows.push(row);
     }
-    row[to.len()]
+    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]
@@ -47,6 +51,7 @@ mod tests {
             ("", "", 0),
             ("a", "", 1),
             ("listen", "lisen", 1),
+            ("ping", "pign", 1),
             ("host", "hosts", 1),
             ("kitten", "sitting", 3),
         ] {

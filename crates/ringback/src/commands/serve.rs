@@ -127,13 +127,15 @@ fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
             || "none: everybody on this machine may call".to_owned(),
             |path| format!("{} (yours alone)", path.display()),
         );
-        let pairs = screen.pairs(&[
+        let mut pairs = vec![
             ("calls", format!("{}{}", listening.hoot, also(&listening.hoot_ipc))),
             ("events", format!("{}{}", listening.iopub, also(&listening.iopub_ipc))),
             ("http", format!("{}/health, /ready, /metrics", listening.http)),
             ("data", listening.data_dir.display().to_string()),
             ("token", token),
-        ]);
+        ];
+        pairs.extend(listening.server_key.clone().map(|key| ("public key", key)));
+        let pairs = screen.pairs(&pairs);
         let data_dir = listening.data_dir.display();
         format!(
             "ringback {} listens\n{pairs}\n\nTry it from another terminal:\n  ringback call ping\n  \

@@ -1,5 +1,6 @@
 //! From the daemon's configuration to that of its parts.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use ringback_broker::ConfigView;
 use ringback_edge_hoot::{Ipc, Listen};
+use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 
 use super::VERSION;
@@ -15,6 +17,8 @@ use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+const CURVE_KEY: &str = "hoot.curve_secret_key_file";
 
 /// The configuration as `config_get` shows it.
 #[derive(Debug)]
@@ -51,17 +55,16 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 /// What the HOOT01 edge is told.
 pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Config, ConfigError> {
     let hoot = &config.hoot;
-    if hoot.curve_secret_key_file.is_some() {
-        let key = "hoot.curve_secret_key_file";
-        // Listening without it would carry tokens in the clear.
-        let reason = "this build cannot listen with CURVE; remove the key and listen on 127.0.0.1";
-        let (key, origin) = (key.to_owned(), config.origin(key));
-        return Err(ConfigError::Invalid { key, origin, reason: reason.to_owned() });
-    }
+    let curve_secret_key = hoot
+        .curve_secret_key_file
+        .as_deref()
+        .map(|path| curve_key(path).map_err(|reason| bad(config, CURVE_KEY, reason)))
+        .transpose()?;
     let bytes = |n_bytes: u64| usize::try_from(n_bytes).unwrap_or(usize::MAX);
     Ok(ringback_edge_hoot::Config {
         tcp: Some(Listen { calls: hoot.listen.to_string(), events: hoot.iopub.to_string() }),
         ipc: config.ipc_sockets().map(|sockets| Ipc { calls: sockets.hoot, events: sockets.iopub }),
+        curve_secret_key,
         open,
         message_bytes_max: bytes(hoot.message_bytes_max),
         peer_backlog_bytes_max: bytes(hoot.send_queue_bytes),
@@ -70,12 +73,28 @@ pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Co
     })
 }
 
+/// The daemon's secret key, from a file that nobody else may read.
+fn curve_key(path: &Path) -> Result<Secret, String> {
+    let failed = |error| format!("cannot read `{}`: {error}", path.display());
+    let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        let path = path.display();
+        return Err(format!(
+            "`{path}` has mode {mode:03o} and lets others in; run `chmod 600` on it"
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    Ok(Secret::new(text.trim().to_owned()))
+}
+
 fn utf8(config: &Config, key: &str, path: &Path) -> Result<Utf8PathBuf, ConfigError> {
-    Utf8PathBuf::from_path_buf(path.to_owned()).map_err(|path| ConfigError::Invalid {
-        key: key.to_owned(),
-        origin: config.origin(key),
-        reason: format!("expected a path in UTF-8, found `{}`", path.display()),
+    Utf8PathBuf::from_path_buf(path.to_owned()).map_err(|path| {
+        bad(config, key, format!("expected a path in UTF-8, found `{}`", path.display()))
     })
+}
+
+fn bad(config: &Config, key: &str, reason: String) -> ConfigError {
+    ConfigError::Invalid { key: key.to_owned(), origin: config.origin(key), reason }
 }
 
 fn shown(value: toml::Value) -> Value {
@@ -94,10 +113,12 @@ fn shown(value: toml::Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use ringback_broker::ConfigView;
     use ringback_proto::value::Value;
 
-    use super::{View, broker};
+    use super::{View, broker, curve_key};
     use crate::config::{Config, Environment, ServeFlags};
 
     fn config() -> Config {
@@ -113,6 +134,19 @@ mod tests {
         assert_eq!(broker.jobs_live_max, 10_003);
         assert!(broker.jobs_per_principal_max < broker.jobs_live_max);
         assert_eq!(broker.data_dir, "/home/ada/.local/share/ringback");
+    }
+
+    #[test]
+    fn a_curve_key_that_others_can_read_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, "secret\n").unwrap();
+        let mode = |mode| std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        mode(0o640);
+        assert!(curve_key(&path).unwrap_err().contains("chmod 600"));
+        mode(0o600);
+        assert_eq!(curve_key(&path).unwrap().expose(), "secret");
+        assert!(curve_key(&dir.path().join("none")).unwrap_err().contains("none"));
     }
 
     #[test]

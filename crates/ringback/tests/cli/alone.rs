@@ -1,0 +1,134 @@
+//! What needs no daemon.
+
+use clap::CommandFactory;
+use ringback::cli::Cli;
+
+use crate::support::{Run, file, ringback};
+
+fn run(arguments: &[&str]) -> Run {
+    let dir = tempfile::tempdir().unwrap();
+    Run::of(ringback(dir.path()).args(arguments))
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_says_what_is_right() {
+    for (arguments, expected) in [
+        (&["fly"][..], "unrecognized subcommand"),
+        (&["call"], "<TOOL>"),
+        (&["call", "pign"], "did you mean `ping`?"),
+        (&["call", "job_sleep", "milliseconds=soon"], "takes integer"),
+        (&["call", "job_sleep"], "missing field `milliseconds`"),
+        (&["call", "ping", "--json", "[]"], "not an object"),
+        (&["events", "--type", "job.progres"], "did you mean `job.progress`?"),
+        (&["jobs", "job_12"], "32 hex digits"),
+        (&["token", "create", "x", "--scope", "all"], "[possible values: read, write, admin]"),
+        (&["token", "create", "x", "--scope", "read", "--expires-in", "soon"], "such as 90s"),
+        (&["tools", "--daemon", "carrier-pigeon"], "carrier-pigeon"),
+    ] {
+        let run = run(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {run:?}");
+        assert!(run.stderr.contains(expected), "{arguments:?}: {run:?}");
+        assert_eq!(run.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_bad_configuration_exits_with_64_and_names_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "bad.toml", b"[http]\nlisen = \"127.0.0.1:1\"\n");
+    let path = path.to_str().unwrap();
+    for command in [&["serve"][..], &["config", "check"], &["config", "show"], &["call", "ping"]] {
+        let run = Run::of(ringback(dir.path()).args(command).args(["--config", path]));
+        assert_eq!(run.code, 64, "{command:?}: {run:?}");
+        assert!(run.stderr.contains("line 2"), "{run:?}");
+        assert!(run.stderr.contains("did you mean `http.listen`?"), "{run:?}");
+    }
+    let open = Run::of(ringback(dir.path()).args(["serve", "--open", "--http", "0.0.0.0:0"]));
+    assert_eq!(open.code, 64, "{open:?}");
+}
+
+#[test]
+fn without_a_daemon_every_client_command_exits_with_69_and_says_how_to_start_one() {
+    let closed = ["--daemon", "tcp://127.0.0.1:9"];
+    for command in [&["call", "ping"][..], &["jobs"], &["events", "--follow"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let run = Run::of(ringback(dir.path()).args(command).args(closed));
+        assert_eq!(run.code, 69, "{command:?}: {run:?}");
+        assert!(run.stderr.contains("ringback serve"), "{run:?}");
+    }
+}
+
+#[test]
+fn programs_can_read_errors_too() {
+    let run = run(&["jobs", "--json", "--daemon", "tcp://127.0.0.1:9"]);
+    let report: serde_json::Value = serde_json::from_str(&run.stderr).unwrap();
+    assert_eq!(report["error"]["code"], "unavailable");
+    assert_eq!(report["error"]["certainty"], "not_started");
+}
+
+#[test]
+fn configuration_can_be_shown_checked_and_found() {
+    let shown = run(&["config", "show", "--json"]).json();
+    assert_eq!(shown["http"]["listen"], "127.0.0.1:7180");
+    assert!(run(&["config", "show"]).done().stdout.contains("[hoot]"));
+    assert_eq!(run(&["config", "check", "--json"]).json()["ok"], true);
+    assert!(run(&["config", "path"]).line().contains(".config/ringback/config.toml"));
+}
+
+#[test]
+fn completions_exist_for_every_shell_and_name_every_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = run(&["completions", shell]).done().stdout;
+        for command in Cli::command().get_subcommands() {
+            assert!(script.contains(command.get_name()), "{shell} lacks {}", command.get_name());
+        }
+    }
+}
+
+/// Rule: a token is never an argument, where everybody on the machine could read it.
+#[test]
+fn no_flag_takes_a_token() {
+    let cli = Cli::command();
+    let mut commands: Vec<_> = vec![&cli];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        for argument in command.get_arguments() {
+            let long = argument.get_long().unwrap_or_default();
+            assert!(
+                !matches!(long, "token" | "secret" | "password"),
+                "{} --{long}",
+                command.get_name()
+            );
+        }
+    }
+}
+
+#[test]
+fn the_page_names_every_command_and_every_exit_code() {
+    let page = include_str!("../../../../docs/cli.md");
+    for command in Cli::command().get_subcommands() {
+        let name = format!("`ringback {}", command.get_name());
+        assert!(page.contains(&name), "docs/cli.md should tell of {name}`");
+        for action in command.get_subcommands() {
+            let name = format!("`ringback {} {}", command.get_name(), action.get_name());
+            assert!(page.contains(&name), "docs/cli.md should tell of {name}`");
+        }
+    }
+    for code in [0, 1, 2, 64, 69, 77, 130] {
+        assert!(page.contains(&format!("| {code} |")), "docs/cli.md should tell of code {code}");
+    }
+}
+
+#[test]
+fn help_of_every_command_has_examples_or_says_what_it_needs() {
+    for command in Cli::command().get_subcommands() {
+        let help = run(&[command.get_name(), "--help"]).done().stdout;
+        let more = help.contains("Examples:") || help.contains("It needs nothing");
+        assert!(more, "{}: {help}", command.get_name());
+    }
+}

@@ -1,0 +1,72 @@
+//! Content and artifacts.
+
+use crate::support::{Daemon, file};
+
+/// Two pieces of an upload and a bit.
+const LARGE: usize = (8 << 20) + 3;
+
+#[test]
+fn content_comes_back_as_it_was_from_files_and_from_pipes() {
+    let daemon = Daemon::start();
+    let bytes: Vec<u8> = (0..=u8::MAX).cycle().take(LARGE).collect();
+    let path = file(daemon.home(), "all.wav", &bytes);
+    let put = daemon.run(&["cas", "put", path.to_str().unwrap(), "--json"]).json();
+    assert_eq!((&put["size"], &put["mime_type"]), (&LARGE.into(), &"audio/wav".into()));
+    let hash = put["hash"].as_str().unwrap();
+    assert_eq!(daemon.run_with(&["cas", "put", "-"], &bytes).line(), hash, "the same content");
+
+    let back = daemon.home().join("back.wav");
+    let got = daemon.run(&["cas", "get", hash, "-o", back.to_str().unwrap(), "--json"]).json();
+    assert_eq!(got["bytes"], LARGE);
+    assert!(std::fs::read(&back).unwrap() == bytes, "the content changed");
+    let part = ["cas", "get", hash, "--offset", "65", "--length", "26"];
+    assert_eq!(daemon.run(&part).done().stdout, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    assert_eq!(daemon.run(&["cas", "stat", "--json"]).json()["blobs"], 1);
+}
+
+#[test]
+fn content_can_be_looked_at_without_getting_it() {
+    let daemon = Daemon::start();
+    let hash = daemon.run_with(&["cas", "put", "-", "--mime", "text/plain"], b"a preview").line();
+    let found = daemon.run(&["cas", "inspect", &hash, "--json"]).json();
+    assert_eq!((&found["exists"], &found["preview"]), (&true.into(), &"a preview".into()));
+    let missing = daemon.run(&["cas", "inspect", &"0".repeat(64)]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert_eq!(daemon.run(&["cas", "get", &"0".repeat(64)]).code, 1);
+}
+
+#[test]
+fn a_get_that_fails_leaves_no_file() {
+    let daemon = Daemon::start();
+    let path = daemon.home().join("never");
+    let run = daemon.run(&["cas", "get", &"0".repeat(64), "-o", path.to_str().unwrap()]);
+    assert_eq!(run.code, 1);
+    assert!(!path.exists());
+    let hash = daemon.run_with(&["cas", "put", "-"], b"x").line();
+    let nowhere = daemon.run(&["cas", "get", &hash, "-o", "/nonexistent/dir/file"]);
+    assert_eq!(nowhere.code, 1);
+    assert!(nowhere.stderr.contains("/nonexistent/dir/file"), "{nowhere:?}");
+    assert_eq!(daemon.run(&["cas", "put", "/nonexistent"]).code, 1);
+}
+
+#[test]
+fn artifacts_are_created_listed_shown_and_annotated() {
+    let daemon = Daemon::start();
+    assert_eq!(daemon.run(&["artifacts"]).line(), "no artifacts");
+    let hash = daemon.run_with(&["cas", "put", "-"], b"take one").line();
+    let first =
+        daemon.run(&["artifacts", "create", &hash, "--tag", "take", "--creator", "ada"]).line();
+    let metadata = ["--parent", &first, "--metadata", r#"{"bpm": 90}"#];
+    let second = daemon.run(&[&["artifacts", "create", &hash][..], &metadata].concat()).line();
+    let listed = daemon.run(&["artifacts", "list", "--json"]).json();
+    assert_eq!(listed["artifacts"].as_array().unwrap().len(), 2);
+    let tagged = daemon.run(&["artifacts", "list", "--tag", "take", "--json"]).json();
+    assert_eq!(tagged["artifacts"][0]["id"], first);
+
+    daemon.run(&["artifacts", "annotate", &second, "too loud", "--source", "ada"]).done();
+    let shown = daemon.run(&["artifacts", "get", &second, "--json"]).json();
+    assert_eq!(shown["parent_id"], first);
+    assert_eq!(shown["metadata"]["bpm"], 90);
+    assert_eq!(shown["annotations"][0]["message"], "too loud");
+    assert!(daemon.run(&["artifacts", "get", &second]).done().stdout.contains("too loud (ada"));
+}

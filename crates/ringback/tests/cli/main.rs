@@ -1,0 +1,10 @@
+//! The command line as a user meets it: the real binary, a daemon of its own in a temporary
+//! directory, free ports.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
+mod alone;
+mod calls;
+mod content;
+mod daemon;
+mod secrets;
+mod support;

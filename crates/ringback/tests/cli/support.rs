@@ -1,0 +1,203 @@
+//! The binary, and a daemon started with it that ends with its test.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Reached only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The binary in an environment of its own: nothing of the user's is read or written.
+pub(crate) fn ringback(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ringback"));
+    command.env_clear().env("HOME", home).env("TZ", "UTC").stdin(Stdio::null());
+    command
+}
+
+/// What a run of the binary left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    pub(crate) fn of(command: &mut Command) -> Self {
+        Self::from(command.output().unwrap())
+    }
+
+    /// The same, for a run that must have done what it was asked to.
+    #[track_caller]
+    pub(crate) fn done(self) -> Self {
+        assert_eq!(self.code, 0, "{self:?}");
+        self
+    }
+
+    /// The one JSON document of a run that went well.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        let run = self.done();
+        serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
+    }
+
+    /// What the run answered, in one line.
+    #[track_caller]
+    pub(crate) fn line(self) -> String {
+        let run = self.done();
+        assert_eq!(run.stdout.lines().count(), 1, "{run:?}");
+        run.stdout.trim_end().to_owned()
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// A daemon. Dropping it kills it.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    dir: tempfile::TempDir,
+    /// Its line of `serve --json`.
+    pub(crate) listening: Value,
+}
+
+impl Daemon {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let stderr = std::fs::File::create(dir.path().join("stderr")).unwrap();
+        let mut child = serve(dir.path())
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let log = std::fs::read_to_string(dir.path().join("stderr")).unwrap();
+        let listening =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {log}"));
+        Self { child, dir, listening }
+    }
+
+    /// The directory that is `HOME` for it and its clients.
+    pub(crate) fn home(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A field of its line of `serve --json`.
+    #[track_caller]
+    pub(crate) fn told(&self, field: &str) -> &str {
+        self.listening[field].as_str().unwrap_or_else(|| panic!("{field} in {}", self.listening))
+    }
+
+    /// A client command, as the daemon's own user.
+    pub(crate) fn client(&self, arguments: &[&str]) -> Command {
+        let mut command = ringback(self.home());
+        command.args(arguments);
+        command
+    }
+
+    /// Runs a client command to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Run {
+        Run::of(&mut self.client(arguments))
+    }
+
+    /// Runs a client command over TCP with a token, as another user would.
+    pub(crate) fn run_as(&self, token: &str, arguments: &[&str]) -> Run {
+        let mut command = self.client(arguments);
+        command.env("RINGBACK_TOKEN", token).env("RINGBACK_DAEMON", self.told("hoot"));
+        Run::of(&mut command)
+    }
+
+    /// Runs a client command that reads `input`.
+    pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Run {
+        let mut command = self.client(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// The first token.
+    pub(crate) fn token(&self) -> String {
+        std::fs::read_to_string(self.told("token_file")).unwrap().trim().to_owned()
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("stderr")).unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        ended(&mut self.child)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It may have ended before; then there is nothing to do.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// `serve --json` on free ports.
+pub(crate) fn serve(home: &Path) -> Command {
+    let mut command = ringback(home);
+    let any = "tcp://127.0.0.1:0";
+    command.args(["serve", "--json", "--http", "127.0.0.1:0", "--hoot", any, "--iopub", any]);
+    command
+}
+
+pub(crate) fn send(pid: u32, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+pub(crate) fn ended(child: &mut Child) -> ExitStatus {
+    wait_for("the process to end", || child.try_wait().unwrap())
+}
+
+/// Looks until there is something, for at most as long as patience lasts.
+#[track_caller]
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A file in a directory.
+pub(crate) fn file(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
+    let path = dir.join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
