@@ -1,9 +1,12 @@
 """Who a peer is: tokens, identities, kinds of sockets."""
 
+import os
+import tempfile
+
 import zmq
 
 from harness import assert_error, check
-from wire import DISCONNECT, MSGPACK, READY, Peer, Silence, pack
+from wire import DISCONNECT, MSGPACK, READY, Daemon, Peer, Silence, pack
 
 
 @check
@@ -107,3 +110,25 @@ def ready_is_acknowledged_and_disconnect_is_survived(world):
         assert ready["kind"] == "ack", ready
         peer.send(DISCONNECT)
         peer.success("ping")
+
+
+@check
+def with_curve_the_token_is_the_key_and_never_travels(world):
+    server_key, secret_key = zmq.curve_keypair()
+    with tempfile.NamedTemporaryFile() as key_file:
+        os.write(key_file.fileno(), secret_key)
+        setting = {"RINGBACK_HOOT__CURVE_SECRET_KEY_FILE": key_file.name}
+        with Daemon(world.daemon.binary, **setting) as daemon:
+            stranger = "oub_" + "1" * 64
+            with Peer(world.context, daemon.hoot, stranger, server_key=server_key) as peer:
+                assert peer.handshake() == "refused"
+            with Peer(world.context, daemon.hoot, daemon.token) as peer:
+                assert peer.handshake() == "refused", "a token in the clear"
+            with Peer(world.context, daemon.hoot, daemon.token, server_key=server_key) as peer:
+                assert peer.handshake() == "accepted"
+                made = peer.success("token_create", {"name": "reader", "scope": "read"})
+                token = made["token"]
+                with Peer(world.context, daemon.hoot, token, server_key=server_key) as reader:
+                    reader.success("ping")
+                    denied = reader.call("job_sleep", {"milliseconds": 1})
+                    assert_error(denied, "permission", "permission_denied")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import msgpack
 import zmq
+from zmq.utils import z85
 from zmq.utils.monitor import recv_monitor_message
 
 MAGIC = b"HOOT01"
@@ -76,10 +77,17 @@ def frame_parts(command, content_type, request_id, body=b"", header=None, trace=
     return parts if header is None else parts + [header]
 
 
-def secured(socket, token):
-    """PLAIN with any user name and the token as password; nothing without a token."""
+def secured(socket, token, server_key=None):
+    """PLAIN with any user name and the token as password; nothing without a token.
+
+    With the daemon's key CURVE instead: the 32 bytes of the token are the secret key.
+    """
     socket.linger = 0
-    if token is not None:
+    if server_key is not None:
+        secret = z85.encode(bytes.fromhex(token.removeprefix("oub_")))
+        socket.curve_secretkey, socket.curve_publickey = secret, zmq.curve_public(secret)
+        socket.curve_serverkey = server_key
+    elif token is not None:
         socket.plain_username = b"anyone"
         socket.plain_password = token.encode()
     return socket
@@ -88,8 +96,8 @@ def secured(socket, token):
 class Peer:
     """A DEALER (or REQ) that tells apart the replies to its requests."""
 
-    def __init__(self, context, address, token, identity=None, kind=zmq.DEALER):
-        self.socket = secured(context.socket(kind), token)
+    def __init__(self, context, address, token, identity=None, kind=zmq.DEALER, server_key=None):
+        self.socket = secured(context.socket(kind), token, server_key)
         if identity is not None:
             self.socket.identity = identity
         self.monitor = self.socket.get_monitor_socket()
@@ -222,8 +230,9 @@ class Subscriber:
 class Daemon:
     """`ringback serve` in a directory of its own. Restarts keep the data, not the ports."""
 
-    def __init__(self, binary):
+    def __init__(self, binary, **settings):
         self.binary = binary
+        self.settings = settings
         # Short, because a socket's path has 107 bytes at most.
         self.home = Path(tempfile.mkdtemp(prefix="rb-"))
         self.log = open(self.home / "log", "ab")
@@ -240,7 +249,13 @@ class Daemon:
         runtime.mkdir(mode=0o700, exist_ok=True)
         kept = {k: v for k, v in os.environ.items() if not k.startswith("RINGBACK_")}
         homes = {"XDG_RUNTIME_DIR": runtime, "XDG_CONFIG_HOME": self.home / "config"}
-        return kept | {name: str(path) for name, path in homes.items()}
+        return kept | {name: str(path) for name, path in homes.items()} | self.settings
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.clean_up()
 
     def command(self):
         any_port = "tcp://127.0.0.1:0"

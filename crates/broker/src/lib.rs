@@ -39,3 +39,5 @@ pub use config::{Config, ConfigView};
 pub use events::Subscription;
 pub use identity::Credential;
 pub use replies::Replies;
+pub use ringback_core::Now;
+pub use ringback_core::events::Published;

@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_broker::{Broker, Subscription};
-use ringback_core::events::Published;
+use ringback_broker::{Broker, Published, Subscription};
 use ringback_proto::event::{Heads, SequencedEvent};
 use ringback_proto::principal::PrincipalId;
 use serde::Serialize;
