@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 
 use crate::steps::{Outcome, Steps};
-use crate::{Subcommand, tidy};
+use crate::{Run, Subcommand, tidy};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "check",
     about: "Format, lints, tidy, tests, doctests, docs; writes nothing",
-    run,
+    run: Run::Alone(run),
 };
 
 pub(crate) fn run(steps: &mut Steps) -> Outcome {

@@ -2,12 +2,12 @@
 //! everything.
 
 use crate::steps::{Outcome, Steps};
-use crate::{Subcommand, check, prepare};
+use crate::{Run, Subcommand, check, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "ci",
     about: "Everything: install what tests need, check, and the runs against a real daemon",
-    run,
+    run: Run::Alone(run),
 };
 
 fn run(steps: &mut Steps) -> Outcome {

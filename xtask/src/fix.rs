@@ -1,10 +1,13 @@
 //! `cargo xtask fix`: what a program can put right by itself.
 
-use crate::Subcommand;
 use crate::steps::{Outcome, Steps};
+use crate::{Run, Subcommand};
 
-pub(crate) const SUBCOMMAND: Subcommand =
-    Subcommand { name: "fix", about: "Format the sources and apply what clippy suggests", run };
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "fix",
+    about: "Format the sources and apply what clippy suggests",
+    run: Run::Alone(run),
+};
 
 fn run(steps: &mut Steps) -> Outcome {
     steps.command(

@@ -1,12 +1,12 @@
 //! `cargo xtask golden`: writes the golden vectors anew; the ordinary tests compare them.
 
-use crate::Subcommand;
 use crate::steps::{Outcome, Steps};
+use crate::{Run, Subcommand};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "golden",
     about: "Write the golden vectors in schemas/ anew; look at the diff before committing",
-    run,
+    run: Run::Alone(run),
 };
 
 fn run(steps: &mut Steps) -> Outcome {

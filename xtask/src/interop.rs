@@ -3,12 +3,12 @@
 use std::process::Command;
 
 use crate::steps::{Outcome, Steps};
-use crate::{Subcommand, prepare};
+use crate::{Run, Subcommand, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "interop",
     about: "Let Python, with pyzmq and msgpack, talk to the built daemon",
-    run,
+    run: Run::Alone(run),
 };
 
 fn run(steps: &mut Steps) -> Outcome {

@@ -1,4 +1,5 @@
-//! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`.
+//! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`,
+//! `bench`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -10,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
 #![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
 
+mod bench;
 mod check;
 mod ci;
 mod fix;
@@ -27,7 +29,15 @@ use steps::{Outcome, Steps};
 struct Subcommand {
     name: &'static str,
     about: &'static str,
-    run: fn(&mut Steps) -> Outcome,
+    run: Run,
+}
+
+/// What a verb does.
+enum Run {
+    /// It takes no arguments.
+    Alone(fn(&mut Steps) -> Outcome),
+    /// It hands its arguments on, and whoever gets them checks them.
+    With(fn(&mut Steps, &[&str]) -> Outcome),
 }
 
 const SUBCOMMANDS: &[Subcommand] = &[
@@ -37,6 +47,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     tidy::SUBCOMMAND,
     golden::SUBCOMMAND,
     interop::SUBCOMMAND,
+    bench::SUBCOMMAND,
 ];
 
 /// What `sysexits.h` calls a usage error.
@@ -49,15 +60,17 @@ fn main() -> ExitCode {
             print!("{}", help());
             ExitCode::SUCCESS
         }
-        [name] => match SUBCOMMANDS.iter().find(|subcommand| subcommand.name == *name) {
-            Some(subcommand) => run(subcommand),
+        [name, rest @ ..] => match SUBCOMMANDS.iter().find(|subcommand| subcommand.name == *name) {
+            Some(Subcommand { run: Run::Alone(_), .. }) if !rest.is_empty() => {
+                usage(&format!("`{name}` takes no arguments"))
+            }
+            Some(subcommand) => run(subcommand, rest),
             None => usage(&format!("there is no subcommand `{name}`")),
         },
-        [name, ..] => usage(&format!("`{name}` takes no arguments")),
     }
 }
 
-fn run(subcommand: &Subcommand) -> ExitCode {
+fn run(subcommand: &Subcommand, arguments: &[&str]) -> ExitCode {
     let mut steps = match Steps::in_workspace() {
         Ok(steps) => steps,
         Err(error) => {
@@ -65,7 +78,10 @@ fn run(subcommand: &Subcommand) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let outcome = (subcommand.run)(&mut steps);
+    let outcome = match subcommand.run {
+        Run::Alone(run) => run(&mut steps),
+        Run::With(run) => run(&mut steps, arguments),
+    };
     print!("{}", steps.summary());
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,7 +98,7 @@ fn usage(complaint: &str) -> ExitCode {
 }
 
 fn help() -> String {
-    let mut text = "Usage: cargo xtask SUBCOMMAND\n\n".to_owned();
+    let mut text = "Usage: cargo xtask SUBCOMMAND [ARGUMENTS]\n\n".to_owned();
     for Subcommand { name, about, .. } in SUBCOMMANDS {
         text.push_str(&format!("  {name:<8} {about}\n"));
     }

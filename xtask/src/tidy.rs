@@ -17,14 +17,17 @@ use std::path::Path;
 
 use anyhow::bail;
 
-use crate::Subcommand;
 use crate::steps::{Outcome, Steps};
+use crate::{Run, Subcommand};
 use exceptions::Exceptions;
 use metadata::Workspace;
 use source::Tree;
 
-pub(crate) const SUBCOMMAND: Subcommand =
-    Subcommand { name: "tidy", about: "The house rules: arrows, sizes, docs, words", run };
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "tidy",
+    about: "The house rules: arrows, sizes, docs, words",
+    run: Run::Alone(run),
+};
 
 /// One place where a rule does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

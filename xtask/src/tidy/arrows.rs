@@ -44,6 +44,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-client",
         ],
     ),
+    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client"]),
+    ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker"]),
     ("xtask", &[]),
 ];
 
@@ -53,7 +55,8 @@ const TESTKIT: &str = "ringback-testkit";
 /// A crate that only its owners name, so that replacing it is a change of one crate.
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
-    ("omq-tokio", &["ringback-edge-hoot", "ringback-client"]),
+    // The benchmarks measure the daemon against the library alone.
+    ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http"]),
     ("hyper", &["ringback-service", "ringback-edge-http"]),
     ("hyper-util", &["ringback-service", "ringback-edge-http"]),

@@ -1,0 +1,95 @@
+//! Measures the daemon against bare alternatives: `cargo xtask bench [NAME] [--json] [--quick]`.
+//! `benches/README.md` says how, and what came out.
+//!
+//! Main types: [`figure::Figure`], one row of the result; [`process::Server`], a process under
+//! test; [`load::Load`], the one load generator.
+//!
+//! Invariants:
+//! * The load generator and what it measures share one core, so that no figure depends on how many
+//!   there are.
+//! * Both sides of a comparison take turns, and what counts is the median of the rounds' ratios.
+//! * Both sides speak over the same transport with the same security.
+
+#![expect(clippy::print_stdout, reason = "a measurement is for the screen")]
+
+mod bare;
+mod content;
+mod figure;
+mod jobs;
+mod load;
+mod memory;
+mod ping;
+mod process;
+mod settings;
+mod stored;
+
+use anyhow::bail;
+use figure::Figure;
+use settings::Settings;
+
+const HELP: &str = "\
+Usage: cargo xtask bench [NAME] [--json] [--quick]
+
+  ping     calls over HOOT01 against a bare echo
+  jobs     durable jobs against one sync per job
+  content  content store ingest against `cp` and `sync`
+  memory   the idle daemon, and with 2,000 peers against a bare ROUTER
+  stored   the CPU of a call with 100,000 stored records against 10
+
+  --quick  tiny sizes and few rounds: shows that it runs, measures nothing
+";
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        // The parts of this program that run as processes of their own.
+        [bare::ROUTER_ROLE] => bare::router().await,
+        [bare::PEERS_ROLE, endpoint, token, count] => {
+            bare::idle_peers(endpoint, token, count.parse()?).await
+        }
+        _ => measure(&arguments).await,
+    }
+}
+
+async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
+    let (mut json, mut quick, mut name) = (false, false, None);
+    for argument in arguments {
+        match *argument {
+            "--json" => json = true,
+            "--quick" => quick = true,
+            other if other.starts_with('-') => bail!("unknown option `{other}`\n\n{HELP}"),
+            other => name = Some(other),
+        }
+    }
+    let settings = Settings::prepare(quick)?;
+    let figures = match name {
+        Some("ping") => ping::run(&settings).await?,
+        Some("jobs") => jobs::run(&settings).await?,
+        Some("content") => content::run(&settings).await?,
+        Some("memory") => memory::run(&settings).await?,
+        Some("stored") => stored::run(&settings).await?,
+        Some(other) => bail!("there is no benchmark `{other}`\n\n{HELP}"),
+        None => all(&settings).await?,
+    };
+    if json {
+        println!("{:#}", figure::json(&figures));
+    } else {
+        print!("{}", figure::table(&figures));
+    }
+    Ok(())
+}
+
+async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
+    let mut figures = ping::run(settings).await?;
+    figures.extend(jobs::run(settings).await?);
+    figures.extend(content::run(settings).await?);
+    figures.extend(memory::run(settings).await?);
+    figures.extend(stored::run(settings).await?);
+    Ok(figures)
+}

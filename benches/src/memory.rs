@@ -1,0 +1,41 @@
+//! Resident memory: idle, and with many peers that say nothing.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::bare;
+use crate::figure::{Figure, Line, Round};
+use crate::process::{self, Server};
+use crate::settings::Settings;
+
+const PEERS: usize = 2000;
+/// What a start needs for a moment is given back by then.
+const SETTLE: Duration = Duration::from_secs(2);
+
+pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
+    let (mut idle, mut peers) = (0.0_f64, Vec::new());
+    for _ in 0..settings.n_rounds {
+        let bare = with_peers(settings, &Server::bare(settings)?)?;
+        let dir = settings.temporary()?;
+        let daemon = Server::daemon(settings, dir.path(), dir.path())?;
+        tokio::time::sleep(SETTLE).await;
+        idle = idle.max(daemon.resident_mib()?);
+        let ours = with_peers(settings, &daemon)?;
+        peers.push(Round { bare, ours });
+    }
+    Ok(vec![
+        Figure::value("idle daemon", "MiB", idle, Line::AtMost(25.0)),
+        Figure::ratio("2,000 idle peers", "MiB", &peers, Line::AtMost(1.2)),
+    ])
+}
+
+fn with_peers(settings: &Settings, server: &Server) -> anyhow::Result<f64> {
+    let mut command = Command::new(&settings.bench);
+    command.arg(bare::PEERS_ROLE).arg(&server.endpoint).arg(&server.token);
+    command.arg(settings.size(PEERS).to_string());
+    let (mut peers, _ready) = process::start(command)?;
+    let resident = server.resident_mib();
+    drop(peers.stdin.take());
+    peers.wait()?;
+    resident
+}

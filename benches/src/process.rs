@@ -1,0 +1,118 @@
+//! A process under test: the daemon, or the bare ROUTER it is compared with.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
+use camino::Utf8Path;
+
+use crate::bare;
+use crate::settings::Settings;
+
+/// What the bare ROUTER asks for: as long as a token, so that both sides say as much.
+const BARE_TOKEN: &str = "oub_0000000000000000000000000000000000000000000000000000000000000000";
+/// How often the kernel counts CPU time per second; Linux has no other value.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// A process that listens.
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) endpoint: String,
+    pub(crate) token: String,
+}
+
+impl Server {
+    /// The daemon, as it comes, on a data directory. `roots` is what it may read files from.
+    pub(crate) fn daemon(
+        settings: &Settings,
+        data_dir: &Path,
+        roots: &Path,
+    ) -> anyhow::Result<Self> {
+        let mut command = Command::new(&settings.ringback);
+        command
+            .args(["serve", "--json", "--http", "127.0.0.1:0", "--data-dir"])
+            .arg(data_dir)
+            .args(["--hoot", "tcp://127.0.0.1:0", "--iopub", "tcp://127.0.0.1:0"])
+            .env_clear()
+            .env("HOME", data_dir)
+            .env("RINGBACK_FILES__ROOTS", roots)
+            .stderr(fs::File::create(data_dir.join("daemon.log"))?);
+        let (child, line) = start(command)?;
+        let said: serde_json::Value =
+            serde_json::from_str(&line).context("the daemon did not say where it listens")?;
+        let text = |key: &str| said[key].as_str().with_context(|| format!("no `{key}` in {line}"));
+        let token = fs::read_to_string(text("token_file")?).context("cannot read the token")?;
+        let endpoint = text("hoot")?.to_owned();
+        Ok(Self { child, endpoint, token: token.trim().to_owned() })
+    }
+
+    /// A ROUTER of the same library that sends everything back.
+    pub(crate) fn bare(settings: &Settings) -> anyhow::Result<Self> {
+        let mut command = Command::new(&settings.bench);
+        command.arg(bare::ROUTER_ROLE);
+        let (child, line) = start(command)?;
+        Ok(Self { child, endpoint: line.trim().to_owned(), token: BARE_TOKEN.to_owned() })
+    }
+
+    /// CPU time used so far, in microseconds.
+    pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The second field is a name in brackets that may hold spaces.
+        let fields = stat.rsplit(')').next().unwrap_or_default();
+        let mut fields = fields.split_whitespace().skip(11);
+        let mut ticks = || -> Option<f64> { fields.next()?.parse().ok() };
+        let (user, system) = ticks().zip(ticks()).context("cannot read the CPU time")?;
+        Ok((user + system) / TICKS_PER_SECOND * 1e6)
+    }
+
+    /// Resident memory in MiB: what is there now.
+    pub(crate) fn resident_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("VmRSS:")
+    }
+
+    /// The most that was ever resident since [`Self::forget_peak`].
+    pub(crate) fn peak_mib(&self) -> anyhow::Result<f64> {
+        self.status_mib("VmHWM:")
+    }
+
+    /// Begins to look for the peak anew.
+    pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
+        fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
+            .context("cannot reset the peak of resident memory")
+    }
+
+    fn status_mib(&self, field: &str) -> anyhow::Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let value = status.lines().find_map(|line| line.strip_prefix(field));
+        let kib = value.and_then(|value| value.trim().strip_suffix(" kB"));
+        let kib: f64 = kib.context("the process has ended")?.parse()?;
+        Ok(kib / 1024.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the measurement has noticed.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// Starts a process and waits for its first line.
+pub(crate) fn start(mut command: Command) -> anyhow::Result<(Child, String)> {
+    let program = Utf8Path::from_path(Path::new(command.get_program()))
+        .map_or_else(String::new, ToString::to_string);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start `{program}`"))?;
+    let stdout = child.stdout.take().context("the process has no output")?;
+    let mut line = String::new();
+    let n_bytes = BufReader::new(stdout).read_line(&mut line)?;
+    anyhow::ensure!(n_bytes > 0, "`{program}` ended before it was ready");
+    Ok((child, line))
+}

@@ -1,0 +1,74 @@
+//! What all benchmarks share: sizes, the directory they write to, the core they run on.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// An odd number, so that the median is one of the rounds.
+const ROUNDS: usize = 7;
+const ROUNDS_QUICK: usize = 3;
+
+/// How to measure.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) n_rounds: usize,
+    quick: bool,
+    /// Beside the build, and so on a real disk.
+    pub(crate) dir: PathBuf,
+    /// The daemon's program.
+    pub(crate) ringback: PathBuf,
+    /// This program.
+    pub(crate) bench: PathBuf,
+}
+
+impl Settings {
+    /// Moves this process, and so what it starts, to one core, and finds the programs.
+    pub(crate) fn prepare(quick: bool) -> anyhow::Result<Self> {
+        pin_to_one_core().context("cannot stay on one core")?;
+        raise_open_files().context("cannot raise the limit of open files")?;
+        let bench = std::env::current_exe().context("cannot find this program")?;
+        let built = bench.parent().context("this program is in no directory")?;
+        let ringback = built.join("ringback");
+        anyhow::ensure!(
+            ringback.exists(),
+            "there is no `{}`: start this as `cargo xtask bench`",
+            ringback.display()
+        );
+        let dir = built.with_file_name("bench");
+        std::fs::create_dir_all(&dir)
+            .with_context(|| format!("cannot create `{}`", dir.display()))?;
+        let n_rounds = if quick { ROUNDS_QUICK } else { ROUNDS };
+        Ok(Self { n_rounds, quick, dir, ringback, bench })
+    }
+
+    /// A size, or a small part of it to see that everything runs.
+    pub(crate) const fn size(&self, full: usize) -> usize {
+        if self.quick { full.div_ceil(50) } else { full }
+    }
+
+    /// A directory that goes away by itself.
+    pub(crate) fn temporary(&self) -> anyhow::Result<tempfile::TempDir> {
+        tempfile::Builder::new()
+            .prefix("b")
+            .tempdir_in(&self.dir)
+            .with_context(|| format!("cannot create a directory in `{}`", self.dir.display()))
+    }
+}
+
+fn pin_to_one_core() -> rustix::io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let mut one = CpuSet::new();
+    if let Some(core) = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)) {
+        one.set(core);
+    }
+    sched_setaffinity(None, &one)
+}
+
+/// Thousands of peers need as many files on both sides.
+fn raise_open_files() -> rustix::io::Result<()> {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit)
+}
