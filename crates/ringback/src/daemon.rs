@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use metrics_exporter_prometheus::PrometheusHandle;
 use ringback_broker::{Broker, Clock, Entropy, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
-use ringback_edge_http::{ReadyFlag, Status, router};
+use ringback_edge_http::{Door, ReadyFlag, Router, Status, router, v1};
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -123,13 +123,14 @@ impl Daemon {
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
         let http = HttpListener::bind(config.http.listener()).await?;
+        let calls = v1(broker.clone(), if open { Door::Open } else { Door::Token });
         let hoot = HootEdge::bind(hoot_config, broker).await?;
         let listening = listening(config, &http, &hoot, token_file);
 
         let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
         let readiness = Arc::new(ready.clone());
         let status = Status { version: VERSION, started, readiness, metrics };
-        serve_http(&shutdown, http, status)?;
+        serve_http(&shutdown, http, router(status).merge(calls))?;
         serve_hoot(&shutdown, hoot, &broken)?;
         ready.set_ready();
         Ok(Self { shutdown, ready, listening, broken })
@@ -207,13 +208,13 @@ fn listening(
 fn serve_http(
     shutdown: &Shutdown,
     listener: HttpListener,
-    status: Status,
+    routes: Router,
 ) -> Result<(), StageClosed> {
     let stop = Stop {
         accepting: shutdown.token(Layer::Accepting),
         draining: shutdown.token(Layer::Edges),
     };
-    shutdown.stage(Layer::Edges).spawn("http", listener.serve(router(status), stop))
+    shutdown.stage(Layer::Edges).spawn("http", listener.serve(routes, stop))
 }
 
 /// Takes no new request once nobody new may come in, and has the edges' grace for the rest.
