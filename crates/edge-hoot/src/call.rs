@@ -1,12 +1,15 @@
 //! A call under way: passes its replies to the thread that owns the sockets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ringback_broker::Replies;
 use ringback_proto::frame::Frame;
+use ringback_proto::{ToolCall, ToolRequest};
 use tokio::sync::mpsc;
 
-use crate::peers::Room;
+use crate::backlog::Room;
+use crate::peers::CallNumber;
 use crate::transport::ConnectionId;
 use crate::wire::ReplyTo;
 
@@ -16,26 +19,50 @@ pub(crate) enum FromCall {
     /// A frame for the peer that asked.
     Reply { to: ConnectionId, reply_to: Arc<ReplyTo>, frame: Frame },
     /// No more will come.
-    Ended { to: ConnectionId, reply_to: Arc<ReplyTo> },
+    Ended { to: ConnectionId, reply_to: Arc<ReplyTo>, number: CallNumber },
+    /// The peer takes nothing any more.
+    Stalled { to: ConnectionId },
 }
 
-/// Passes the replies of a call on, one after the other, at the pace of its peer.
-pub(crate) async fn forward(
-    mut replies: Replies,
-    to: ConnectionId,
-    reply_to: ReplyTo,
-    room: Arc<Room>,
-    router: mpsc::Sender<FromCall>,
-) {
-    let reply_to = Arc::new(reply_to);
-    while let Some(reply) = replies.next().await {
-        let frame = reply_to.reply(reply);
-        let reply = FromCall::Reply { to, reply_to: Arc::clone(&reply_to), frame };
-        if router.send(reply).await.is_err() {
-            return;
+/// A call, and where its replies go.
+#[derive(Debug)]
+pub(crate) struct Forward {
+    pub(crate) to: ConnectionId,
+    pub(crate) reply_to: ReplyTo,
+    pub(crate) number: CallNumber,
+    /// Whether it answers with content, which may be large.
+    pub(crate) is_content: bool,
+    pub(crate) room: Arc<Room>,
+    /// A peer that takes nothing for so long while much waits for it is gone.
+    pub(crate) patience: Duration,
+    pub(crate) router: mpsc::Sender<FromCall>,
+}
+
+impl Forward {
+    /// Passes the replies of a call on, one after the other, at the pace of its peer. A router that
+    /// is gone has no peers left to tell.
+    pub(crate) async fn run(self, mut replies: Replies) {
+        let Self { to, reply_to, number, is_content, room, patience, router } = self;
+        let reply_to = Arc::new(reply_to);
+        let turn = if is_content { Some(room.content_turn().await) } else { None };
+        while let Some(reply) = replies.next().await {
+            let Some(frame) = room.admit(reply_to.reply(reply), patience).await else {
+                return drop(router.send(FromCall::Stalled { to }).await);
+            };
+            let reply = FromCall::Reply { to, reply_to: Arc::clone(&reply_to), frame };
+            if router.send(reply).await.is_err() {
+                return;
+            }
+            if !is_content {
+                room.wait().await;
+            }
         }
-        room.wait().await;
+        drop(turn);
+        drop(router.send(FromCall::Ended { to, reply_to, number }).await);
     }
-    // A router that is gone has no peers left to tell.
-    drop(router.send(FromCall::Ended { to, reply_to }).await);
+}
+
+/// Whether a call answers with content.
+pub(crate) const fn is_content(request: &ToolCall) -> bool {
+    matches!(request, ToolCall::Native(ToolRequest::CasGet(_)))
 }

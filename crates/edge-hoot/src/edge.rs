@@ -182,13 +182,7 @@ impl Sockets {
             drop(tasks.spawn(iopub.run(stop.clone())));
         }
         for router in self.routers {
-            let router = RouterLoop::new(
-                router,
-                broker.clone(),
-                workers.clone(),
-                config.peer_backlog_bytes_max,
-                config.set_trace_parent,
-            );
+            let router = RouterLoop::new(router, broker.clone(), workers.clone(), &config);
             drop(tasks.spawn(router.run(stop.clone(), abort.clone())));
         }
         drop(broker);

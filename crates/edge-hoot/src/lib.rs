@@ -12,6 +12,7 @@
 //!   beyond it.
 //! * No rule about permissions, deadlines or jobs is here.
 
+mod backlog;
 mod call;
 mod config;
 mod edge;

@@ -1,129 +1,125 @@
-//! The peers that have said something: who each is, what it asked for, what waits for it.
+//! The peers that are connected: who each is, what it asked for, what waits for it.
 
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{HashMap, HashSet};
 
+use bytes::Bytes;
 use ringback_broker::{CallControl, Credential};
 use ringback_proto::ids::RequestId;
-use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::transport::{ConnectionId, Sender, Unsent};
+use crate::backlog::Backlog;
+use crate::transport::{Connected, ConnectionId};
 
-/// A stream waits while so much is waiting for its peer, so that its own buffer decides what is
-/// dropped.
-const STREAM_BACKLOG_BYTES: usize = 256 * 1024;
+/// Tells two calls of a peer apart that carry the same id: the broker may answer both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CallNumber(u64);
 
 /// A peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
-    pub(crate) sender: Sender,
+    /// Its routing id.
+    pub(crate) name: Bytes,
     pub(crate) credential: Credential,
     /// Whether it takes RawBinary in any reply.
     pub(crate) accepts_binary: bool,
-    /// Its calls under way. A second one with the same id replaces the control of the first, which
-    /// goes on: the broker tells repeats apart.
-    pub(crate) calls: HashMap<RequestId, CallControl>,
+    /// Its calls under way.
+    calls: HashMap<RequestId, Vec<(CallNumber, CallControl)>>,
+    n_calls_ever: u64,
     /// The tasks that pass the replies of its calls on. Dropped, its callers have left.
     pub(crate) tasks: JoinSet<()>,
     pub(crate) backlog: Backlog,
 }
 
-/// What waits for a peer that does not read.
-#[derive(Debug, Default)]
-pub(crate) struct Backlog {
-    queue: VecDeque<(usize, Unsent)>,
-    room: Arc<Room>,
-}
-
-/// How much waits for a peer, as its streams see it.
-#[derive(Debug, Default)]
-pub(crate) struct Room {
-    waiting_bytes: AtomicUsize,
-    less: Notify,
-}
-
-impl Room {
-    /// Resolves when a stream may send more.
-    pub(crate) async fn wait(&self) {
-        loop {
-            let less = self.less.notified();
-            if self.waiting_bytes.load(Ordering::Acquire) <= STREAM_BACKLOG_BYTES {
-                return;
-            }
-            less.await;
+impl Peer {
+    fn new(name: Bytes, credential: Credential, backlog_bytes_max: usize) -> Self {
+        Self {
+            name,
+            credential,
+            accepts_binary: false,
+            calls: HashMap::new(),
+            n_calls_ever: 0,
+            tasks: JoinSet::new(),
+            backlog: Backlog::new(backlog_bytes_max),
         }
     }
-}
 
-impl Backlog {
-    pub(crate) fn room(&self) -> &Arc<Room> {
-        &self.room
+    /// A call begins.
+    pub(crate) fn begin(&mut self, request_id: RequestId, control: CallControl) -> CallNumber {
+        self.n_calls_ever += 1;
+        let number = CallNumber(self.n_calls_ever);
+        self.calls.entry(request_id).or_default().push((number, control));
+        number
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.queue.is_empty()
+    /// A call has been answered.
+    pub(crate) fn end(&mut self, request_id: RequestId, number: CallNumber) {
+        if let Some(calls) = self.calls.get_mut(&request_id) {
+            calls.retain(|(other, _)| *other != number);
+            if calls.is_empty() {
+                self.calls.remove(&request_id);
+            }
+        }
+        while self.tasks.try_join_next().is_some() {}
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.room.waiting_bytes.load(Ordering::Relaxed)
+    /// The calls under way that carry an id.
+    pub(crate) fn calls(&self, request_id: RequestId) -> impl Iterator<Item = &CallControl> {
+        self.calls.get(&request_id).into_iter().flatten().map(|(_, control)| control)
     }
 
-    pub(crate) fn push(&mut self, n_bytes: usize, unsent: Unsent) {
-        self.room.waiting_bytes.fetch_add(n_bytes, Ordering::AcqRel);
-        self.queue.push_back((n_bytes, unsent));
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<(usize, Unsent)> {
-        let next = self.queue.pop_front()?;
-        self.room.waiting_bytes.fetch_sub(next.0, Ordering::AcqRel);
-        self.room.less.notify_waiters();
-        Some(next)
-    }
-
-    /// Puts a message back that still does not leave.
-    pub(crate) fn push_front(&mut self, n_bytes: usize, unsent: Unsent) {
-        self.room.waiting_bytes.fetch_add(n_bytes, Ordering::AcqRel);
-        self.queue.push_front((n_bytes, unsent));
+    /// The peer says goodbye: whoever waited for its calls has left. It may come back.
+    pub(crate) fn leave(&mut self) {
+        self.accepts_binary = false;
+        self.calls.clear();
+        self.tasks = JoinSet::new();
     }
 }
 
 /// The peers by their connection: a routing id may be used again by somebody else.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Peers {
     by_connection: HashMap<ConnectionId, Peer>,
     /// Those that something waits for, so that nobody has to look at all of them.
     behind: HashSet<ConnectionId>,
+    backlog_bytes_max: usize,
 }
 
 impl Peers {
+    pub(crate) fn new(backlog_bytes_max: usize) -> Self {
+        Self { by_connection: HashMap::new(), behind: HashSet::new(), backlog_bytes_max }
+    }
+
     pub(crate) fn get(&mut self, connection: ConnectionId) -> Option<&mut Peer> {
         self.by_connection.get_mut(&connection)
     }
 
-    pub(crate) fn insert(&mut self, sender: Sender, credential: Credential) -> &mut Peer {
-        self.by_connection.entry(sender.connection()).or_insert_with(|| Peer {
-            sender,
-            credential,
-            accepts_binary: false,
-            calls: HashMap::new(),
-            tasks: JoinSet::new(),
-            backlog: Backlog::default(),
-        })
+    /// These are all that are connected. Whoever is not among them has left, and with it whoever
+    /// waited for its calls. Returns those that are nobody any more.
+    pub(crate) fn update(
+        &mut self,
+        connected: Vec<Connected>,
+        credential: impl Fn(&Connected) -> Option<Credential>,
+    ) -> Vec<ConnectionId> {
+        let mut left = std::mem::take(&mut self.by_connection);
+        let mut nobodies = Vec::new();
+        for connected in connected {
+            let peer = left.remove(&connected.id).or_else(|| {
+                let credential = credential(&connected)?;
+                Some(Peer::new(connected.name.clone(), credential, self.backlog_bytes_max))
+            });
+            match peer {
+                Some(peer) => drop(self.by_connection.insert(connected.id, peer)),
+                None => nobodies.push(connected.id),
+            }
+        }
+        self.behind.retain(|connection| self.by_connection.contains_key(connection));
+        nobodies
     }
 
     /// A peer has left, and with it whoever waited for its calls.
     pub(crate) fn remove(&mut self, connection: ConnectionId) {
         self.by_connection.remove(&connection);
         self.behind.remove(&connection);
-    }
-
-    /// Only these connections are left.
-    pub(crate) fn retain(&mut self, left: &[ConnectionId]) {
-        let left: HashSet<_> = left.iter().collect();
-        self.by_connection.retain(|connection, _| left.contains(connection));
-        self.behind.retain(|connection| left.contains(connection));
     }
 
     /// Notes whether something waits for a peer.
@@ -139,6 +135,11 @@ impl Peers {
     /// Whether something waits for any peer.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.behind.is_empty()
+    }
+
+    /// Whether any call is under way.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.by_connection.values().any(|peer| !peer.calls.is_empty())
     }
 
     /// Those that something waits for.

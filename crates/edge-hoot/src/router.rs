@@ -12,14 +12,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use crate::call::{FromCall, forward};
+use crate::backlog::Backlog;
+use crate::call::{Forward, FromCall, is_content};
+use crate::config::Config;
 use crate::peers::{Peer, Peers};
-use crate::transport::{ConnectionEvent, ConnectionId, Received, Router, SendError};
+use crate::transport::{ConnectionId, Generation, Received, Router, SendError};
 use crate::wire::{self, ReplyTo};
 
-/// Replies that wait for the loop; it drains them all at each turn.
+/// Replies that wait for the loop.
 const INBOX: usize = 1024;
-/// How many messages are taken in a row before the loop looks at anything else.
+/// How many messages or replies are taken in a row before the loop looks at anything else.
 const BATCH: usize = 64;
 /// How soon a peer that did not read is tried again.
 const RETRY: Duration = Duration::from_millis(5);
@@ -33,29 +35,33 @@ pub(crate) struct RouterLoop {
     pub(crate) broker: Broker,
     /// Where the tasks of calls run: not on the thread of the sockets.
     pub(crate) workers: Handle,
-    pub(crate) backlog_bytes_max: usize,
+    pub(crate) peer_idle: Duration,
     pub(crate) set_trace_parent: fn(&Span, &str),
     peers: Peers,
+    /// Which connections the peers are.
+    seen: Generation,
     inbox: mpsc::Receiver<FromCall>,
     to_self: mpsc::Sender<FromCall>,
 }
 
 impl RouterLoop {
-    pub(crate) fn new(
-        router: Router,
-        broker: Broker,
-        workers: Handle,
-        backlog_bytes_max: usize,
-        set_trace_parent: fn(&Span, &str),
-    ) -> Self {
+    pub(crate) fn new(router: Router, broker: Broker, workers: Handle, config: &Config) -> Self {
         let (to_self, inbox) = mpsc::channel(INBOX);
-        let peers = Peers::default();
-        Self { router, broker, workers, backlog_bytes_max, set_trace_parent, peers, inbox, to_self }
+        Self {
+            seen: router.generation(),
+            router,
+            broker,
+            workers,
+            peer_idle: config.peer_idle,
+            set_trace_parent: config.set_trace_parent,
+            peers: Peers::new(config.peer_backlog_bytes_max),
+            inbox,
+            to_self,
+        }
     }
 
     /// Serves until `stop`, then until the calls under way have ended or `abort`.
     pub(crate) async fn run(mut self, stop: CancellationToken, abort: CancellationToken) {
-        let mut connections = self.router.connections();
         let mut sweep = tokio::time::interval(SWEEP);
         let mut retry = tokio::time::interval(RETRY);
         retry.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -67,12 +73,11 @@ impl RouterLoop {
                     None => break,
                 },
                 Some(told) = self.inbox.recv() => self.on_replies(told).await,
-                event = connections.next() => match event {
-                    ConnectionEvent::Ended(connection) => self.peers.remove(connection),
-                    ConnectionEvent::Left(left) => self.peers.retain(&left),
-                    ConnectionEvent::Closed => break,
+                is_open = self.router.changed(self.seen) => match is_open {
+                    true => self.settle().await,
+                    false => break,
                 },
-                _ = retry.tick(), if self.peers.has_backlog() => self.retry(),
+                _ = retry.tick(), if self.peers.has_backlog() => self.retry().await,
                 _ = sweep.tick() => self.sweep().await,
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
             }
@@ -85,7 +90,21 @@ impl RouterLoop {
     }
 
     fn is_idle(&self) -> bool {
-        !self.peers.has_backlog() && self.peers.which(|peer| !peer.calls.is_empty()).is_empty()
+        !self.peers.has_backlog() && !self.peers.has_calls()
+    }
+
+    /// Makes the peers those that are connected. Until the next await a routing id then means the
+    /// peer it is known by: nobody else can have taken it meanwhile.
+    async fn settle(&mut self) {
+        while self.seen != self.router.generation() {
+            // Before the list, so that what changes meanwhile is noticed.
+            self.seen = self.router.generation();
+            let connected = self.router.connected().await;
+            let credential = |connected: &_| self.router.credential(connected);
+            for nobody in self.peers.update(connected, credential) {
+                self.router.disconnect(nobody).await;
+            }
+        }
     }
 
     async fn on_messages(&mut self, first: Received) {
@@ -96,13 +115,11 @@ impl RouterLoop {
         }
     }
 
-    async fn on_message(&mut self, (sender, decoded): Received) {
-        let connection = sender.connection();
+    async fn on_message(&mut self, (connection, decoded): Received) {
+        self.settle().await;
         if self.peers.get(connection).is_none() {
-            let Some(credential) = self.router.credential(&sender) else {
-                return self.router.disconnect(connection).await;
-            };
-            self.peers.insert(sender.clone(), credential);
+            // It has left, and with it whoever would read the answer.
+            return metrics::counter!("ringback_hoot_late_total").increment(1);
         }
         match decoded {
             Ok((prefix, frame)) => self.on_frame(connection, prefix, frame).await,
@@ -130,7 +147,11 @@ impl RouterLoop {
                     self.control(connection, &frame, |call| call.add_credit(bytes));
                 }
             }
-            Command::Disconnect => self.peers.remove(connection),
+            Command::Disconnect => {
+                if let Some(peer) = self.peers.get(connection) {
+                    peer.leave();
+                }
+            }
             // Nobody was asked for anything yet, so nothing waits for an answer.
             Command::Reply => metrics::counter!("ringback_hoot_unexpected_total").increment(1),
         }
@@ -139,8 +160,10 @@ impl RouterLoop {
     async fn on_request(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
         let Some(peer) = self.peers.get(connection) else { return };
         let reply_to = ReplyTo::new(prefix, frame, peer.accepts_binary);
+        let mut with_content = false;
         let answer = match wire::request(frame) {
             Ok(envelope) => {
+                with_content = is_content(&envelope.request);
                 let call = Call {
                     credential: &peer.credential,
                     edge: Edge::Hoot,
@@ -155,15 +178,20 @@ impl RouterLoop {
         };
         match answer {
             Answer::Now(reply) => {
-                let reply = reply_to.reply(reply);
+                let reply = peer.backlog.room().count(reply_to.reply(reply));
                 self.send(connection, &reply_to.prefix, reply).await;
             }
             Answer::Later(replies, control) => {
-                peer.calls.insert(frame.request_id, control);
-                let room = Arc::clone(peer.backlog.room());
-                let to_router = self.to_self.clone();
-                let forward = forward(replies, connection, reply_to, room, to_router);
-                peer.tasks.spawn_on(forward, &self.workers);
+                let forward = Forward {
+                    to: connection,
+                    reply_to,
+                    number: peer.begin(frame.request_id, control),
+                    is_content: with_content,
+                    room: Arc::clone(peer.backlog.room()),
+                    patience: self.peer_idle,
+                    router: self.to_self.clone(),
+                };
+                peer.tasks.spawn_on(forward.run(replies), &self.workers);
             }
         }
     }
@@ -186,17 +214,17 @@ impl RouterLoop {
         &mut self,
         connection: ConnectionId,
         frame: &Frame,
-        tell: impl FnOnce(&ringback_broker::CallControl),
+        tell: impl Fn(&ringback_broker::CallControl),
     ) {
-        let peer = self.peers.get(connection);
-        if let Some(call) = peer.and_then(|peer| peer.calls.get(&frame.request_id)) {
-            tell(call);
+        if let Some(peer) = self.peers.get(connection) {
+            peer.calls(frame.request_id).for_each(tell);
         }
     }
 
     async fn on_replies(&mut self, first: FromCall) {
         self.on_reply(first).await;
-        while let Ok(next) = self.inbox.try_recv() {
+        for _ in 1..BATCH {
+            let Ok(next) = self.inbox.try_recv() else { return };
             self.on_reply(next).await;
         }
     }
@@ -206,23 +234,24 @@ impl RouterLoop {
             FromCall::Reply { to, reply_to, frame } => {
                 self.send(to, &reply_to.prefix, frame).await;
             }
-            FromCall::Ended { to, reply_to } => {
+            FromCall::Ended { to, reply_to, number } => {
                 if let Some(peer) = self.peers.get(to) {
-                    peer.calls.remove(&reply_to.request_id);
-                    while peer.tasks.try_join_next().is_some() {}
+                    peer.end(reply_to.request_id, number);
                 }
             }
+            FromCall::Stalled { to } => self.give_up(to).await,
         }
     }
 
     /// Sends to a connection that is still there. Never waits; what does not leave is kept up to
     /// the peer's budget, and beyond it the peer is disconnected.
     async fn send(&mut self, connection: ConnectionId, prefix: &Prefix, frame: Frame) {
+        self.settle().await;
         let Some(peer) = self.peers.get(connection) else { return };
-        let n_bytes = frame.body.n_bytes();
+        let weight = Backlog::weight(&frame);
         let unsent = Router::pack(prefix, frame);
         let full = if peer.backlog.is_empty() {
-            match self.router.try_send(&peer.sender, unsent) {
+            match self.router.try_send(&peer.name, unsent) {
                 Ok(()) => return,
                 Err(SendError::Full(unsent)) => unsent,
                 Err(SendError::Gone) => return self.peers.remove(connection),
@@ -230,19 +259,26 @@ impl RouterLoop {
         } else {
             unsent
         };
-        peer.backlog.push(n_bytes, full);
-        let (principal, n_waiting) = (peer.credential.id(), peer.backlog.bytes());
+        peer.backlog.push(weight, full);
+        let is_over = peer.backlog.is_over();
         self.peers.note_backlog(connection);
-        if n_waiting > self.backlog_bytes_max {
-            tracing::warn!(%principal, "a peer does not read and is disconnected");
-            metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
-            self.peers.remove(connection);
-            self.router.disconnect(connection).await;
+        if is_over {
+            self.give_up(connection).await;
         }
     }
 
+    /// Disconnects a peer that does not read.
+    async fn give_up(&mut self, connection: ConnectionId) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        tracing::warn!(principal = %peer.credential.id(), "a peer does not read and is disconnected");
+        metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
+        self.peers.remove(connection);
+        self.router.disconnect(connection).await;
+    }
+
     /// Tries what did not leave once more.
-    fn retry(&mut self) {
+    async fn retry(&mut self) {
+        self.settle().await;
         for connection in self.peers.behind() {
             let Some(peer) = self.peers.get(connection) else { continue };
             if drain(&self.router, peer) {
@@ -267,7 +303,7 @@ impl RouterLoop {
 /// Sends what waits for a peer until it does not leave. `false` if the peer has gone.
 fn drain(router: &Router, peer: &mut Peer) -> bool {
     while let Some((n_bytes, unsent)) = peer.backlog.pop() {
-        match router.try_send(&peer.sender, unsent) {
+        match router.try_send(&peer.name, unsent) {
             Ok(()) => {}
             Err(SendError::Full(unsent)) => {
                 peer.backlog.push_front(n_bytes, unsent);

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use omq_tokio::{
-    AuthenticationResult, Authenticator, CurveKeypair, CurveSecretKey, CurveServerOptions,
-    Identity, MechanismSetup, Message, MonitorEvent, MonitorRecvError, MonitorStream, Options,
-    Payload, Socket, SocketType, TrySendError,
+    AuthenticationResult, Authenticator, ConnectionStatus, CurveKeypair, CurveSecretKey,
+    CurveServerOptions, MechanismSetup, Message, Options, Payload, Socket, SocketType,
+    TrySendError,
 };
 use ringback_broker::{Broker, Credential};
 use ringback_proto::frame::{Frame, FrameError, PartSink, Parts, Prefix};
@@ -45,18 +45,17 @@ pub(crate) enum Door {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionId(u64);
 
-/// A peer as a message names it: cannot be forged by the peer.
-#[derive(Debug, Clone)]
-pub(crate) struct Sender(Identity);
+/// Changes with every connection that comes or goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
 
-impl Sender {
-    pub(crate) fn connection(&self) -> ConnectionId {
-        ConnectionId(self.0.peer_info().connection_id)
-    }
-
-    fn user_id(&self) -> Option<PrincipalId> {
-        principal_id(self.0.peer_info().authentication.user_id.as_deref())
-    }
+/// A connection that has shaken hands.
+#[derive(Debug)]
+pub(crate) struct Connected {
+    pub(crate) id: ConnectionId,
+    /// The routing id it has as long as it is there.
+    pub(crate) name: Bytes,
+    user_id: Option<PrincipalId>,
 }
 
 /// A message for a peer that has yet to leave.
@@ -72,32 +71,14 @@ pub(crate) enum SendError {
     Gone,
 }
 
-/// What a ROUTER receives.
-pub(crate) type Received = (Sender, Result<(Prefix, Frame), FrameError>);
+/// What a ROUTER receives, and on which connection: that cannot be forged.
+pub(crate) type Received = (ConnectionId, Result<(Prefix, Frame), FrameError>);
 
 /// The socket that calls come in on.
 #[derive(Debug)]
 pub(crate) struct Router {
     socket: Socket,
     door: Door,
-}
-
-/// What happens to connections.
-#[derive(Debug)]
-pub(crate) enum ConnectionEvent {
-    /// One ended.
-    Ended(ConnectionId),
-    /// Some may have ended; the list says which are left.
-    Left(Vec<ConnectionId>),
-    /// The socket was closed.
-    Closed,
-}
-
-/// Tells what happens to connections.
-#[derive(Debug)]
-pub(crate) struct Connections {
-    monitor: MonitorStream,
-    socket: Socket,
 }
 
 impl Router {
@@ -133,11 +114,38 @@ impl Router {
         received(&self.socket.try_recv().ok()?)
     }
 
+    /// Which connections there are, as a number to compare.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.socket.connections_generation())
+    }
+
+    /// Resolves when others are connected than at `seen`. `false` once closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses nothing.
+    pub(crate) async fn changed(&self, seen: Generation) -> bool {
+        self.socket.connections_changed(seen.0).await.is_ok()
+    }
+
+    /// Who is connected.
+    pub(crate) async fn connected(&self) -> Vec<Connected> {
+        let connections = self.socket.connections().await.unwrap_or_default();
+        let connected = |status: ConnectionStatus| {
+            let user_id = status.peer_info?.authentication.user_id.clone();
+            Some(Connected {
+                id: ConnectionId(status.connection_id),
+                name: status.identity,
+                user_id: principal_id(user_id.as_deref()),
+            })
+        };
+        connections.into_iter().filter_map(connected).collect()
+    }
+
     /// Who a peer is, by its handshake.
-    pub(crate) fn credential(&self, sender: &Sender) -> Option<Credential> {
+    pub(crate) fn credential(&self, connected: &Connected) -> Option<Credential> {
         match &self.door {
             Door::Local => Some(Credential::local()),
-            Door::Token(broker) | Door::Curve(broker, _) => broker.credential(sender.user_id()?),
+            Door::Token(broker) | Door::Curve(broker, _) => broker.credential(connected.user_id?),
         }
     }
 
@@ -149,9 +157,9 @@ impl Router {
         Unsent(Message::multipart_payloads(parts.0))
     }
 
-    /// Sends a message, or says why not. Never waits.
-    pub(crate) fn try_send(&self, to: &Sender, unsent: Unsent) -> Result<(), SendError> {
-        match self.socket.try_send_to(&to.0, unsent.0) {
+    /// Sends a message to whoever has a routing id now, or says why not. Never waits.
+    pub(crate) fn try_send(&self, to: &Bytes, unsent: Unsent) -> Result<(), SendError> {
+        match self.socket.try_send_to(to, unsent.0) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(message)) => Err(SendError::Full(Unsent(message))),
             Err(TrySendError::Closed | TrySendError::Error(_)) => Err(SendError::Gone),
@@ -165,43 +173,10 @@ impl Router {
         }
     }
 
-    /// What happens to connections.
-    pub(crate) fn connections(&self) -> Connections {
-        Connections { monitor: self.socket.monitor(), socket: self.socket.clone() }
-    }
-
     /// Lets go of the socket after what is queued has left.
     pub(crate) async fn close(self) {
         if let Err(error) = self.socket.close().await {
             tracing::debug!(%error, "the socket did not close cleanly");
-        }
-    }
-}
-
-impl Connections {
-    /// The next thing that happens.
-    ///
-    /// # Cancel safety
-    /// A wait that is dropped loses no event.
-    pub(crate) async fn next(&mut self) -> ConnectionEvent {
-        loop {
-            match self.monitor.recv().await {
-                Ok(MonitorEvent::Disconnected { peer, .. }) => {
-                    return ConnectionEvent::Ended(ConnectionId(peer.connection_id));
-                }
-                Ok(_) => {}
-                Err(MonitorRecvError::Lagged(_)) => return self.left().await,
-                Err(_) => return ConnectionEvent::Closed,
-            }
-        }
-    }
-
-    async fn left(&self) -> ConnectionEvent {
-        match self.socket.connections().await {
-            Ok(left) => ConnectionEvent::Left(
-                left.iter().map(|status| ConnectionId(status.connection_id)).collect(),
-            ),
-            Err(_) => ConnectionEvent::Closed,
         }
     }
 }
@@ -320,8 +295,8 @@ fn principal_id(user_id: Option<&[u8]>) -> Option<PrincipalId> {
 }
 
 fn received(message: &Message) -> Option<Received> {
-    let sender = Sender(message.sender_identity()?.clone());
-    Some((sender, Frame::decode_routed(&Incoming(message))))
+    let connection = ConnectionId(message.sender_identity()?.peer_info().connection_id);
+    Some((connection, Frame::decode_routed(&Incoming(message))))
 }
 
 /// A message as the codec reads it.
