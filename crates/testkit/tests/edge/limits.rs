@@ -1,0 +1,115 @@
+//! Full queues, and what may be seen when.
+
+use std::collections::HashSet;
+
+use futures_util::future::join_all;
+use ringback_proto::ids::JobId;
+use ringback_proto::record::JobState;
+use ringback_proto::request::*;
+use ringback_proto::tool::tools::*;
+use ringback_proto::{Certainty, Error, ErrorKind, Event};
+use ringback_testkit::{Daemon, LIMIT, Options, wait_for, within};
+
+use crate::support::*;
+
+fn assert_busy(error: &Error) {
+    assert_eq!((error.kind(), error.certainty()), (ErrorKind::Busy, Certainty::NotStarted));
+}
+
+/// Rule: a full queue answers `busy` at once, and nothing of the call has run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_list_of_jobs_is_busy_until_one_ends() {
+    let daemon =
+        Daemon::start_with(Options { jobs_live_max: 2, jobs_running_max: 1, ..Options::default() })
+            .await;
+    let client = daemon.admin().await;
+    let first = sleep_job(&client, 60_000).await;
+    let second = sleep_job(&client, 60_000).await;
+    let third = client.submit::<JobSleep>(JobSleepRequest { milliseconds: 1 }).await;
+    assert_busy(&third.unwrap_err());
+    assert_eq!(jobs(&client).await.total, 2, "what was refused left nothing behind");
+    assert_eq!(state(&client, second).await, JobState::Pending);
+    client.call::<JobCancel>(JobCancelRequest { job_id: first }).await.unwrap();
+    let fourth = sleep_job(&client, 1).await;
+    client.call::<JobCancel>(JobCancelRequest { job_id: second }).await.unwrap();
+    assert_eq!(ended(&client, fourth).await, JobState::Complete);
+    daemon.stop().await;
+}
+
+/// Rule: a principal with too many calls under way is told `busy`; the others are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
+    let daemon =
+        Daemon::start_with(Options { calls_per_principal_max: 2, ..Options::default() }).await;
+    let other = daemon.token(ringback_proto::principal::Level::Read, None).await.token;
+    let (client, other) = (daemon.admin().await, daemon.client(&other).await);
+    let job_id = sleep_job(&client, 60_000).await;
+    let asking =
+        async || within("an answer", client.call::<JobStatus>(JobStatusRequest { job_id })).await;
+    let mut polls: Vec<_> =
+        (0..2).map(|_| Box::pin(client.call::<JobPoll>(poll(job_id)))).collect();
+    let full = wait_for("both polls are under way", LIMIT, async || match asking().await {
+        Ok(_) => false,
+        Err(error) => {
+            assert_busy(&error);
+            true
+        }
+    });
+    tokio::select! {
+        polled = join_all(&mut polls) => panic!("the polls did not wait: {polled:?}"),
+        () = full => {}
+    }
+    within("a ping", client.call::<Ping>(PingRequest {})).await.unwrap();
+    within("a list", other.call::<JobList>(JobListRequest::default())).await.unwrap();
+    drop(polls);
+    wait_for("there is room again", LIMIT, async || asking().await.is_ok()).await;
+    daemon.stop().await;
+}
+
+/// Rule: no list and no event shows a job before it is durable: each id can be looked up at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_list_or_an_event_shows_can_be_looked_up_at_once() {
+    let daemon = Daemon::start().await;
+    let (writer, reader) = (daemon.admin().await, daemon.admin().await);
+    let burst = async {
+        for _ in 0..20 {
+            join_all((0..50).map(|_| sleep_job(&writer, 0))).await;
+        }
+    };
+    let looking = async {
+        let mut seen = HashSet::new();
+        let mut cursor = None;
+        while seen.len() < 1000 {
+            let listed = jobs(&reader).await.jobs.into_iter().map(|job| job.job_id);
+            let request = EventPollRequest { cursor, limit: Some(500), ..Default::default() };
+            let polled = within("events", reader.call::<EventPoll>(request)).await.unwrap();
+            cursor = Some(polled.cursor);
+            let told = polled.events.into_iter().filter_map(|event| match event.event {
+                Event::JobStateChanged { job_id, .. } => Some(job_id),
+                _ => None,
+            });
+            let new: Vec<JobId> =
+                listed.chain(told).filter(|job_id| seen.insert(*job_id)).collect();
+            join_all(new.into_iter().map(async |job_id| state(&reader, job_id).await)).await;
+        }
+    };
+    tokio::join!(burst, looking);
+    daemon.stop().await;
+}
+
+/// Rule: a retry with the same request id never runs the tool twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frame_sent_again_by_another_connection_is_the_same_call() {
+    let daemon = Daemon::start().await;
+    let frame = plain(JobSleepRequest { milliseconds: 1 });
+    let mut replies = Vec::new();
+    for _ in 0..3 {
+        replies.push(ask(&mut raw(&daemon).await, frame.clone()).await);
+    }
+    assert!(replies.iter().all(|reply| *reply == replies[0]), "{replies:?}");
+    assert_eq!(jobs(&daemon.admin().await).await.total, 1);
+    let other = plain(JobSleepRequest { milliseconds: 2 });
+    let other = ringback_proto::frame::Frame { request_id: frame.request_id, ..other };
+    not_started(ask(&mut raw(&daemon).await, other).await, "conflict");
+    daemon.stop().await;
+}
