@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use clap::Args;
 use ringback_client::{Client, ConnectError, Credentials, Subscriber};
+use ringback_proto::request::PingRequest;
 use ringback_proto::secret::Secret;
+use ringback_proto::tool::tools::Ping;
 
 use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
 
 /// Loopback answers in milliseconds; this is for a daemon that is just starting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// What is left to say to the daemon fits into one message.
+/// What is left to say to the daemon fits into a few small messages.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Which daemon to call, and as whom.
@@ -135,7 +137,15 @@ impl Target {
     ) -> Result<(), Failure> {
         let client = self.connect().await?;
         let result = interruptible(work(&client)).await;
-        drop(tokio::time::timeout(CLOSE_TIMEOUT, client.close()).await);
+        let leave = async {
+            if result.is_err() {
+                // Its answer says that the daemon has read all before it, a cancel included; the
+                // mere end of a connection may be noticed before what came through it.
+                drop(client.call::<Ping>(PingRequest {}).await);
+            }
+            client.close().await;
+        };
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, leave).await);
         result
     }
 

@@ -103,6 +103,22 @@ fn ctrl_c_cancels_the_work_and_exits_with_130() {
     }
 }
 
+/// Rule: a caller that cancels and leaves at once has cancelled all the same.
+#[test]
+fn work_whose_output_nobody_reads_any_more_is_cancelled() {
+    let daemon = Daemon::start();
+    let mut call = daemon.client(&["call", "job_sleep", "milliseconds=5000", "--stream"]);
+    call.args(["--output", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = call.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let started: Value = serde_json::from_str(&line).unwrap();
+    let job = started["started"]["job_id"].as_str().unwrap();
+    assert_eq!(ended(&mut child).code(), Some(0));
+    let watched = daemon.run(&["jobs", "watch", job]);
+    assert!(watched.stderr.contains("cancelled"), "{watched:?}");
+}
+
 #[test]
 fn tools_are_listed_by_prefix_and_shown_with_their_fields() {
     let daemon = Daemon::start();
