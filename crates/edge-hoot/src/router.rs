@@ -74,7 +74,7 @@ impl RouterLoop {
                 },
                 Some(told) = self.inbox.recv() => self.on_replies(told).await,
                 is_open = self.router.changed(self.seen) => match is_open {
-                    true => self.settle().await,
+                    true => self.on_change().await,
                     false => break,
                 },
                 _ = retry.tick(), if self.peers.has_backlog() => self.retry().await,
@@ -107,11 +107,39 @@ impl RouterLoop {
         }
     }
 
+    /// Connections came or went. What those that went had still said counts.
+    async fn on_change(&mut self) {
+        let waiting = self.take_batch(Vec::new());
+        self.settle().await;
+        self.on_batch(waiting).await;
+    }
+
     async fn on_messages(&mut self, first: Received) {
-        self.on_message(first).await;
-        for _ in 1..BATCH {
-            let Some(next) = self.router.try_recv() else { return };
-            self.on_message(next).await;
+        let batch = self.take_batch(vec![first]);
+        self.on_batch(batch).await;
+    }
+
+    /// Takes what is here already. A Cancel is heeded now: its peer may have left right behind it,
+    /// and then its calls are gone when its turn comes.
+    fn take_batch(&mut self, mut batch: Vec<Received>) -> Vec<Received> {
+        while batch.len() < BATCH
+            && let Some(next) = self.router.try_recv()
+        {
+            batch.push(next);
+        }
+        for (connection, decoded) in &batch {
+            if let Ok((_, frame)) = decoded
+                && frame.command == Command::Cancel
+            {
+                self.control(*connection, frame, |call| call.cancel());
+            }
+        }
+        batch
+    }
+
+    async fn on_batch(&mut self, batch: Vec<Received>) {
+        for received in batch {
+            self.on_message(received).await;
         }
     }
 
