@@ -8,4 +8,5 @@
 mod calls;
 mod common;
 mod content;
+mod costs;
 mod jobs;
