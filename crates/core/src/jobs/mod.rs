@@ -311,7 +311,11 @@ impl JobTable {
     pub fn close(&mut self) -> Vec<JobId> {
         self.limits.running_max = 0;
         let waits = |phase| matches!(phase, Phase::Pending | Phase::Creating { runs: false });
-        self.live.iter().filter(|(_, live)| !waits(live.phase)).map(|(job, _)| *job).collect()
+        let past = self.live.iter().filter(|(_, live)| !waits(live.phase));
+        let mut jobs: Vec<_> = past.map(|(job, _)| *job).collect();
+        // In an order that does not change from run to run.
+        jobs.sort_unstable();
+        jobs
     }
 
     /// When to look again.
