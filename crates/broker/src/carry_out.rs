@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ringback_core::repeats::{Begin, same_body};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{BlobHash, JobId};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey};
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolRequest, ToolResponse};
 use tokio::sync::watch;
@@ -16,7 +17,7 @@ use crate::failure;
 use crate::handler::{self, Context};
 use crate::jobs::{Interest, Submission};
 use crate::repeats::{Answered, first_answer};
-use crate::replies::{Attached, reply};
+use crate::replies::{Attached, Pending, reply};
 use crate::shared::Shared;
 use crate::stream::Stream;
 
@@ -35,13 +36,20 @@ impl Shared {
             Err(error) => error.into(),
             Ok(Begin::Again(Answered::Plain(first))) => {
                 self.auditor.repeated(self.now(), &asked, None);
-                first_answer(first).await.unwrap_or_else(Into::into)
+                tokio::select! {
+                    biased;
+                    answer = first_answer(first) => answer.unwrap_or_else(Into::into),
+                    error = admitted.stop.stopped(asked.row.name) => error.into(),
+                }
             }
             Ok(Begin::Again(Answered::Job(_))) => {
                 Error::internal("repeat", "one request id stands for two kinds of call").into()
             }
             Ok(Begin::First) => {
-                let reply = self.plain(&asked, request, &admitted).await;
+                let reply = match self.unused_for_a_job(principal, key).await {
+                    Ok(()) => self.plain(&asked, request, &admitted).await,
+                    Err(error) => error.into(),
+                };
                 if let ResponseEnvelope::Error(error) = &reply {
                     self.repeats.reconsider(principal, key.request_id, &error.clone().into());
                 }
@@ -49,6 +57,12 @@ impl Shared {
                 reply
             }
         }
+    }
+
+    /// Jobs remember their request ids longer than other calls do, and over a restart.
+    async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
+        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
+        stored.and_then(|record| record.repeat).map_or(Ok(()), |first| same_body(&first, &key))
     }
 
     pub(crate) async fn plain(
@@ -64,9 +78,18 @@ impl Shared {
             job: None,
             stop: admitted.stop.token.clone(),
         };
+        let work: Pending<_> = if asked.row.recognises_repeats() {
+            // A write that began is finished and announced, also when its caller's time is up.
+            let running = self.tasks.spawn(handler::work(ctx, request));
+            Box::pin(
+                async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) },
+            )
+        } else {
+            handler::work(ctx, request)
+        };
         let outcome = tokio::select! {
             biased;
-            outcome = handler::work(ctx, request) => outcome,
+            outcome = work => outcome,
             error = admitted.stop.stopped(asked.row.name) => Err(error),
         };
         self.auditor.each(self.now(), asked, outcome.as_ref().err(), started);
@@ -191,7 +214,12 @@ impl Shared {
     }
 
     pub(crate) async fn jobs_ended(&self) {
-        let mut bell = self.events.bell();
-        while self.jobs.n_running() > 0 && bell.changed().await.is_ok() {}
+        loop {
+            let rung = self.events.rung();
+            if self.jobs.n_running() == 0 {
+                return;
+            }
+            rung.await;
+        }
     }
 }

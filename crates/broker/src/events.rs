@@ -8,7 +8,8 @@ use ringback_core::policy::Sight;
 use ringback_proto::event::{Event, Heads};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::sync::lock;
 
@@ -17,12 +18,13 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(crate) struct EventHub {
     ring: Mutex<EventRing>,
-    last_seq: watch::Sender<u64>,
+    /// Wakes its waiters in the order they came, unlike a watch: a simulation repeats itself.
+    bell: Notify,
 }
 
 impl EventHub {
     pub(crate) fn new(epoch: u64, kept_max: usize) -> Self {
-        Self { ring: Mutex::new(EventRing::new(epoch, kept_max)), last_seq: watch::Sender::new(0) }
+        Self { ring: Mutex::new(EventRing::new(epoch, kept_max)), bell: Notify::new() }
     }
 
     pub(crate) fn publish(
@@ -32,14 +34,8 @@ impl EventHub {
         owner: PrincipalId,
         project: Option<ProjectId>,
     ) {
-        let published = lock(&self.ring).publish(now, event, owner, project);
-        let seq = published.event.seq;
-        // Two publishers may ring in the other order; the bell never goes back.
-        self.last_seq.send_if_modified(|last| {
-            let is_newer = seq > *last;
-            *last = seq.max(*last);
-            is_newer
-        });
+        lock(&self.ring).publish(now, event, owner, project);
+        self.bell.notify_waiters();
     }
 
     pub(crate) fn epoch(&self) -> u64 {
@@ -56,14 +52,13 @@ impl EventHub {
         lock(&self.ring).after(cursor, limit, sight, wanted)
     }
 
-    /// A bell that rings when there is something new.
-    pub(crate) fn bell(&self) -> watch::Receiver<u64> {
-        self.last_seq.subscribe()
+    /// Resolves when something is published after this call: ask, then look, then wait.
+    pub(crate) fn rung(&self) -> Notified<'_> {
+        self.bell.notified()
     }
 
     pub(crate) fn subscribe(self: &Arc<Self>) -> Subscription {
-        let bell = self.bell();
-        Subscription { hub: Arc::clone(self), cursor: lock(&self.ring).last_seq(), bell }
+        Subscription { hub: Arc::clone(self), cursor: lock(&self.ring).last_seq() }
     }
 }
 
@@ -72,7 +67,6 @@ impl EventHub {
 pub struct Subscription {
     hub: Arc<EventHub>,
     cursor: u64,
-    bell: watch::Receiver<u64>,
 }
 
 impl Subscription {
@@ -83,14 +77,13 @@ impl Subscription {
     /// Dropping it loses nothing.
     pub async fn next(&mut self, limit: usize) -> Vec<Arc<Published>> {
         loop {
+            let rung = self.hub.rung();
             let page = self.hub.after(self.cursor, limit, &Sight::All, |_| true);
             self.cursor = page.cursor;
             if !page.events.is_empty() {
                 return page.events;
             }
-            if self.bell.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            rung.await;
         }
     }
 

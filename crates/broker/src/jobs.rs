@@ -15,7 +15,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, SetOnce};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -54,7 +54,7 @@ pub(crate) struct LiveJob {
     callers: Mutex<Callers>,
     /// What the work returned, until that is durable.
     result: Mutex<Option<ToolResponse>>,
-    outcome: watch::Sender<Option<Outcome>>,
+    outcome: SetOnce<Outcome>,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +97,7 @@ impl Drop for Interest {
             callers.n_waiting -= 1;
             callers.n_waiting == 0 && !callers.is_known
         };
-        if is_abandoned && self.live.outcome.borrow().is_none() {
+        if is_abandoned && self.live.outcome.get().is_none() {
             self.shared.stop_soon(self.live.id);
         }
     }
@@ -158,28 +158,28 @@ impl LiveJob {
             streams: Mutex::default(),
             callers: Mutex::default(),
             result: Mutex::default(),
-            outcome: watch::Sender::new(None),
+            outcome: SetOnce::new(),
         }
     }
 
     /// The outcome, once it is durable.
     pub(crate) async fn outcome(&self) -> Outcome {
-        let mut outcome = self.outcome.subscribe();
-        let ended = outcome.wait_for(Option::is_some).await;
-        ended.ok().and_then(|ended| ended.clone()).expect("the sender lives in self")
+        Arc::clone(self.outcome.wait().await)
     }
 
     /// Lets one more reader follow.
     pub(crate) fn attach(&self, stream: Arc<Stream>) {
-        if self.outcome.borrow().is_some() {
-            stream.finish();
-        } else {
-            lock(&self.streams).push(stream);
+        // Under the lock: an end that comes now finds the stream in the list.
+        let mut streams = lock(&self.streams);
+        match self.outcome.get() {
+            Some(_) => stream.finish(),
+            None => streams.push(stream),
         }
     }
 
+    /// The job has ended. The first outcome counts.
     fn end(&self, outcome: Result<ToolResponse>) {
-        self.outcome.send_replace(Some(Arc::new(outcome)));
+        drop(self.outcome.set(Arc::new(outcome)));
         for stream in lock(&self.streams).drain(..) {
             stream.finish();
         }
@@ -216,8 +216,32 @@ impl Shared {
         let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.now())?;
         lock(&self.jobs.live).insert(id, live);
         self.jobs.deadlines.notify_one();
-        self.drive(effects).await?;
+        self.create(effects).await?;
         Ok(interest)
+    }
+
+    /// Makes a new job durable, or refuses it. What follows from it never fails its caller, who
+    /// would take an existing job for a refused one.
+    async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<()> {
+        let Effects { write, release } = effects;
+        if let Err(error) = self.commit(write).await {
+            self.abandon(&release, &error);
+            return Err(error);
+        }
+        let mut steps = VecDeque::new();
+        self.release(release, &mut steps);
+        while let Some(step) = steps.pop_front_if(|step| step.write.is_empty()) {
+            self.release(step.release, &mut steps);
+        }
+        if !steps.is_empty() {
+            let rest = Arc::clone(self).drive_steps(steps);
+            drop(self.tasks.spawn(async move {
+                if let Err(error) = rest.await {
+                    tracing::error!(%error, "what follows from a new job could not be stored");
+                }
+            }));
+        }
+        Ok(())
     }
 
     /// Takes up what a restart found: pending jobs go on, running ones were interrupted.
@@ -231,6 +255,8 @@ impl Shared {
             let timing = request.row().timing;
             if record.state == JobState::Pending {
                 let live = LiveJob::new(record.id, request, record.owner);
+                // An earlier run told its id, or may have.
+                lock(&live.callers).is_known = true;
                 lock(&self.jobs.live).insert(record.id, Arc::new(live));
             }
             known.push((record, timing));
@@ -278,32 +304,44 @@ impl Shared {
 
     /// Commits what a step wants written, then does what it lets go, until nothing is left.
     async fn drive(self: &Arc<Self>, effects: Effects<Release>) -> Result<()> {
-        let mut steps = VecDeque::from([effects]);
+        Arc::clone(self).drive_steps(VecDeque::from([effects])).await
+    }
+
+    /// A step that cannot be written fails alone: the others are about other jobs.
+    async fn drive_steps(self: Arc<Self>, mut steps: VecDeque<Effects<Release>>) -> Result<()> {
+        let mut driven = Ok(());
         while let Some(Effects { write, release }) = steps.pop_front() {
-            if let Err(error) = self.write_jobs(&write).await {
-                self.abandon(&release, &error);
-                return Err(error);
-            }
-            for release in release {
-                match release {
-                    Release::Settled(job) => {
-                        steps.push_back(lock(&self.jobs.table).settled(job, self.now()));
-                    }
-                    Release::Announce { job, tool, owner, project, state } => {
-                        let event = Event::JobStateChanged { job_id: job, tool, state };
-                        self.publish(event, owner, project);
-                    }
-                    Release::Start(job) => self.start(job),
-                    Release::Stop(job, _) => {
-                        if let Some(live) = self.jobs.live(job) {
-                            live.stop.cancel();
-                        }
-                    }
-                    Release::Ended(job) => self.ended(job),
+            match self.write_jobs(&write).await {
+                Ok(()) => self.release(release, &mut steps),
+                Err(error) => {
+                    self.abandon(&release, &error);
+                    driven = Err(error);
                 }
             }
         }
-        Ok(())
+        driven
+    }
+
+    /// Does what a step lets go; what follows from it is added to the steps.
+    fn release(self: &Arc<Self>, release: Vec<Release>, steps: &mut VecDeque<Effects<Release>>) {
+        for release in release {
+            match release {
+                Release::Settled(job) => {
+                    steps.push_back(lock(&self.jobs.table).settled(job, self.now()));
+                }
+                Release::Announce { job, tool, owner, project, state } => {
+                    let event = Event::JobStateChanged { job_id: job, tool, state };
+                    self.publish(event, owner, project);
+                }
+                Release::Start(job) => self.start(job),
+                Release::Stop(job, _) => {
+                    if let Some(live) = self.jobs.live(job) {
+                        live.stop.cancel();
+                    }
+                }
+                Release::Ended(job) => self.ended(job),
+            }
+        }
     }
 
     async fn write_jobs(&self, write: &[Record]) -> Result<()> {
@@ -318,8 +356,7 @@ impl Shared {
             {
                 let error = end.error.as_deref().and_then(ToolError::decode).map(Error::from);
                 let error = error.unwrap_or_else(|| Error::cancelled("as asked"));
-                lock(&live.streams).iter().for_each(|stream| stream.finish());
-                live.outcome.send_replace(Some(Arc::new(Err(error))));
+                live.end(Err(error));
             }
         }
         Ok(())
@@ -340,9 +377,7 @@ impl Shared {
 
     fn ended(&self, job: JobId) {
         let Some(live) = lock(&self.jobs.live).remove(&job) else { return };
-        if let Some(result) = lock(&live.result).take()
-            && live.outcome.borrow().is_none()
-        {
+        if let Some(result) = lock(&live.result).take() {
             live.end(Ok(result));
         }
     }

@@ -10,7 +10,7 @@ use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::Record;
 use ringback_proto::{Error, Event, Result};
-use ringback_store::{Applied, Full, ReadError, Store, Visible};
+use ringback_store::{Applied, CommitError, Full, ReadError, Store, Visible};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,6 +28,9 @@ use crate::repeats::Repeats;
 
 /// About the time of one commit, after which a full queue has places again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
+
+/// A full disk takes a person to free it; then jobs should go on without much delay.
+const FULL_DISK_PAUSE: Duration = Duration::from_millis(250);
 
 /// Everything the broker owns.
 #[derive(Debug)]
@@ -66,13 +69,15 @@ impl Shared {
     }
 
     /// Like [`Self::commit`] for what is already under way and so cannot be refused: waits for a
-    /// place in the queue.
+    /// place in the queue, and for space on the disk unless the daemon stops.
     pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<Applied>> {
         loop {
-            if let Ok(written) = self.store.commit_async(records.to_vec()).await {
-                return written.map_err(failure::commit);
-            }
-            tokio::time::sleep(FULL_QUEUE_PAUSE).await;
+            let pause = match self.store.commit_async(records.to_vec()).await {
+                Err(Full) => FULL_QUEUE_PAUSE,
+                Ok(Err(CommitError::DiskFull)) if !self.stopping.is_cancelled() => FULL_DISK_PAUSE,
+                Ok(written) => return written.map_err(failure::commit),
+            };
+            tokio::time::sleep(pause).await;
         }
     }
 

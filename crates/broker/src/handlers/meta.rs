@@ -84,20 +84,16 @@ impl Handler<tools::EventPoll> for Native {
         let cursor = read_cursor(request.cursor.as_deref(), epoch)?;
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(EVENTS_WAIT_MS_MAX));
         let until = tokio::time::Instant::now() + wait;
-        let mut bell = hub.bell();
         let mut looked_at = cursor;
         let mut missed = 0;
         loop {
-            bell.borrow_and_update();
+            let rung = hub.rung();
             let page = hub.after(looked_at, limit, &sight, |event| {
                 types.as_ref().is_none_or(|types| types.iter().any(|name| name == event.topic()))
             });
             looked_at = page.cursor;
             missed += page.missed;
-            let rung = async { bell.changed().await.is_ok() };
-            if !page.events.is_empty()
-                || !tokio::time::timeout_at(until, rung).await.unwrap_or(false)
-            {
+            if !page.events.is_empty() || tokio::time::timeout_at(until, rung).await.is_err() {
                 return Ok(EventsResponse {
                     events: page.events.iter().map(|seen| seen.event.clone()).collect(),
                     cursor: write_cursor(epoch, page.cursor),
