@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`,
-//! `bench`.
+//! `bench`, `sim`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -18,6 +18,7 @@ mod fix;
 mod golden;
 mod interop;
 mod prepare;
+mod sim;
 mod steps;
 mod tidy;
 
@@ -48,6 +49,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     golden::SUBCOMMAND,
     interop::SUBCOMMAND,
     bench::SUBCOMMAND,
+    sim::SUBCOMMAND,
 ];
 
 /// What `sysexits.h` calls a usage error.

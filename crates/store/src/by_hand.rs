@@ -71,7 +71,7 @@ impl Hand {
     ///
     /// # Cancel safety
     /// Dropping it loses nothing but a wake-up that [`Self::turn`] makes unnecessary.
-    pub async fn waiting(&self) {
+    pub async fn waiting(&mut self) {
         self.bell.notified().await;
     }
 

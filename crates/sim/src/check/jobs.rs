@@ -1,0 +1,218 @@
+//! Jobs: durable before they are told, only forward, never lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringback_proto::ids::JobId;
+use ringback_proto::record::JobState;
+use ringback_proto::{Certainty, ErrorKind};
+
+use super::Violation;
+use crate::history::{CallNo, Called, Durable, History, Marker, Op, Reply, What};
+
+const FORWARD: &str = "a job only goes forward";
+const DURABLE_FIRST: &str = "nothing is said before it is durable";
+const LOST: &str = "nothing acknowledged is lost";
+
+/// What the disk has, at some point of the history.
+#[derive(Default)]
+struct Disk {
+    jobs: BTreeMap<JobId, JobState>,
+    by_marker: BTreeMap<Marker, JobId>,
+    made: BTreeSet<Marker>,
+    purged: BTreeSet<JobId>,
+}
+
+pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
+    let mut disk = Disk::default();
+    let mut asked: BTreeMap<CallNo, (&Called, BTreeMap<JobId, JobState>)> = BTreeMap::new();
+    for (entry, event) in history.entries.iter().enumerate() {
+        let broken = match &event.what {
+            What::Durable(durable) => disk.take(durable).map(|seen| (FORWARD, seen)),
+            What::Called(called) => {
+                asked.insert(called.call, (called, disk.seen_by(&called.op)));
+                None
+            }
+            What::Replied(call, reply) => {
+                asked.get(call).and_then(|(called, before)| disk.allows(called, before, reply))
+            }
+            What::Started
+            | What::FailedToStart
+            | What::Cancelled(_)
+            | What::Left(_)
+            | What::Announced(_)
+            | What::DiskFull
+            | What::Crashed
+            | What::Stopped => None,
+        };
+        violations.extend(broken.map(|(rule, seen)| Violation { rule, entry, seen }));
+    }
+    disk.is_truth(history, violations);
+}
+
+impl Disk {
+    /// Takes a change, and says if it goes back.
+    fn take(&mut self, durable: &Durable) -> Option<String> {
+        match durable {
+            Durable::Created { job, marker, state, .. } => {
+                self.by_marker.insert(*marker, *job);
+                let before = self.jobs.insert(*job, *state);
+                before.map(|before| format!("{job} was created when it was {before:?}"))
+            }
+            Durable::Began(job) => {
+                let before = self.jobs.insert(*job, JobState::Running);
+                (before != Some(JobState::Pending))
+                    .then(|| format!("{job} began to run when it was {before:?}"))
+            }
+            Durable::Ended(job, state) => {
+                let before = self.jobs.insert(*job, *state);
+                let was_live = before.is_some_and(|before| !before.is_terminal());
+                (!was_live || !state.is_terminal())
+                    .then(|| format!("{job} ended as {state:?} when it was {before:?}"))
+            }
+            Durable::Purged(job) => {
+                self.purged.insert(*job);
+                let before = self.jobs.remove(job);
+                let has_ended = before.is_some_and(JobState::is_terminal);
+                (!has_ended).then(|| format!("{job} was dropped when it was {before:?}"))
+            }
+            Durable::Made(marker) => {
+                self.made.insert(*marker);
+                None
+            }
+            Durable::Revoked(_) => None,
+        }
+    }
+
+    /// Where the jobs stand that a look is about.
+    fn seen_by(&self, op: &Op) -> BTreeMap<JobId, JobState> {
+        match op {
+            Op::Status(job) | Op::Cancel(job) => {
+                self.jobs.get(job).map(|state| (*job, *state)).into_iter().collect()
+            }
+            Op::Poll(jobs) => {
+                jobs.iter().filter_map(|job| Some((*job, *self.jobs.get(job)?))).collect()
+            }
+            Op::List => self.jobs.clone(),
+            Op::Sleep(_)
+            | Op::Store
+            | Op::CreateArtifact(_)
+            | Op::CreateToken(_)
+            | Op::Revoke(_)
+            | Op::Events
+            | Op::Ping => BTreeMap::new(),
+        }
+    }
+
+    /// Whether a reply tells only what is durable, and nothing that is already past.
+    fn allows(
+        &self,
+        called: &Called,
+        before: &BTreeMap<JobId, JobState>,
+        reply: &Reply,
+    ) -> Option<(&'static str, String)> {
+        let unsaid = |seen: String| Some((DURABLE_FIRST, seen));
+        match reply {
+            Reply::JobStarted(job) | Reply::StreamStart(job) => {
+                let is_known = self.jobs.contains_key(job) || self.purged.contains(job);
+                if is_known { None } else { unsaid(format!("{job} was told")) }
+            }
+            Reply::Slept(marker) | Reply::StreamEnd(marker) => match self.ended(*marker) {
+                Some(JobState::Complete) => None,
+                state => unsaid(format!("the result of {marker} was told when it was {state:?}")),
+            },
+            Reply::Made(marker) if !self.made.contains(marker) => {
+                unsaid(format!("{marker} was said to be made"))
+            }
+            Reply::Failed(
+                kind @ (ErrorKind::Cancelled | ErrorKind::Timeout),
+                Certainty::MayHaveRun | Certainty::Ran,
+            ) if called.op.makes_job() => {
+                let state = called.op.marker().and_then(|marker| self.ended(marker));
+                match state {
+                    Some(JobState::Failed | JobState::Cancelled) => None,
+                    state => unsaid(format!("{kind:?} was told when the job was {state:?}")),
+                }
+            }
+            Reply::Jobs(jobs) => self.allows_states(called, before, jobs),
+            Reply::Polled(ended, _) => {
+                let early = ended.iter().find(|job| !self.has_ended(job));
+                early.and_then(|job| unsaid(format!("{job} was told to have ended")))
+            }
+            Reply::Chunk | Reply::Made(_) | Reply::Done | Reply::Failed(..) => None,
+        }
+    }
+
+    /// A look sees what was durable at some time between its call and its reply.
+    fn allows_states(
+        &self,
+        called: &Called,
+        before: &BTreeMap<JobId, JobState>,
+        jobs: &[(JobId, JobState)],
+    ) -> Option<(&'static str, String)> {
+        for (job, seen) in jobs {
+            let now = self.jobs.get(job);
+            let is_durable = match now {
+                Some(now) => rank(*seen) < rank(*now) || seen == now,
+                None => self.purged.contains(job),
+            };
+            if !is_durable {
+                return Some((
+                    DURABLE_FIRST,
+                    format!("{job} was seen {seen:?} when it was {now:?}"),
+                ));
+            }
+            if before.get(job).is_some_and(|before| rank(*seen) < rank(*before)) {
+                return Some((FORWARD, format!("{job} was seen {seen:?} when it was past that")));
+            }
+            if matches!(called.op, Op::Cancel(_)) && !seen.is_terminal() {
+                return Some(("a cancelled job has stopped", format!("{job} is {seen:?}")));
+            }
+        }
+        let listed: BTreeSet<_> = jobs.iter().map(|(job, _)| job).collect();
+        let is_full = called.op == Op::List && called.who == 0 && jobs.len() < 500;
+        let missing = before
+            .keys()
+            .find(|job| is_full && !listed.contains(job) && !self.purged.contains(job));
+        missing.map(|job| (LOST, format!("{job} is not in the list")))
+    }
+
+    fn ended(&self, marker: Marker) -> Option<JobState> {
+        let job = self.by_marker.get(&marker)?;
+        self.jobs.get(job).copied()
+    }
+
+    fn has_ended(&self, job: &JobId) -> bool {
+        self.purged.contains(job) || self.jobs.get(job).is_some_and(|state| state.is_terminal())
+    }
+
+    /// What a new opening of the store finds is what was durable, and all jobs have ended.
+    fn is_truth(&self, history: &History, violations: &mut Vec<Violation>) {
+        let entry = history.entries.len();
+        let mut broken = |rule, seen| violations.push(Violation { rule, entry, seen });
+        let truth: BTreeMap<_, _> = history.truth.jobs.iter().copied().collect();
+        for (job, state) in &self.jobs {
+            let found = truth.get(job);
+            if found != Some(state) {
+                broken(LOST, format!("{job} was {state:?} and is {found:?} in the end"));
+            }
+            if !state.is_terminal() {
+                broken("every job ends", format!("{job} is {state:?} in the end"));
+            }
+        }
+        for job in truth.keys().filter(|job| !self.jobs.contains_key(job)) {
+            broken("no job comes from nowhere", format!("{job} is there in the end"));
+        }
+        let made: BTreeSet<_> = history.truth.made.iter().copied().collect();
+        for marker in self.made.symmetric_difference(&made) {
+            broken(LOST, format!("{marker} is on one side only: made, and there in the end"));
+        }
+    }
+}
+
+const fn rank(state: JobState) -> u8 {
+    match state {
+        JobState::Pending => 0,
+        JobState::Running => 1,
+        JobState::Complete | JobState::Failed | JobState::Cancelled => 2,
+    }
+}

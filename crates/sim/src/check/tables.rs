@@ -1,0 +1,15 @@
+//! What is left when nothing is asked any more: nothing.
+
+use ringback_broker::UnderWay;
+
+use super::Violation;
+use crate::history::History;
+
+pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
+    let entry = history.entries.len();
+    let left = history.truth.under_way;
+    if left != UnderWay::default() {
+        let seen = format!("{left:?}");
+        violations.push(Violation { rule: "tables are empty in the end", entry, seen });
+    }
+}

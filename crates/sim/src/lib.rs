@@ -1,0 +1,37 @@
+//! The simulator: the real core and broker on a clock, a disk and callers that one seed decides.
+//! The daemon lives and crashes several times on one data directory; everything seen is a history,
+//! and the checker looks in it for broken promises.
+//!
+//! Main types: [`run`] for one seed, [`History`], [`check::check`], [`Violation`].
+//!
+//! Invariants:
+//! * The same seed gives the same history: one thread, paused time, seeded ids, no thread pool.
+//! * The checker is pure: it reads a history and nothing else.
+//! * A life ends by a crash or in order, and takes every task and reply of it along.
+//! * Faults stop before the last life; what is then not healed is a violation.
+
+pub mod check;
+pub mod history;
+mod world;
+
+pub use check::Violation;
+pub use history::History;
+
+/// What one seed came to.
+#[derive(Debug)]
+pub struct Run {
+    /// The seed.
+    pub seed: u64,
+    /// What happened.
+    pub history: History,
+    /// What must not have happened.
+    pub violations: Vec<Violation>,
+}
+
+/// Simulates one seed and checks its history.
+#[must_use]
+pub fn run(seed: u64) -> Run {
+    let history = world::simulate(seed);
+    let violations = check::check(&history);
+    Run { seed, history, violations }
+}

@@ -1,0 +1,93 @@
+//! `ringback-sim`: simulates seeds, one after another, until one breaks a promise.
+
+#![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
+#![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
+
+use std::process::ExitCode;
+
+use ringback_sim::history::What;
+use ringback_sim::{Run, run};
+
+/// What `sysexits.h` calls a usage error.
+const EXIT_USAGE: u8 = 64;
+/// Entries of a history that are shown before a violation.
+const TAIL: usize = 40;
+const USAGE: &str = "Usage: ringback-sim --seed N [--rounds R] [--history FROM]";
+
+/// What was asked for.
+struct Asked {
+    seed: u64,
+    rounds: u64,
+    /// Show the history from this entry on.
+    history: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some(Asked { seed, rounds, history }) = read(&arguments) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(EXIT_USAGE);
+    };
+    for seed in seed..seed.saturating_add(rounds) {
+        let run = run(seed);
+        if let Some(from) = history {
+            print!("{}", shown(&run, from, usize::MAX));
+        }
+        println!("{}", summary(&run));
+        if !run.violations.is_empty() {
+            print!("{}", tail(&run));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn read(arguments: &[String]) -> Option<Asked> {
+    let (mut seed, mut rounds, mut history) = (None, 1, None);
+    for pair in arguments.chunks(2) {
+        let [name, value] = pair else { return None };
+        match name.as_str() {
+            "--seed" => seed = Some(value.parse().ok()?),
+            "--rounds" => rounds = value.parse().ok()?,
+            "--history" => history = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some(Asked { seed: seed?, rounds, history })
+}
+
+fn summary(run: &Run) -> String {
+    let history = &run.history;
+    let n_calls = history.calls().count();
+    let n_crashes = history.count(|what| matches!(what, What::Crashed));
+    let n_faults = history.count(|what| matches!(what, What::DiskFull));
+    let n_events = history.announced().count();
+    let verdict = match run.violations.len() {
+        0 => "OK".to_owned(),
+        n_violations => format!("{n_violations} VIOLATIONS"),
+    };
+    format!(
+        "seed {}: {n_calls} calls, {n_crashes} crashes, {n_faults} refused commits, {n_events} \
+         events, digest {:016x}: {verdict}",
+        run.seed,
+        history.digest()
+    )
+}
+
+/// The violations, and what went before the first.
+fn tail(run: &Run) -> String {
+    let first = run.violations.first().map_or(0, |violation| violation.entry);
+    let mut text = shown(run, first.saturating_sub(TAIL), TAIL + 1);
+    for violation in &run.violations {
+        text.push_str(&format!("{violation}\n"));
+    }
+    text.push_str(&format!("try again: cargo xtask sim --seed {}\n", run.seed));
+    text
+}
+
+fn shown(run: &Run, from: usize, count: usize) -> String {
+    let entries = run.history.entries.iter().enumerate().skip(from).take(count);
+    entries
+        .map(|(index, entry)| format!("{index:>6} {}:{} {:?}\n", entry.life, entry.at, entry.what))
+        .collect()
+}

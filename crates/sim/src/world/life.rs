@@ -1,0 +1,274 @@
+//! One life of the daemon, from its start to its crash or stop.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use ringback_broker::{
+    Answer, Blocking, Broker, Call, CallControl, Clock, Config, ConfigView, Credential, Edge,
+    Entropy, Outside, Replies, Subscription,
+};
+use ringback_proto::envelope::RequestEnvelope;
+use ringback_proto::value::Value;
+use ringback_proto::{Event, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse};
+use ringback_store::Store;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::disk::{Disk, Faults};
+use super::ops::{CALLERS, Drawn, content, reply, token};
+use super::recorder::Recorder;
+use super::{Caller, World};
+use crate::history::{Announced, CallNo, News, What};
+
+/// Far longer than any call may take.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
+/// Far longer than all jobs together may take.
+const JOBS_END_WITHIN: Duration = Duration::from_secs(1200);
+/// After this nothing is remembered of calls: their window, and a round of housekeeping.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(11 * 60 + 31);
+
+/// How a life ended.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ended {
+    Crashed,
+    Stopped,
+}
+
+#[derive(Debug)]
+struct NoConfig;
+
+impl ConfigView for NoConfig {
+    fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<Value> {
+        None
+    }
+}
+
+impl World {
+    /// Lives once. With the runtime goes every task, every timer and every reply that waits.
+    pub(super) fn live(&mut self, faults: Faults, is_last: bool) -> Ended {
+        let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+        runtime.expect("a runtime can be built").block_on(self.lived(faults, is_last))
+    }
+
+    async fn lived(&mut self, faults: Faults, is_last: bool) -> Ended {
+        self.recorder.begin_life();
+        let opened = Store::open_by_hand(&self.dir);
+        let (store, hand) = opened.expect("the store opens after every life");
+        let (crashed, is_set_up) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let mut background = JoinSet::new();
+        background.spawn(
+            Disk {
+                hand,
+                faults,
+                rng: StdRng::seed_from_u64(self.rng.random()),
+                recorder: self.recorder.clone(),
+                is_set_up: Arc::clone(&is_set_up),
+                crashed: crashed.clone(),
+            }
+            .run(),
+        );
+        is_set_up.store(self.callers.len() > 1, Ordering::Relaxed);
+        let outside = Outside {
+            store,
+            clock: Clock::simulated(self.recorder.base()),
+            entropy: Entropy::seeded(self.rng.random()),
+            blocking: Blocking::Simulated,
+        };
+        let work = async {
+            let Ok(broker) = Broker::start_in(self.config(), outside).await else {
+                return self.note(What::FailedToStart);
+            };
+            self.note(What::Started);
+            background.spawn(listen(broker.subscribe(), self.recorder.clone()));
+            if self.callers.len() == 1 {
+                self.set_up(&broker).await;
+            }
+            is_set_up.store(true, Ordering::Relaxed);
+            self.work(&broker, is_last).await;
+        };
+        tokio::select! {
+            biased;
+            () = crashed.cancelled() => Ended::Crashed,
+            () = work => Ended::Stopped,
+        }
+    }
+
+    /// Calls, then the end in order.
+    async fn work(&mut self, broker: &Broker, is_last: bool) {
+        let mut calls = JoinSet::new();
+        for _ in 0..self.rng.random_range(20..150) {
+            self.call(broker, &mut calls);
+            let pause = self.draw_pause();
+            tokio::time::sleep(pause).await;
+        }
+        let grace = if is_last {
+            self.settle(broker, &mut calls).await;
+            Duration::ZERO
+        } else {
+            Duration::from_millis(self.rng.random_range(0..2000))
+        };
+        broker.stop(grace).await;
+        self.note(What::Stopped);
+    }
+
+    /// Nothing is asked any more, and nothing goes wrong: everything must come to its end.
+    async fn settle(&self, broker: &Broker, calls: &mut JoinSet<()>) {
+        let answered = async { while calls.join_next().await.is_some() {} };
+        // A call that is not answered by then stands in the history without its last reply.
+        drop(tokio::time::timeout(ANSWERS_WITHIN, answered).await);
+        let ended = async {
+            while broker.under_way().n_jobs > 0 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        drop(tokio::time::timeout(JOBS_END_WITHIN, ended).await);
+        tokio::time::sleep(FORGOTTEN_AFTER).await;
+        self.recorder.note_under_way(broker.under_way());
+    }
+
+    fn call(&mut self, broker: &Broker, calls: &mut JoinSet<()>) {
+        let Drawn { called, edge, options, cancel_after, leave_after } = self.draw();
+        let envelope =
+            RequestEnvelope { request: ToolCall::Native(self.request(&called.op)), options };
+        let credential = self.credential(broker, called.who);
+        let (call, request_id) = (called.call, called.request_id);
+        self.note(What::Called(Box::new(called)));
+        let Some(credential) = credential else {
+            let refused = ringback_proto::ErrorKind::Unauthenticated;
+            let certainty = ringback_proto::Certainty::NotStarted;
+            let refused = crate::history::Reply::Failed(refused, certainty);
+            return self.note(What::Replied(call, refused));
+        };
+        match broker.call(Call { credential: &credential, edge, envelope, request_id }) {
+            Answer::Now(envelope) => self.note(What::Replied(call, reply(envelope))),
+            Answer::Later(replies, control) => {
+                let follow = Follow { call, replies, control, recorder: self.recorder.clone() };
+                calls.spawn(follow.run(cancel_after, leave_after));
+            }
+        }
+    }
+
+    /// A caller keeps no connection: it proves who it is at every call.
+    fn credential(&self, broker: &Broker, who: usize) -> Option<Credential> {
+        match &self.callers[who].token {
+            None => Some(Credential::local()),
+            Some((_, secret)) => broker.authenticate(secret.expose()).ok(),
+        }
+    }
+
+    /// Makes the callers, and gives each the content that artifacts are made of.
+    async fn set_up(&mut self, broker: &Broker) {
+        let local = Credential::local();
+        for (who, (level, expires_in)) in CALLERS.into_iter().enumerate() {
+            if who > 0 {
+                let request = token(format!("caller {who}"), level, expires_in);
+                let made = answer(broker, &local, request.into()).await;
+                let ToolResponse::TokenCreated(made) = made else {
+                    unreachable!("a new daemon makes tokens")
+                };
+                self.callers.push(Caller { token: Some((made.token_id, made.token)) });
+            }
+            if level >= ringback_proto::principal::Level::Write {
+                let credential = self.credential(broker, who).expect("a new token is valid");
+                let stored = answer(broker, &credential, content().into()).await;
+                if let ToolResponse::CasStored(stored) = stored {
+                    self.content = stored.hash.expect("whole content has its hash");
+                }
+            }
+        }
+    }
+
+    fn config(&self) -> Config {
+        Config {
+            data_dir: self.dir.clone(),
+            file_roots: Vec::new(),
+            version: "simulated".to_owned(),
+            view: Arc::new(NoConfig),
+            calls_per_principal_max: 12,
+            jobs_running_max: 3,
+            jobs_live_max: 10,
+            jobs_per_principal_max: 6,
+            events_kept_max: 100_000,
+            uploads_open_max: 4,
+            upload_bytes_max: 1 << 20,
+            call_ms_max: 120_000,
+        }
+    }
+}
+
+/// A caller that waits for its replies.
+struct Follow {
+    call: CallNo,
+    replies: Replies,
+    control: CallControl,
+    recorder: Recorder,
+}
+
+impl Follow {
+    async fn run(mut self, cancel_after: Option<Duration>, leave_after: Option<Duration>) {
+        let (leave, cancel) = (after(leave_after), after(cancel_after));
+        tokio::pin!(leave, cancel);
+        let mut is_cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut leave => return self.recorder.note(What::Left(self.call)),
+                () = &mut cancel, if !is_cancelled => {
+                    is_cancelled = true;
+                    self.control.cancel();
+                    self.recorder.note(What::Cancelled(self.call));
+                }
+                next = self.replies.next() => match next {
+                    None => return,
+                    Some(envelope) => self.recorder.note(What::Replied(self.call, reply(envelope))),
+                },
+            }
+        }
+    }
+}
+
+async fn after(pause: Option<Duration>) {
+    match pause {
+        None => std::future::pending().await,
+        Some(pause) => tokio::time::sleep(pause).await,
+    }
+}
+
+/// Writes every event down as it is published.
+async fn listen(mut subscription: Subscription, recorder: Recorder) {
+    loop {
+        for published in subscription.next(1000).await {
+            let event = &published.event;
+            recorder.note(What::Announced(Announced {
+                seq: event.seq,
+                topic: event.event.topic(),
+                topic_seq: event.topic_seq,
+                owner: published.owner,
+                owner_topic_seq: published.owner_topic_seq,
+                news: match &event.event {
+                    Event::JobStateChanged { job_id, state, .. } => News::State(*job_id, *state),
+                    Event::JobProgress { job_id, .. } => News::Progress(*job_id),
+                    Event::StreamChunk { .. } | Event::ArtifactCreated { .. } => News::Other,
+                },
+            }));
+        }
+    }
+}
+
+/// The answer to a call of the set-up, which nothing disturbs.
+async fn answer(broker: &Broker, credential: &Credential, request: ToolRequest) -> ToolResponse {
+    let envelope = RequestEnvelope::plain(ToolCall::Native(request));
+    let call = Call { credential, edge: Edge::Http, envelope, request_id: None };
+    let envelope = match broker.call(call) {
+        Answer::Now(envelope) => Some(envelope),
+        Answer::Later(mut replies, _) => replies.next().await,
+    };
+    match envelope {
+        Some(ResponseEnvelope::Success { response }) => response,
+        other => unreachable!("the set-up succeeds: {other:?}"),
+    }
+}

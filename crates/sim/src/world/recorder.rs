@@ -1,0 +1,91 @@
+//! Writes the history down, from wherever in a life it happens.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ringback_broker::UnderWay;
+use ringback_proto::ids::JobId;
+use ringback_proto::record::UnixMs;
+use tokio::time::Instant;
+
+use crate::history::{Entry, Reply, What};
+
+/// Writes the history down. Clones write into the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorder {
+    written: Arc<Mutex<Written>>,
+    life: u32,
+    /// The wall clock at the beginning of this life.
+    base: UnixMs,
+    /// The beginning of this life on the paused clock.
+    began: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct Written {
+    entries: Vec<Entry>,
+    /// Jobs whose ids somebody was told.
+    jobs: Vec<JobId>,
+    under_way: UnderWay,
+    last_at: UnixMs,
+}
+
+impl Recorder {
+    pub(crate) fn new(base: UnixMs) -> Self {
+        Self { written: Arc::default(), life: 0, base, began: None }
+    }
+
+    /// The paused clock of a life runs from here on.
+    pub(crate) fn begin_life(&mut self) {
+        self.began = Some(Instant::now());
+    }
+
+    /// The life is over, and the next begins so much later.
+    pub(crate) fn next_life(&mut self, later_ms: UnixMs) {
+        self.base = self.with(|written| written.last_at) + later_ms;
+        self.began = None;
+        self.life += 1;
+    }
+
+    /// The wall clock at the beginning of this life.
+    pub(crate) const fn base(&self) -> UnixMs {
+        self.base
+    }
+
+    pub(crate) fn note(&self, what: What) {
+        let elapsed = self.began.map_or(0, |began| began.elapsed().as_millis());
+        let at = self.base + u64::try_from(elapsed).unwrap_or(u64::MAX);
+        let life = self.life;
+        self.with(|written| {
+            if let What::Replied(_, reply) = &what {
+                written.jobs.extend(told(reply));
+            }
+            written.last_at = at;
+            written.entries.push(Entry { at, life, what });
+        });
+    }
+
+    pub(crate) fn note_under_way(&self, under_way: UnderWay) {
+        self.with(|written| written.under_way = under_way);
+    }
+
+    pub(crate) fn under_way(&self) -> UnderWay {
+        self.with(|written| written.under_way)
+    }
+
+    /// The job that was told so many ids ago.
+    pub(crate) fn told_job(&self, ago: usize) -> Option<JobId> {
+        self.with(|written| written.jobs.iter().rev().nth(ago).copied())
+    }
+
+    pub(crate) fn into_entries(self) -> Vec<Entry> {
+        self.with(|written| std::mem::take(&mut written.entries))
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Written) -> T) -> T {
+        look(&mut self.written.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn told(reply: &Reply) -> Option<JobId> {
+    reply.job()
+}
