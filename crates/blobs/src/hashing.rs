@@ -11,7 +11,7 @@ const APART_BYTES_MIN: u64 = 8 << 20;
 
 /// Pieces on their way to the thread: enough that a thread that has to wait for a processor does
 /// not hold up the writing.
-const PIECES_MAX: usize = 8;
+const PIECES_MAX: usize = 32;
 
 /// The hash of the content so far.
 #[derive(Debug)]
@@ -33,17 +33,29 @@ impl Hashing {
         Self::Here { hasher: Box::default(), size: 0 }
     }
 
+    /// Whether pieces are hashed where they are, without a buffer of their own.
+    pub(crate) const fn is_here(&self) -> bool {
+        matches!(self, Self::Here { .. })
+    }
+
+    /// Takes the next piece where it is; only as long as [`Self::is_here`].
+    pub(crate) fn update_here(&mut self, piece: &[u8]) {
+        let Self::Here { hasher, size } = self else { return };
+        hasher.update(piece);
+        *size += piece.len() as u64;
+        if *size >= APART_BYTES_MIN {
+            *size = 0;
+            if let Some(apart) = Apart::start((**hasher).clone()) {
+                *self = Self::Apart(apart);
+            }
+        }
+    }
+
     /// Takes the next piece and gives back an empty buffer.
     pub(crate) fn update(&mut self, mut piece: Vec<u8>) -> Vec<u8> {
         match self {
-            Self::Here { hasher, size } => {
-                hasher.update(&piece);
-                *size += piece.len() as u64;
-                if *size >= APART_BYTES_MIN
-                    && let Some(apart) = Apart::start((**hasher).clone())
-                {
-                    *self = Self::Apart(apart);
-                }
+            Self::Here { .. } => {
+                self.update_here(&piece);
                 piece.clear();
                 piece
             }
@@ -71,8 +83,12 @@ impl Hashing {
 }
 
 impl Apart {
-    /// `None` where the system has no thread to give: then hashing simply stays where it is.
+    /// `None` where the system has no thread to give, or no second processor to run it: then
+    /// hashing simply stays where it is.
     fn start(mut hasher: blake3::Hasher) -> Option<Self> {
+        if thread::available_parallelism().is_ok_and(|n_processors| n_processors.get() == 1) {
+            return None;
+        }
         let (pieces, inbox) = sync_channel::<Vec<u8>>(PIECES_MAX);
         let (outbox, spare) = sync_channel(PIECES_MAX + 1);
         let hash = move || {

@@ -1,10 +1,12 @@
-//! Content streaming in. Hashing and writing run side by side, all is synced once at the end, and small content never touches the disk if it is there already.
+//! Content streaming in. Hashing and writing run side by side, all is synced once at the end, and
+//! small content never touches the disk if it is there already.
 
 use std::fs::File;
-use std::io::Read;
 
 use camino::Utf8Path;
 use ringback_proto::ids::BlobHash;
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
 
 use crate::blobs::Blobs;
 use crate::error::{FileError, WriteBlobError};
@@ -14,8 +16,9 @@ use crate::layout::Temp;
 /// Longest accepted MIME type: what RFC 6838 allows for type and subtype, with the slash.
 pub const MIME_CHARS_MAX: usize = 255;
 
-/// Small writes are gathered to this size, so that system calls and hashing work on large pieces.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Small writes are gathered to this size: large enough for few system calls and wide hashing,
+/// small enough that a piece is still in the processor's cache when it is hashed and written.
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// What was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +60,14 @@ impl Writer {
     /// Takes the next bytes. After an error the writer is of no more use.
     pub fn write(&mut self, mut data: &[u8]) -> Result<(), WriteBlobError> {
         while !data.is_empty() {
+            if self.buffer.is_empty() && data.len() >= BUFFER_BYTES && self.hashing.is_here() {
+                let (head, rest) = data.split_at(BUFFER_BYTES);
+                self.put(head)?;
+                self.hashing.update_here(head);
+                self.size += head.len() as u64;
+                data = rest;
+                continue;
+            }
             let (head, rest) = data.split_at(data.len().min(BUFFER_BYTES - self.buffer.len()));
             self.buffer.extend_from_slice(head);
             self.size += head.len() as u64;
@@ -68,22 +79,35 @@ impl Writer {
         Ok(())
     }
 
+    /// Takes the next bytes of a file without another copy of them, and says how many: 0 at its
+    /// end. `path` is for messages.
+    pub fn read_piece(
+        &mut self,
+        file: &mut File,
+        path: &Utf8Path,
+    ) -> Result<usize, WriteBlobError> {
+        self.buffer.reserve_exact(BUFFER_BYTES - self.buffer.len());
+        let n_read = loop {
+            match rustix::io::read(&*file, spare_capacity(&mut self.buffer)) {
+                Err(Errno::INTR) => {}
+                read => break read.map_err(|error| FileError::on("read", path)(error.into()))?,
+            }
+        };
+        self.size += n_read as u64;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush()?;
+        }
+        Ok(n_read)
+    }
+
     /// Takes everything up to the end of a file; `path` is for messages.
     pub(crate) fn read_from(
         &mut self,
         file: &mut File,
         path: &Utf8Path,
     ) -> Result<(), WriteBlobError> {
-        loop {
-            let room = (BUFFER_BYTES - self.buffer.len()) as u64;
-            let n_read = file.take(room).read_to_end(&mut self.buffer);
-            let n_read = n_read.map_err(FileError::on("read", path))? as u64;
-            self.size += n_read;
-            if n_read < room {
-                return Ok(());
-            }
-            self.flush()?;
-        }
+        while self.read_piece(file, path)? > 0 {}
+        Ok(())
     }
 
     /// Gives buffers and threads back to the system, for a writer that may wait long for its next
@@ -112,6 +136,13 @@ impl Writer {
 
     /// Writes the buffer out and has it hashed.
     fn flush(&mut self) -> Result<(), WriteBlobError> {
+        let buffer = std::mem::take(&mut self.buffer);
+        self.put(&buffer)?;
+        self.buffer = self.hashing.update(buffer);
+        Ok(())
+    }
+
+    fn put(&mut self, piece: &[u8]) -> Result<(), WriteBlobError> {
         if self.broken {
             return Err(WriteBlobError::Broken);
         }
@@ -121,9 +152,8 @@ impl Writer {
         };
         // A write that failed half-way leaves a hole that no later write can fill.
         self.broken = true;
-        temp.write(&self.buffer)?;
+        temp.write(piece)?;
         self.broken = false;
-        self.buffer = self.hashing.update(std::mem::take(&mut self.buffer));
         Ok(())
     }
 }

@@ -20,8 +20,8 @@ use crate::handler::{Context, Handler};
 const GET_BYTES_MAX: u64 = 32 << 20;
 /// How much of a text `cas_inspect` shows.
 const PREVIEW_BYTES: usize = 100;
-/// How much of a file is read before progress is told and a stop is looked for.
-const FILE_PIECE_BYTES: usize = 4 << 20;
+/// How much of a file is read before progress is told.
+const PROGRESS_BYTES: u64 = 4 << 20;
 
 impl Handler<tools::CasStore> for Native {
     async fn handle(ctx: Context, request: CasStoreRequest) -> Result<CasStoredResponse> {
@@ -146,17 +146,18 @@ pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) 
         let mut file = shared.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
         let mut writer = shared.blobs.writer();
-        let mut piece = vec![0; FILE_PIECE_BYTES];
+        let mut told_at = 0;
         loop {
             if stop.is_cancelled() {
                 return Err(Error::cancelled("the upload was told to stop"));
             }
-            let n_read = std::io::Read::read(&mut file, &mut piece).map_err(failure::internal)?;
-            if n_read == 0 {
+            if writer.read_piece(&mut file, &path).map_err(failure::write_blob)? == 0 {
                 return writer.finish(&mime_type).map_err(failure::write_blob);
             }
-            writer.write(&piece[..n_read]).map_err(failure::write_blob)?;
-            progress.send_replace((writer.size(), size.max(1)));
+            if writer.size() - told_at >= PROGRESS_BYTES {
+                told_at = writer.size();
+                progress.send_replace((told_at, size.max(1)));
+            }
         }
     });
     tokio::pin!(stored);
