@@ -98,8 +98,8 @@ impl Subscriber {
             self.waiting.push_back(Notice::Other { topic: topic.into_owned(), body });
             return;
         }
-        if topic == Heads::TOPIC {
-            self.on_heads(&body);
+        if let Some(view) = heads_of(&topic) {
+            self.on_heads(view, &body);
             return;
         }
         if let Ok(Place { epoch, topic_seq }) = rmp_serde::from_slice(&body) {
@@ -111,9 +111,12 @@ impl Subscriber {
         });
     }
 
-    fn on_heads(&mut self, body: &[u8]) {
+    fn on_heads(&mut self, view: &str, body: &[u8]) {
         match rmp_serde::from_slice::<Heads>(body) {
-            Ok(heads) => {
+            Ok(mut heads) => {
+                let topics = std::mem::take(&mut heads.topics).into_iter();
+                heads.topics =
+                    topics.map(|(topic, last)| (format!("{view}{topic}"), last)).collect();
                 let wanted =
                     |topic: &str| self.prefixes.iter().any(|prefix| topic.starts_with(&**prefix));
                 self.waiting
@@ -122,4 +125,10 @@ impl Subscriber {
             Err(error) => tracing::debug!(%error, "heads that cannot be read"),
         }
     }
+}
+
+/// What stands before the topics that the heads tell of: nothing, or a name such as `tok_…/` for
+/// those who hear only their own events. `None` if these are no heads.
+fn heads_of(topic: &str) -> Option<&str> {
+    topic.strip_suffix(Heads::TOPIC).filter(|view| view.is_empty() || view.ends_with('/'))
 }

@@ -202,28 +202,40 @@ async fn publish(publisher: &Socket, topic: &'static str, body: &impl serde::Ser
     publisher.send(Message::multipart(parts)).await.unwrap();
 }
 
-/// Rule: a subscriber that misses events can tell.
+/// Rule: a subscriber that misses events can tell, whether it hears all or only its own.
 #[tokio::test]
 async fn a_subscriber_gets_events_and_learns_of_those_it_missed() {
+    learns_of_gaps("job.", "job.state_changed", "heads", "job.unheard_of").await;
+    learns_of_gaps("tok_1/", "tok_1/job.state_changed", "tok_1/heads", "tok_1/other").await;
+}
+
+async fn learns_of_gaps(
+    prefix: &str,
+    topic: &'static str,
+    heads_topic: &'static str,
+    unheard_of: &'static str,
+) {
     let options = Options { mechanism: plain(), ..Options::default() };
     let publisher = Socket::new(SocketType::Pub, options);
     let endpoint = publisher.bind("tcp://127.0.0.1:0").await.unwrap().to_string();
     let credentials = Credentials::Token(token());
-    let topics = vec!["job.".to_owned()];
+    let topics = vec![prefix.to_owned()];
     let mut subscriber = Subscriber::connect(&endpoint, &credentials, topics).await.unwrap();
     publisher.wait_subscribed(2, std::time::Duration::from_secs(10)).await.unwrap();
 
-    let topic = "job.state_changed";
     publish(&publisher, topic, &event(4)).await;
     publish(&publisher, topic, &event(7)).await;
     let heads = Heads {
         epoch: 1,
         seq: 9,
         at_ms: 0,
-        topics: BTreeMap::from([(topic.to_owned(), 8), ("artifact.created".to_owned(), 9)]),
+        topics: BTreeMap::from([
+            ("job.state_changed".to_owned(), 8),
+            ("artifact.created".to_owned(), 9),
+        ]),
     };
-    publish(&publisher, Heads::TOPIC, &heads).await;
-    publish(&publisher, "job.unheard_of", &[1]).await;
+    publish(&publisher, heads_topic, &heads).await;
+    publish(&publisher, unheard_of, &[1]).await;
 
     let gap = |missed| Notice::Missed(Gap { topic: topic.to_owned(), missed });
     let expected = [Notice::Event(event(4)), gap(5..=6), Notice::Event(event(7)), gap(8..=8)];
