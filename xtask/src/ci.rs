@@ -2,7 +2,7 @@
 //! everything.
 
 use crate::steps::{Outcome, Steps};
-use crate::{Run, Subcommand, check, prepare};
+use crate::{Run, Subcommand, check, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "ci",
@@ -12,5 +12,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 
 fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
-    check::run(steps)
+    check::run(steps)?;
+    steps.command("demo", steps.cargo("run --release -- demo"))?;
+    interop::run(steps)
 }

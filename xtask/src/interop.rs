@@ -11,7 +11,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     run: Run::Alone(run),
 };
 
-fn run(steps: &mut Steps) -> Outcome {
+pub(crate) fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
     steps.command("build", steps.cargo("build --release --package ringback"))?;
     let mut script = Command::new(prepare::python(steps.root()));
