@@ -46,22 +46,16 @@ async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     let job_id = sleep_job(&client, 60_000).await;
     let asking =
         async || within("an answer", client.call::<JobStatus>(JobStatusRequest { job_id })).await;
-    let mut polls: Vec<_> =
-        (0..2).map(|_| Box::pin(client.call::<JobPoll>(poll(job_id)))).collect();
-    let full = wait_for("both polls are under way", LIMIT, async || match asking().await {
-        Ok(_) => false,
-        Err(error) => {
-            assert_busy(&error);
-            true
-        }
-    });
-    tokio::select! {
-        polled = join_all(&mut polls) => panic!("the polls did not wait: {polled:?}"),
-        () = full => {}
+    let mut peer = raw(&daemon).await;
+    for _ in 0..2 {
+        peer.send_frame(plain(poll(job_id))).await.unwrap();
     }
+    // Answered after them, so both polls are under way.
+    assert_pings(&mut peer).await;
+    assert_busy(&asking().await.unwrap_err());
     within("a ping", client.call::<Ping>(PingRequest {})).await.unwrap();
     within("a list", other.call::<JobList>(JobListRequest::default())).await.unwrap();
-    drop(polls);
+    drop(peer);
     wait_for("there is room again", LIMIT, async || asking().await.is_ok()).await;
     daemon.stop().await;
 }
