@@ -8,7 +8,6 @@ use ringback_proto::ids::{BlobHash, JobId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey};
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolRequest, ToolResponse};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::broker::Asked;
@@ -16,7 +15,7 @@ use crate::call::Admitted;
 use crate::failure;
 use crate::handler::{self, Context};
 use crate::jobs::{Interest, Submission};
-use crate::repeats::{Answered, first_answer};
+use crate::repeats::{Answered, Owed};
 use crate::replies::{Attached, Pending, reply};
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -30,15 +29,15 @@ impl Shared {
         request: ToolRequest,
         admitted: Admitted,
     ) -> ResponseEnvelope {
-        let (answer, answered) = watch::channel(None);
+        let owed = Owed::new();
         let principal = asked.principal.id;
-        match self.repeats.begin(self.now(), principal, key, Answered::Plain(answered)) {
+        match self.repeats.begin(self.now(), principal, key, Answered::Plain(owed.place())) {
             Err(error) => error.into(),
             Ok(Begin::Again(Answered::Plain(first))) => {
                 self.auditor.repeated(self.now(), &asked, None);
                 tokio::select! {
                     biased;
-                    answer = first_answer(first) => answer.unwrap_or_else(Into::into),
+                    answer = first.wait() => answer.clone().unwrap_or_else(Into::into),
                     error = admitted.stop.stopped(asked.row.name) => error.into(),
                 }
             }
@@ -53,7 +52,7 @@ impl Shared {
                 if let ResponseEnvelope::Error(error) = &reply {
                     self.repeats.reconsider(principal, key.request_id, &error.clone().into());
                 }
-                answer.send_replace(Some(reply.clone()));
+                owed.answer(Ok(reply.clone()));
                 reply
             }
         }
@@ -106,11 +105,11 @@ impl Shared {
         let Some(key) = asked.repeat else {
             return self.new_job(&asked, request, stream).await.map(Attached::Live);
         };
-        let (answer, answered) = watch::channel(None);
+        let owed = Owed::new();
         let owner = asked.principal.id;
-        match self.repeats.begin(self.now(), owner, key, Answered::Job(answered))? {
+        match self.repeats.begin(self.now(), owner, key, Answered::Job(owed.place()))? {
             Begin::Again(Answered::Job(first)) => {
-                let id = first_answer(first).await??;
+                let id = first.wait().await.clone()?;
                 self.auditor.repeated(self.now(), &asked, Some(id));
                 self.attach(id, stream).await
             }
@@ -122,7 +121,7 @@ impl Shared {
                 if let Err(error) = &begun {
                     self.repeats.reconsider(owner, key.request_id, error);
                 }
-                answer.send_replace(Some(begun.as_ref().map(Attached::id).map_err(Clone::clone)));
+                owed.answer(begun.as_ref().map(Attached::id).map_err(Clone::clone));
                 begun
             }
         }

@@ -1,7 +1,7 @@
 //! The shell of the repeat table: where the answer of a call that is asked again appears.
 
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ringback_core::Now;
 use ringback_core::repeats::{Begin, RepeatTable};
@@ -9,7 +9,7 @@ use ringback_proto::ids::{BlobHash, JobId, RequestId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::RepeatKey;
 use ringback_proto::{Certainty, Error, ResponseEnvelope, Result, ToolRequest};
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 use crate::sync::lock;
 
@@ -20,9 +20,36 @@ const ENTRIES_MAX: usize = 65_536;
 #[derive(Debug, Clone)]
 pub(crate) enum Answered {
     /// A call without a job.
-    Plain(watch::Receiver<Option<ResponseEnvelope>>),
+    Plain(Arc<SetOnce<Result<ResponseEnvelope>>>),
     /// A job: its id, or why there is none.
-    Job(watch::Receiver<Option<Result<JobId>>>),
+    Job(Arc<SetOnce<Result<JobId>>>),
+}
+
+/// Whoever carries a call out owes its repeats an answer; should it panic, they learn that.
+#[derive(Debug)]
+pub(crate) struct Owed<T>(Arc<SetOnce<Result<T>>>);
+
+impl<T> Owed<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(SetOnce::new()))
+    }
+
+    /// Where the answer will appear.
+    pub(crate) fn place(&self) -> Arc<SetOnce<Result<T>>> {
+        Arc::clone(&self.0)
+    }
+
+    pub(crate) fn answer(self, answer: Result<T>) {
+        drop(self.0.set(answer));
+    }
+}
+
+impl<T> Drop for Owed<T> {
+    fn drop(&mut self) {
+        // Refused if there is an answer already.
+        let message = "the call this one repeats ended without an answer";
+        drop(self.0.set(Err(Error::internal("repeat", message))));
+    }
 }
 
 #[derive(Debug)]
@@ -67,13 +94,6 @@ pub(crate) fn repeat_key(request_id: RequestId, request: &ToolRequest) -> Repeat
     rmp_serde::encode::write_named(&mut hasher, request)
         .expect("a request can be encoded, and a hash takes everything");
     RepeatKey { request_id, body_hash: BlobHash::from_bytes(*hasher.0.finalize().as_bytes()) }
-}
-
-/// The first answer, once it is there.
-pub(crate) async fn first_answer<T: Clone>(mut answered: watch::Receiver<Option<T>>) -> Result<T> {
-    let gone = |_| Error::internal("repeat", "the call this one repeats ended without an answer");
-    let answer = answered.wait_for(Option::is_some).await.map_err(gone)?;
-    answer.clone().ok_or_else(|| Error::busy("the call this one repeats"))
 }
 
 struct HashWriter(blake3::Hasher);

@@ -18,8 +18,8 @@ use crate::history::{Durable, Marker, What};
 
 /// The longest commit.
 const COMMIT_MS_MAX: u64 = 4;
-/// Commits a life has at most before it crashes, if it does.
-const COMMITS_MAX: u32 = 150;
+/// Commits a life has at most before it crashes, if it does: most lives have more.
+const COMMITS_MAX: u32 = 50;
 
 /// What goes wrong in one life.
 #[derive(Debug, Clone, Copy)]
