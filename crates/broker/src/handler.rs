@@ -14,6 +14,22 @@
 //!     }
 //! }
 //! ```
+//!
+//! A `Sync` handler is a plain function: one that waits does not compile.
+//!
+//! ```compile_fail
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(_: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         std::future::ready(()).await;
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
 
 use std::pin::Pin;
 use std::sync::Arc;

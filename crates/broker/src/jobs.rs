@@ -473,3 +473,76 @@ fn decode_request(bytes: &bytes::Bytes) -> Option<ToolRequest> {
         ToolCall::Named { .. } => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+    use ringback_proto::request::{ConfigValueResponse, PingRequest};
+    use ringback_proto::value::Value;
+
+    use super::*;
+    use crate::{Broker, Clock, Config, ConfigView, Entropy};
+
+    #[derive(Debug)]
+    struct NoConfig;
+
+    impl ConfigView for NoConfig {
+        fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<Value> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_large_result_is_a_blob_and_reads_back_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Config {
+            data_dir: Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap(),
+            file_roots: Vec::new(),
+            version: String::new(),
+            view: Arc::new(NoConfig),
+            calls_per_principal_max: 1,
+            jobs_running_max: 1,
+            jobs_live_max: 1,
+            jobs_per_principal_max: 1,
+            events_kept_max: 1,
+            uploads_open_max: 1,
+            upload_bytes_max: 1,
+            call_ms_max: 1,
+        };
+        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
+        let live = LiveJob::new(
+            JobId::from_random([1; 16]),
+            ToolRequest::Ping(PingRequest {}),
+            PrincipalId::Local,
+        );
+        for (len, is_blob) in [(10, false), (RESULT_INLINE_MAX, true)] {
+            let value = Value::Text("x".repeat(len));
+            let response =
+                ToolResponse::from(ConfigValueResponse { section: None, key: None, value });
+            let end = broker.0.keep_result(&live, response.clone()).await;
+            let WorkEnd::Complete(result) = end else { panic!("{end:?}") };
+            let (result, result_blob) = match result {
+                WorkResult::Inline(bytes) => (Some(bytes), None),
+                WorkResult::Blob(hash) => (None, Some(hash)),
+            };
+            assert_eq!(result_blob.is_some(), is_blob);
+            let record = JobRecord {
+                id: live.id,
+                tool: String::new(),
+                owner: PrincipalId::Local,
+                project: None,
+                repeat: None,
+                request: bytes::Bytes::new(),
+                state: JobState::Complete,
+                result,
+                result_blob,
+                error: None,
+                created_at: 0,
+                started_at: None,
+                completed_at: None,
+                expires_at: None,
+            };
+            assert_eq!(broker.0.stored_result(&record).await.unwrap(), response);
+        }
+    }
+}
