@@ -8,7 +8,7 @@ use ringback_core::deadline::Deadline;
 use ringback_core::jobs::{JobLimits, StopReason};
 use ringback_core::waiting::{Waiting, waiting};
 use ringback_core::{Now, policy};
-use ringback_proto::ids::{CallId, StreamId};
+use ringback_proto::ids::{CallId, RequestId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::RepeatKey;
 use ringback_proto::tool::ToolRow;
@@ -17,7 +17,6 @@ use ringback_store::audit::AuditError;
 use ringback_store::{OpenStoreError, ReadError, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::audit::Auditor;
 use crate::blocking::Blocking;
@@ -33,6 +32,7 @@ use crate::repeats::{Repeats, repeat_key};
 use crate::replies::{Followed, Pending, Replies, job_reply, reply};
 use crate::shared::Shared;
 use crate::stream::Stream;
+use crate::tasks::Tasks;
 use crate::{failure, upkeep};
 
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
@@ -131,7 +131,7 @@ impl Broker {
             jobs: Jobs::new(limits),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
-            tasks: TaskTracker::new(),
+            tasks: Tasks::here(),
             stopping: CancellationToken::new(),
             config,
             clock,
@@ -260,10 +260,8 @@ impl Broker {
                 (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
                 shared.config.call_ms_max,
             ),
-            repeat: call
-                .request_id
-                .filter(|_| row.recognises_repeats())
-                .map(|request_id| repeat_key(request_id, &request)),
+            request_id: call.request_id.filter(|_| row.recognises_repeats()),
+            repeat: None,
         };
         shared.auditor.admitted(now, &asked, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
@@ -294,8 +292,7 @@ impl Broker {
             }
         }
         shared.stopping.cancel();
-        shared.tasks.close();
-        shared.tasks.wait().await;
+        shared.tasks.end().await;
         shared.store_token_uses().await;
         let (store, auditor) = (shared.store.clone(), shared.auditor.clone());
         let closed = tokio::task::spawn_blocking(move || {
@@ -322,6 +319,7 @@ impl Broker {
         let control = CallControl { stop, stream: None };
         let finishes = asked.row.recognises_repeats();
         let call = async move {
+            let asked = asked.identified(&request);
             match asked.repeat {
                 Some(key) => shared.once(asked, key, request, admitted).await,
                 None => shared.plain(&asked, request, &admitted).await,
@@ -339,8 +337,10 @@ impl Broker {
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
         let (row, began) = (asked.row, Arc::clone(&shared));
         let job_stream = stream.clone();
-        let begun =
-            self.finishing_with(async move { began.begin_job(asked, request, job_stream).await });
+        let begun = self.finishing_with(async move {
+            let asked = asked.identified(&request);
+            began.begin_job(asked, request, job_stream).await
+        });
         let replies = match stream {
             Some(stream) => Replies::stream(Box::pin(async move {
                 let job = begun.await?;
@@ -382,7 +382,18 @@ pub(crate) struct Asked {
     pub(crate) principal: Arc<Principal>,
     pub(crate) edge: crate::Edge,
     pub(crate) deadline: Deadline,
+    /// The caller's id for it, if a repeat of it is to be recognised.
+    request_id: Option<RequestId>,
     pub(crate) repeat: Option<RepeatKey>,
+}
+
+impl Asked {
+    /// Works out what a repeat is recognised by. The input may be large, so not on the thread that
+    /// took the call.
+    fn identified(self, request: &ToolRequest) -> Self {
+        let repeat = self.request_id.map(|request_id| repeat_key(request_id, request));
+        Self { repeat, ..self }
+    }
 }
 
 fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {

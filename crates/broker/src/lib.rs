@@ -29,6 +29,7 @@ mod replies;
 mod shared;
 mod stream;
 mod sync;
+mod tasks;
 mod upkeep;
 
 pub use blocking::Blocking;

@@ -12,7 +12,6 @@ use ringback_proto::record::Record;
 use ringback_proto::{Error, Event, Result};
 use ringback_store::{Applied, CommitError, Full, ReadError, Store, Visible};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::audit::Auditor;
 use crate::blocking::Blocking;
@@ -25,6 +24,7 @@ use crate::handlers::Facts;
 use crate::identity::Tokens;
 use crate::jobs::Jobs;
 use crate::repeats::Repeats;
+use crate::tasks::Tasks;
 
 /// About the time of one commit, after which a full queue has places again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<EventHub>,
     pub(crate) auditor: Auditor,
     /// Work that finishes even when its caller leaves.
-    pub(crate) tasks: TaskTracker,
+    pub(crate) tasks: Tasks,
     pub(crate) stopping: CancellationToken,
 }
 
@@ -95,7 +95,7 @@ impl Shared {
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.blocking.run(&self.tasks, work).await
+        self.blocking.run(self.tasks.tracker(), work).await
     }
 
     pub(crate) fn publish(&self, event: Event, owner: PrincipalId, project: Option<ProjectId>) {
