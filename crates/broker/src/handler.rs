@@ -67,7 +67,7 @@ pub trait SyncHandler<T: Tool> {
 /// Carries out a tool that may wait.
 pub trait Handler<T: Tool> {
     /// Answers when the work is done. Dropping the future stops the work, but for what it handed
-    /// to [`Context::blocking`], which is told by its flag and waited for.
+    /// to `Context::blocking`, which is told by its flag and waited for.
     ///
     /// # Errors
     /// What went wrong, and whether the tool ran.

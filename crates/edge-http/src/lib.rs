@@ -7,8 +7,9 @@
 //! | `GET /ready` | 200 `{status: "ready"}`, or 503 while starting or draining | none |
 //! | `GET /metrics` | Prometheus text | none |
 //!
-//! `/v1` is described at [`mod@v1`] and needs a bearer token at every request. The others need none: probes and scrapers have none, the listener answers only to loopback
-//! or to the names its configuration lists, and nothing they show is worth stealing.
+//! `/v1` is described at [`mod@v1`] and needs a bearer token at every request. The others need none:
+//! probes and scrapers have none, the listener answers only to loopback or to the names its
+//! configuration lists, and nothing they show is worth stealing.
 //!
 //! Main types:
 //!
