@@ -1,8 +1,8 @@
 //! The rules of Ringback, without IO: who may call what, how long a call may take, how a job lives,
-//! what counts as a repeat, what a slow reader of a stream misses, in which order events happened.
+//! what counts as a repeat, where a tool on a line gets its calls, what a slow reader of a stream misses, in which order events happened.
 //!
 //! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
-//! [`repeats::RepeatTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
+//! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
 //! [`trace::TraceRing`], [`Effects`].
 //!
 //! Invariants:
@@ -16,6 +16,7 @@ pub mod deadline;
 pub mod effects;
 pub mod events;
 pub mod jobs;
+pub mod lines;
 pub mod policy;
 pub mod repeats;
 pub mod stream;

@@ -245,9 +245,10 @@ impl JobTable {
         effects
     }
 
-    /// The records about this job could not be written: it is forgotten here. What the disk has
-    /// decides after a restart.
-    pub fn abandoned(&mut self, job: JobId) {
+    /// The records about this job could not be written: it is forgotten here, and a place it held
+    /// goes to another. What the disk has decides after a restart.
+    pub fn abandoned(&mut self, job: JobId, now: Now) -> Effects<Release> {
+        let mut effects = Effects::default();
         if let Some(live) = self.live.get(&job) {
             let held_a_place = match live.phase {
                 Phase::Creating { runs } => runs,
@@ -256,7 +257,9 @@ impl JobTable {
             };
             self.n_running -= usize::from(held_a_place);
             self.remove(job);
+            self.promote(now, &mut effects);
         }
+        effects
     }
 
     /// The work has ended.

@@ -224,13 +224,24 @@ fn after_a_restart_pending_jobs_run_and_running_ones_were_interrupted() {
 fn a_write_that_failed_leaves_no_trace() {
     let mut table = table(1);
     submit(&mut table, 1).unwrap();
-    table.abandoned(job(1));
+    check(&table.abandoned(job(1), NOW), "");
     assert!(table.is_empty());
     submit(&mut table, 2).unwrap();
     table.settled(job(2), NOW);
     table.finished(job(2), complete(), NOW);
-    table.abandoned(job(2));
+    check(&table.abandoned(job(2), NOW), "");
     assert!(table.is_empty());
+}
+
+/// Rule: a place that nobody holds goes to whoever waits for one.
+#[test]
+fn a_job_that_could_not_be_written_gives_its_place_to_the_next() {
+    let mut table = table(1);
+    submit(&mut table, 1).unwrap();
+    submit(&mut table, 2).unwrap();
+    check(&table.settled(job(2), NOW), "=2pending");
+    check(&table.abandoned(job(1), NOW), ">2");
+    check(&table.settled(job(2), NOW), "=2running !2");
 }
 
 #[test]

@@ -1,0 +1,381 @@
+//! Calls on lines, from the moment they are put on one to their one end.
+
+use std::collections::{HashMap, VecDeque};
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use ringback_proto::ids::CallId;
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
+
+use super::line::{Post, Turn};
+use super::{CancelReason, LineEffect, LineTable, LineTool, Links, StreamNo, ToParty};
+
+/// Ends that are remembered, so that a late answer is told what happened.
+const ENDS_MAX: usize = 1024;
+
+/// A call to be put on a line.
+#[derive(Debug)]
+pub struct NewCall<L: Links> {
+    /// Its id.
+    pub id: CallId,
+    /// The id its caller chose for it, which its party will see.
+    pub custom_id: Option<Arc<str>>,
+    /// The tool, as it was found.
+    pub tool: Arc<LineTool<L::Tool>>,
+    /// What goes out.
+    pub out: L::Out,
+    /// Who waits.
+    pub caller: L::Caller,
+}
+
+/// A call that has ended, and who must be told.
+#[derive(Debug)]
+pub struct Ended<L: Links> {
+    /// Its id.
+    pub id: CallId,
+    /// The tool.
+    pub tool: Arc<LineTool<L::Tool>>,
+    /// What went out, or would have.
+    pub out: L::Out,
+    /// Who waits.
+    pub caller: L::Caller,
+    /// Whether a party had it.
+    pub delivered: bool,
+}
+
+impl<L: Links> Ended<L> {
+    /// Whether the tool may have run.
+    #[must_use]
+    pub const fn certainty(&self) -> Certainty {
+        if self.delivered { Certainty::MayHaveRun } else { Certainty::NotStarted }
+    }
+}
+
+/// Why a call is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recall {
+    /// Its time is up.
+    TimedOut,
+    /// Its caller cancelled it, or left.
+    Cancelled,
+}
+
+#[derive(Debug)]
+struct Live<L: Links> {
+    line: u64,
+    turn: Turn,
+    place: Place,
+    delivered: bool,
+    custom_id: Option<Arc<str>>,
+    tool: Arc<LineTool<L::Tool>>,
+    out: L::Out,
+    caller: L::Caller,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// No stream is open that could take it.
+    Waiting,
+    /// In a stream's outbox.
+    Posted(StreamNo),
+    /// The party has it.
+    Taken(StreamNo),
+}
+
+impl Place {
+    const fn stream(self) -> Option<StreamNo> {
+        match self {
+            Self::Waiting => None,
+            Self::Posted(stream) | Self::Taken(stream) => Some(stream),
+        }
+    }
+}
+
+/// The calls on all lines.
+#[derive(Debug)]
+pub(super) struct CallBook<L: Links> {
+    live: HashMap<CallId, Live<L>>,
+    /// Ids that callers chose, by the owner of the line: others can neither see nor disturb them.
+    custom: HashMap<(PrincipalId, Arc<str>), CallId>,
+    ends: VecDeque<End>,
+    next_turn: Turn,
+}
+
+#[derive(Debug)]
+struct End {
+    owner: PrincipalId,
+    call: CallId,
+    custom_id: Option<Arc<str>>,
+    how: &'static str,
+}
+
+impl<L: Links> Default for CallBook<L> {
+    fn default() -> Self {
+        Self { live: HashMap::new(), custom: HashMap::new(), ends: VecDeque::new(), next_turn: 0 }
+    }
+}
+
+impl<L: Links> CallBook<L> {
+    pub(super) fn len(&self) -> usize {
+        self.live.len().max(self.custom.len())
+    }
+
+    fn find(&self, owner: PrincipalId, id: &str) -> Option<CallId> {
+        let own = CallId::from_str(id).ok();
+        own.or_else(|| self.custom.get(&(owner, Arc::from(id))).copied())
+    }
+
+    fn unknown(&self, owner: PrincipalId, id: &str) -> Error {
+        let is_it = |end: &&End| match &end.custom_id {
+            Some(custom_id) => **custom_id == *id,
+            None => CallId::from_str(id).is_ok_and(|id| id == end.call),
+        };
+        let end = self.ends.iter().rev().filter(|end| end.owner == owner).find(is_it);
+        let message = match end {
+            Some(end) => format!("request {id} no longer waits for an answer: it {}", end.how),
+            None => format!("no request with the id {id} waits for an answer from you"),
+        };
+        Error::new(ErrorKind::NotFound, message)
+    }
+}
+
+impl<L: Links> LineTable<L> {
+    /// Puts a call on the line of its tool.
+    ///
+    /// # Errors
+    /// `not_found` when the tool is gone, `conflict` when the chosen id is in use, `invalid` when it
+    /// looks like one of the daemon's own, `busy` when the line has too many calls.
+    pub fn call(&mut self, call: NewCall<L>, effects: &mut Vec<LineEffect<L>>) -> Result<()> {
+        let NewCall { id, custom_id, tool, out, caller } = call;
+        let number = self.by_name.get(&tool.line).copied();
+        let calls_max = self.limits.calls_per_line_max;
+        let is_current =
+            self.registry.get(&tool.full_name).is_some_and(|now| now.owner == tool.owner);
+        let Some((number, line)) = number
+            .filter(|_| is_current)
+            .and_then(|number| Some((number, self.lines.get_mut(&number)?)))
+        else {
+            return Err(Error::not_found("tool", &tool.full_name));
+        };
+        if line.calls.len() >= calls_max {
+            return Err(Error::busy("the number of calls that wait on this line"));
+        }
+        if let Some(custom_id) = &custom_id {
+            if CallId::from_str(custom_id).is_ok() {
+                let message = "ids of this form are the daemon's own; choose another";
+                return Err(Error::invalid_field("requestID", message));
+            }
+            let key = (tool.owner, Arc::clone(custom_id));
+            if self.book.custom.contains_key(&key) {
+                let message = format!("the request id {custom_id} is in use; choose another");
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
+            self.book.custom.insert(key, id);
+        }
+        let turn = self.book.next_turn;
+        self.book.next_turn += 1;
+        line.calls.insert(turn, id);
+        let place = Place::Waiting;
+        let live =
+            Live { line: number, turn, place, delivered: false, custom_id, tool, out, caller };
+        self.book.live.insert(id, live);
+        self.post(id, effects);
+        Ok(())
+    }
+
+    /// Puts a call into the outbox of the stream that should have it, if there is one.
+    fn post(&mut self, id: CallId, effects: &mut Vec<LineEffect<L>>) {
+        let Some(live) = self.book.live.get_mut(&id) else { return };
+        let Some(line) = self.lines.get_mut(&live.line) else { return };
+        live.place = Place::Waiting;
+        let Some(number) = line.pick(&live.tool.name) else { return };
+        let Some(stream) = line.streams.get_mut(&number) else { return };
+        stream.outbox.push_back(Post::Call(id));
+        stream.load += 1;
+        live.place = Place::Posted(number);
+        effects.push(LineEffect::Ring(stream.bell.clone()));
+    }
+
+    /// Posts what waits on a line, in order, when a stream was opened or offers more.
+    pub(super) fn post_waiting(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
+        let Some(line) = self.lines.get(&number) else { return };
+        let waiting: Vec<_> = line
+            .calls
+            .values()
+            .filter(|id| self.book.live.get(id).is_some_and(|live| live.place == Place::Waiting))
+            .copied()
+            .collect();
+        for id in waiting {
+            self.post(id, effects);
+        }
+    }
+
+    /// What a stream sends next. A call it gets is delivered from here on.
+    pub fn next(&mut self, stream: StreamNo) -> Option<ToParty<L::Out>> {
+        let line = self.streams.get(&stream).and_then(|number| self.lines.get_mut(number))?;
+        match line.streams.get_mut(&stream)?.outbox.pop_front()? {
+            Post::Cancel { call, custom_id, reason } => {
+                Some(ToParty::Cancel { call, custom_id, reason })
+            }
+            Post::Call(id) => {
+                let live = self.book.live.get_mut(&id)?;
+                live.place = Place::Taken(stream);
+                live.delivered = true;
+                Some(ToParty::Call(live.out.clone()))
+            }
+        }
+    }
+
+    /// The owner of a line answers a call; the first answer ends it.
+    ///
+    /// # Errors
+    /// `not_found` when no such call waits for an answer from this principal.
+    pub fn answer(&mut self, owner: PrincipalId, id: &str) -> Result<Ended<L>> {
+        let call = self.answerable(owner, id)?;
+        self.take(call, "was answered").ok_or_else(|| self.book.unknown(owner, id))
+    }
+
+    /// Who waits for a call that has not ended, for what its party says meanwhile.
+    ///
+    /// # Errors
+    /// `not_found` when no such call waits for an answer from this principal.
+    pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<(CallId, &L::Caller)> {
+        let call = self.answerable(owner, id)?;
+        match self.book.live.get(&call) {
+            Some(live) => Ok((call, &live.caller)),
+            None => Err(self.book.unknown(owner, id)),
+        }
+    }
+
+    /// The call, if this principal owns the line it is on. A stranger learns nothing.
+    fn answerable(&self, owner: PrincipalId, id: &str) -> Result<CallId> {
+        self.book
+            .find(owner, id)
+            .filter(|call| self.book.live.get(call).is_some_and(|live| live.tool.owner == owner))
+            .ok_or_else(|| self.book.unknown(owner, id))
+    }
+
+    /// What went out for a call that has not ended: for its owner, and those who see everything.
+    #[must_use]
+    pub fn peek(&self, principal: &Principal, call: CallId) -> Option<&L::Out> {
+        let live = self.book.live.get(&call)?;
+        let sees_all = crate::policy::sight(principal) == crate::policy::Sight::All;
+        (sees_all || live.tool.owner == principal.id).then_some(&live.out)
+    }
+
+    /// Takes a call back: the caller wants no answer any more. Its party is told, if it has it.
+    pub fn recall(
+        &mut self,
+        id: CallId,
+        why: Recall,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Option<Ended<L>> {
+        let (how, reason) = match why {
+            Recall::TimedOut => ("timed out", CancelReason::TimedOut),
+            Recall::Cancelled => ("was cancelled", CancelReason::Cancelled),
+        };
+        let live = self.book.live.get(&id)?;
+        if let Place::Taken(stream) = live.place {
+            let custom_id = live.custom_id.clone();
+            let post = Post::Cancel { call: id, custom_id, reason };
+            self.post_to(stream, post, effects);
+        }
+        self.take(id, how)
+    }
+
+    fn post_to(&mut self, stream: StreamNo, post: Post, effects: &mut Vec<LineEffect<L>>) {
+        let line = self.streams.get(&stream).and_then(|number| self.lines.get_mut(number));
+        if let Some(stream) = line.and_then(|line| line.streams.get_mut(&stream)) {
+            stream.outbox.push_back(post);
+            effects.push(LineEffect::Ring(stream.bell.clone()));
+        }
+    }
+
+    /// Removes a call from every table.
+    fn take(&mut self, id: CallId, how: &'static str) -> Option<Ended<L>> {
+        let live = self.book.live.remove(&id)?;
+        let Live { line: number, turn, place, delivered, custom_id, tool, out, caller } = live;
+        if let Some(custom_id) = &custom_id {
+            self.book.custom.remove(&(tool.owner, Arc::clone(custom_id)));
+        }
+        if let Some(line) = self.lines.get_mut(&number) {
+            line.calls.remove(&turn);
+            if let Some(stream) = place.stream() {
+                line.unload(stream, id);
+            }
+        }
+        if self.book.ends.len() == ENDS_MAX {
+            self.book.ends.pop_front();
+        }
+        self.book.ends.push_back(End { owner: tool.owner, call: id, custom_id, how });
+        self.drop_if_empty(number);
+        Some(Ended { id, tool, out, caller, delivered })
+    }
+
+    /// Ends a call because nobody will answer it.
+    fn lose(&mut self, id: CallId, effects: &mut Vec<LineEffect<L>>) {
+        if let Some(ended) = self.take(id, "was given up when the line dropped") {
+            let error = Error::new(
+                ErrorKind::Gone,
+                format!("{} dropped before it answered `{}`", ended.tool.line, ended.tool.name),
+            )
+            .with_certainty(ended.certainty());
+            effects.push(LineEffect::Failed(ended, error));
+        }
+    }
+
+    /// A stream closed: what it had not taken moves or waits, what it had is lost, unless it may be
+    /// delivered again.
+    pub(super) fn leave_stream(
+        &mut self,
+        number: u64,
+        closed: StreamNo,
+        effects: &mut Vec<LineEffect<L>>,
+    ) {
+        let Some(line) = self.lines.get(&number) else { return };
+        let mut moving = Vec::new();
+        let mut lost = Vec::new();
+        for id in line.calls.values() {
+            let Some(live) = self.book.live.get(id) else { continue };
+            match live.place {
+                Place::Posted(stream) if stream == closed => moving.push(*id),
+                Place::Taken(stream) if stream == closed => {
+                    if line.redelivers(&live.tool) { &mut moving } else { &mut lost }.push(*id);
+                }
+                Place::Waiting | Place::Posted(_) | Place::Taken(_) => {}
+            }
+        }
+        for id in moving {
+            self.post(id, effects);
+        }
+        for id in lost {
+            self.lose(id, effects);
+        }
+    }
+
+    /// Gives up every call of a line, or those that only a tool withdrawn could have answered and
+    /// that no party has.
+    pub(super) fn lose_calls(
+        &mut self,
+        number: u64,
+        is_lost: impl Fn(&str, bool) -> bool,
+        effects: &mut Vec<LineEffect<L>>,
+    ) {
+        let Some(line) = self.lines.get(&number) else { return };
+        let lost: Vec<_> = line
+            .calls
+            .values()
+            .filter(|id| {
+                let live = self.book.live.get(id);
+                live.is_some_and(|live| {
+                    is_lost(&live.tool.name, matches!(live.place, Place::Taken(_)))
+                })
+            })
+            .copied()
+            .collect();
+        for id in lost {
+            self.lose(id, effects);
+        }
+    }
+}

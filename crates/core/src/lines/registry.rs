@@ -1,0 +1,171 @@
+//! Which tools there are, by name and by owner: found and listed without looking at others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use ringback_proto::principal::{Level, Principal, PrincipalId};
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::{Audience, LineTool};
+
+/// A tool somebody wants to offer.
+#[derive(Debug)]
+pub struct NewTool<T> {
+    /// The name its party gives it.
+    pub name: Arc<str>,
+    /// Who else may use it.
+    pub audience: Audience,
+    /// How long a call of it may take.
+    pub timeout_ms: Option<u64>,
+    /// Whether each word of progress gives a call its whole time again.
+    pub progress_extends: bool,
+    /// Whether running it twice does no harm.
+    pub idempotent: bool,
+    /// Its bytes in memory, about.
+    pub weight: usize,
+    /// What the shell knows of it.
+    pub info: T,
+}
+
+type ByName<T> = BTreeMap<Arc<str>, Arc<LineTool<T>>>;
+
+/// Every tool on a line.
+#[derive(Debug)]
+pub(super) struct Registry<T> {
+    all: ByName<T>,
+    own: HashMap<PrincipalId, Own<T>>,
+    shared: ByName<T>,
+}
+
+#[derive(Debug)]
+struct Own<T> {
+    tools: ByName<T>,
+    weight: usize,
+}
+
+impl<T> Default for Registry<T> {
+    fn default() -> Self {
+        Self { all: BTreeMap::new(), own: HashMap::new(), shared: BTreeMap::new() }
+    }
+}
+
+impl<T> Registry<T> {
+    pub(super) fn get(&self, full_name: &str) -> Option<&Arc<LineTool<T>>> {
+        self.all.get(full_name)
+    }
+
+    /// How many tools a principal has, and their bytes.
+    pub(super) fn usage(&self, owner: PrincipalId) -> (usize, usize) {
+        self.own.get(&owner).map_or((0, 0), |own| (own.tools.len(), own.weight))
+    }
+
+    pub(super) fn insert(&mut self, tool: &Arc<LineTool<T>>) {
+        self.remove(&tool.full_name);
+        self.all.insert(Arc::clone(&tool.full_name), Arc::clone(tool));
+        let own =
+            self.own.entry(tool.owner).or_insert_with(|| Own { tools: BTreeMap::new(), weight: 0 });
+        own.weight += tool.weight;
+        own.tools.insert(Arc::clone(&tool.full_name), Arc::clone(tool));
+        if tool.audience != Audience::Owner {
+            self.shared.insert(Arc::clone(&tool.full_name), Arc::clone(tool));
+        }
+    }
+
+    pub(super) fn remove(&mut self, full_name: &str) {
+        let Some(tool) = self.all.remove(full_name) else { return };
+        self.shared.remove(full_name);
+        if let Some(own) = self.own.get_mut(&tool.owner) {
+            own.tools.remove(full_name);
+            own.weight -= tool.weight;
+            if own.tools.is_empty() {
+                self.own.remove(&tool.owner);
+            }
+        }
+    }
+
+    /// The tool of this name, if this principal may call it. To whoever may not see it, it does not
+    /// exist.
+    pub(super) fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<T>>> {
+        let tool = self
+            .get(name)
+            .filter(|tool| tool.is_seen_by(principal))
+            .ok_or_else(|| Error::not_found("tool", name))?;
+        if principal.level < LEVEL {
+            return Err(Error::forbidden(
+                &format!("`{name}`"),
+                format!("a token of level {LEVEL}; yours is {}", principal.level),
+            ));
+        }
+        Ok(Arc::clone(tool))
+    }
+
+    /// Up to `limit` tools with names after `after` that this principal may call, by name.
+    pub(super) fn page(
+        &self,
+        principal: &Principal,
+        after: &str,
+        prefix: &str,
+        limit: usize,
+    ) -> Vec<Arc<LineTool<T>>> {
+        if principal.level < LEVEL {
+            return Vec::new();
+        }
+        if crate::policy::sight(principal) == crate::policy::Sight::All {
+            return named(&self.all, after, prefix).take(limit).cloned().collect();
+        }
+        let own = self.own.get(&principal.id).map(|own| &own.tools);
+        let mut own = own.into_iter().flat_map(|own| named(own, after, prefix)).peekable();
+        let mut shared = named(&self.shared, after, prefix)
+            .filter(|tool| tool.owner != principal.id && tool.is_seen_by(principal))
+            .peekable();
+        let mut page = Vec::new();
+        while page.len() < limit {
+            let next = match (own.peek(), shared.peek()) {
+                (Some(a), Some(b)) if a.full_name <= b.full_name => own.next(),
+                (_, Some(_)) => shared.next(),
+                (Some(_), None) => own.next(),
+                (None, None) => break,
+            };
+            page.extend(next.cloned());
+        }
+        page
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.own.is_empty() && self.shared.is_empty()
+    }
+}
+
+/// What a tool outside does is unknown here, so calling it counts as a write.
+pub(super) const LEVEL: Level = Level::Write;
+
+fn named<'a, T>(
+    tools: &'a ByName<T>,
+    after: &str,
+    prefix: &'a str,
+) -> impl Iterator<Item = &'a Arc<LineTool<T>>> {
+    let start = if after < prefix { Bound::Included(prefix) } else { Bound::Excluded(after) };
+    tools
+        .range::<str, _>((start, Bound::Unbounded))
+        .map(|(_, tool)| tool)
+        .take_while(move |tool| tool.full_name.starts_with(prefix))
+}
+
+/// Whether a principal may offer tools at all.
+pub(super) fn may_offer(principal: &Principal) -> Result<()> {
+    if principal.level >= LEVEL {
+        return Ok(());
+    }
+    Err(Error::forbidden(
+        "offering tools",
+        format!("a token of level {LEVEL}; yours is {}", principal.level),
+    ))
+}
+
+pub(super) fn taken(full_name: &str) -> Error {
+    Error::new(
+        ErrorKind::Conflict,
+        format!("there is a tool `{full_name}` already; give yours another name"),
+    )
+}

@@ -1,0 +1,398 @@
+//! The table of lines: who holds which, what they offer, and when a line ends.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use ringback_proto::principal::{Principal, PrincipalId, Target};
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::calls::CallBook;
+use super::line::{Line, Stream};
+use super::registry::{self, NewTool, Registry};
+use super::{
+    Audience, LineEffect, LineKind, LineLimits, LineName, LineTool, Links, StreamNo, names,
+};
+use crate::time::{MonoMs, Now};
+
+/// Every line, its streams, tools and calls.
+#[derive(Debug)]
+pub struct LineTable<L: Links> {
+    pub(super) limits: LineLimits,
+    pub(super) lines: BTreeMap<u64, Line<L>>,
+    pub(super) by_name: HashMap<LineName, u64>,
+    pub(super) streams: HashMap<StreamNo, u64>,
+    pub(super) registry: Registry<L::Tool>,
+    pub(super) book: CallBook<L>,
+    lapses: BTreeSet<(MonoMs, u64)>,
+    lines_of: HashMap<PrincipalId, usize>,
+    last_number: u64,
+}
+
+/// Tools that a party offers.
+#[derive(Debug)]
+pub struct Offer<T> {
+    /// On which line.
+    pub line: LineName,
+    /// How long its calls wait for a new stream when the last one closed; as before if absent.
+    pub grace_ms: Option<u64>,
+    /// The stream that answers for them, whose earlier offer this replaces. Without one they are
+    /// added to the line's.
+    pub stream: Option<StreamNo>,
+    /// The tools.
+    pub tools: Vec<NewTool<T>>,
+}
+
+impl<L: Links> LineTable<L> {
+    /// An empty table.
+    #[must_use]
+    pub fn new(limits: LineLimits) -> Self {
+        Self {
+            limits,
+            lines: BTreeMap::new(),
+            by_name: HashMap::new(),
+            streams: HashMap::new(),
+            registry: Registry::default(),
+            book: CallBook::default(),
+            lapses: BTreeSet::new(),
+            lines_of: HashMap::new(),
+            last_number: 0,
+        }
+    }
+
+    /// Offers tools: all of them or, if one cannot be, none. Their full names, in the order given.
+    ///
+    /// # Errors
+    /// `forbidden` without the right level or when the name belongs to another principal, `invalid`
+    /// for bad names, `conflict` when a tool's name is taken, `busy` past a limit.
+    pub fn offer(
+        &mut self,
+        now: Now,
+        principal: &Principal,
+        offer: Offer<L::Tool>,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Result<Vec<Arc<str>>> {
+        let Offer { line: name, grace_ms, stream, tools } = offer;
+        registry::may_offer(principal)?;
+        let full_names = self.check_offer(principal, &name, &tools)?;
+        let number = self.hold(now, principal, &name)?;
+        let replaced = stream.map(|stream| self.replace_offers(number, stream, &tools));
+        for (full_name, tool) in full_names.iter().zip(tools) {
+            let tool = Arc::new(LineTool {
+                full_name: Arc::clone(full_name),
+                name: tool.name,
+                line: name.clone(),
+                owner: principal.id,
+                owner_target: match tool.audience {
+                    Audience::Project => principal.target.clone(),
+                    Audience::Owner | Audience::Tokens(_) => Target::Everything,
+                },
+                audience: tool.audience,
+                timeout_ms: tool.timeout_ms,
+                progress_extends: tool.progress_extends,
+                idempotent: tool.idempotent,
+                seq: self.next_number(),
+                weight: tool.weight,
+                info: tool.info,
+            });
+            self.registry.insert(&tool);
+            if let Some(line) = self.lines.get_mut(&number) {
+                line.add_tool(tool);
+            }
+        }
+        if let (Some(grace_ms), Some(line)) = (grace_ms, self.lines.get_mut(&number)) {
+            line.grace_ms = grace_ms.min(self.limits.grace_ms_max);
+        }
+        self.withdraw(number, &replaced.unwrap_or_default(), effects);
+        self.post_waiting(number, effects);
+        Ok(full_names)
+    }
+
+    /// A stream of a worker answers for these tools from now on. What nobody answers for any more.
+    fn replace_offers(
+        &mut self,
+        number: u64,
+        stream: StreamNo,
+        tools: &[NewTool<L::Tool>],
+    ) -> Vec<Arc<str>> {
+        let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
+        let Some(stream) = line.streams.get_mut(&stream) else { return Vec::new() };
+        let offers = tools.iter().map(|tool| Arc::clone(&tool.name)).collect();
+        let before = std::mem::replace(&mut stream.offers, offers);
+        before.into_iter().filter(|tool| !line.is_offered(tool)).collect()
+    }
+
+    fn check_offer(
+        &self,
+        principal: &Principal,
+        name: &LineName,
+        tools: &[NewTool<L::Tool>],
+    ) -> Result<Vec<Arc<str>>> {
+        names::check_line(name)?;
+        let line = self.owned_line(principal.id, name)?;
+        let mut full_names = Vec::with_capacity(tools.len());
+        let (mut n_new, mut new_weight) = (0, 0);
+        for tool in tools {
+            let full_name = names::full_name(name, &tool.name)?;
+            let taken = self.registry.get(&full_name);
+            if ringback_proto::tool::find(&full_name).is_some()
+                || taken.is_some_and(|taken| taken.line != *name)
+            {
+                return Err(registry::taken(&full_name));
+            }
+            if tool.audience == Audience::Project && principal.target == Target::Everything {
+                let message = "your token is for everything, not for a project to share with";
+                return Err(Error::invalid_field("share", message));
+            }
+            n_new += usize::from(taken.is_none());
+            new_weight += tool.weight;
+            full_names.push(full_name);
+        }
+        let n_line = line.map_or(0, |line| line.tools.len());
+        let (n_own, weight) = self.registry.usage(principal.id);
+        let limits = &self.limits;
+        if n_line + n_new > limits.tools_per_line_max
+            || n_own + n_new > limits.tools_per_principal_max
+            || weight + new_weight > limits.tool_bytes_per_principal_max
+        {
+            return Err(Error::busy("the number or the size of your tools"));
+        }
+        Ok(full_names)
+    }
+
+    /// The line of this name, if there is one; it must be this principal's.
+    fn owned_line(&self, owner: PrincipalId, name: &LineName) -> Result<Option<&Line<L>>> {
+        let line = self.by_name.get(name).and_then(|number| self.lines.get(number));
+        match line {
+            Some(line) if line.owner != owner => Err(match name.kind {
+                LineKind::Client => Error::forbidden(
+                    &format!("using the clientID `{}`", name.name),
+                    "the token that uses it now; choose another clientID",
+                ),
+                LineKind::Worker | LineKind::Caller => Error::new(
+                    ErrorKind::Conflict,
+                    format!("the name of {name} is in use by another token; choose another"),
+                ),
+            }),
+            line => Ok(line),
+        }
+    }
+
+    /// The line of this name, made if need be.
+    fn hold(&mut self, now: Now, principal: &Principal, name: &LineName) -> Result<u64> {
+        if let Some(number) = self.by_name.get(name) {
+            return Ok(*number);
+        }
+        let n_lines = self.lines_of.entry(principal.id).or_default();
+        if *n_lines >= self.limits.lines_per_principal_max {
+            return Err(Error::busy("the number of your lines"));
+        }
+        *n_lines += 1;
+        let number = self.next_number();
+        let mut line = Line::new(name.clone(), principal.id);
+        let lapses_at = now.mono + self.limits.unattended_ms;
+        line.lapses_at = Some(lapses_at);
+        self.lapses.insert((lapses_at, number));
+        self.lines.insert(number, line);
+        self.by_name.insert(name.clone(), number);
+        Ok(number)
+    }
+
+    const fn next_number(&mut self) -> u64 {
+        self.last_number += 1;
+        self.last_number
+    }
+
+    /// Opens a stream of a line. What waits on the line goes out on it.
+    ///
+    /// # Errors
+    /// As [`Self::offer`], but for the tools.
+    pub fn open(
+        &mut self,
+        now: Now,
+        principal: &Principal,
+        name: &LineName,
+        bell: L::Bell,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Result<StreamNo> {
+        registry::may_offer(principal)?;
+        names::check_line(name)?;
+        let n_streams = self.owned_line(principal.id, name)?.map_or(0, |line| line.streams.len());
+        if n_streams >= self.limits.streams_per_line_max {
+            return Err(Error::busy("the number of streams of this line"));
+        }
+        let number = self.hold(now, principal, name)?;
+        let stream = StreamNo(self.next_number());
+        self.streams.insert(stream, number);
+        if let Some(line) = self.lines.get_mut(&number) {
+            let offers = BTreeSet::new();
+            line.streams.insert(stream, Stream { bell, outbox: VecDeque::new(), load: 0, offers });
+            if let Some(at) = line.lapses_at.take() {
+                self.lapses.remove(&(at, number));
+            }
+        }
+        self.post_waiting(number, effects);
+        Ok(stream)
+    }
+
+    /// A stream closed. With the last one the line ends, at once or after its grace.
+    pub fn close(&mut self, now: Now, stream: StreamNo, effects: &mut Vec<LineEffect<L>>) {
+        let Some(number) = self.streams.remove(&stream) else { return };
+        let Some(line) = self.lines.get_mut(&number) else { return };
+        let offers = line.streams.remove(&stream).map(|stream| stream.offers).unwrap_or_default();
+        let is_last = line.streams.is_empty();
+        let grace_ms = line.grace_ms;
+        if is_last && grace_ms == 0 {
+            return self.end_line(number, effects);
+        }
+        if is_last {
+            let at = now.mono + grace_ms;
+            line.lapses_at = Some(at);
+            self.lapses.insert((at, number));
+        }
+        self.leave_stream(number, stream, effects);
+        let Some(line) = self.lines.get(&number) else { return };
+        let orphans: Vec<_> = offers.into_iter().filter(|tool| !line.is_offered(tool)).collect();
+        self.withdraw(number, &orphans, effects);
+    }
+
+    /// Takes tools off a line: those named, by either name, or all. Their full names.
+    ///
+    /// # Errors
+    /// `forbidden` when the line is another principal's.
+    pub fn withdraw_named(
+        &mut self,
+        owner: PrincipalId,
+        name: &LineName,
+        tools: Option<&[String]>,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Result<Vec<Arc<str>>> {
+        let Some(line) = self.owned_line(owner, name)? else { return Ok(Vec::new()) };
+        let named: Vec<Arc<str>> = match tools {
+            None => line.tools.values().map(|tool| Arc::clone(&tool.name)).collect(),
+            Some(tools) => tools
+                .iter()
+                .filter_map(|wanted| {
+                    let by_name = line.by_name.get(wanted.as_str());
+                    let seq = by_name.copied().or_else(|| {
+                        let tool = self.registry.get(wanted)?;
+                        (tool.line == *name).then_some(tool.seq)
+                    })?;
+                    line.tools.get(&seq).map(|tool| Arc::clone(&tool.name))
+                })
+                .collect(),
+        };
+        let Some(number) = self.by_name.get(name).copied() else { return Ok(Vec::new()) };
+        Ok(self.withdraw(number, &named, effects))
+    }
+
+    /// Takes tools off a line. Calls of them that no party has are lost; the others may still be
+    /// answered.
+    fn withdraw(
+        &mut self,
+        number: u64,
+        tools: &[Arc<str>],
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Vec<Arc<str>> {
+        let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
+        let mut withdrawn = Vec::new();
+        for tool in tools.iter().filter_map(|name| line.remove_tool(name)) {
+            self.registry.remove(&tool.full_name);
+            withdrawn.push(Arc::clone(&tool.full_name));
+        }
+        if !withdrawn.is_empty() {
+            let (line, owner) = (line.name.clone(), line.owner);
+            effects.push(LineEffect::Withdrawn { line, owner, tools: withdrawn.clone() });
+            let is_lost = |name: &str, taken: bool| !taken && tools.iter().any(|t| **t == *name);
+            self.lose_calls(number, is_lost, effects);
+        }
+        self.drop_if_empty(number);
+        withdrawn
+    }
+
+    /// Ends a line with everything on it.
+    fn end_line(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
+        self.lose_calls(number, |_, _| true, effects);
+        let Some(line) = self.lines.get(&number) else { return };
+        let tools: Vec<_> = line.tools.values().map(|tool| Arc::clone(&tool.name)).collect();
+        self.withdraw(number, &tools, effects);
+        self.drop_if_empty(number);
+    }
+
+    pub(super) fn drop_if_empty(&mut self, number: u64) {
+        if !self.lines.get(&number).is_some_and(Line::is_empty) {
+            return;
+        }
+        let Some(line) = self.lines.remove(&number) else { return };
+        self.by_name.remove(&line.name);
+        if let Some(at) = line.lapses_at {
+            self.lapses.remove(&(at, number));
+        }
+        if let Some(n_lines) = self.lines_of.get_mut(&line.owner) {
+            *n_lines -= 1;
+            if *n_lines == 0 {
+                self.lines_of.remove(&line.owner);
+            }
+        }
+    }
+
+    /// Ends the lines whose time without a stream is over.
+    pub fn expire(&mut self, now: Now, effects: &mut Vec<LineEffect<L>>) {
+        while let Some((at, number)) = self.lapses.first().copied() {
+            if at > now.mono {
+                break;
+            }
+            self.lapses.pop_first();
+            self.end_line(number, effects);
+        }
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn next_lapse(&self) -> Option<MonoMs> {
+        self.lapses.first().map(|(at, _)| *at)
+    }
+
+    /// The tool of this name, if this principal may call it.
+    ///
+    /// # Errors
+    /// `not_found` also when it may not be seen, `forbidden` when it may be but not called.
+    pub fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<L::Tool>>> {
+        self.registry.find(principal, name)
+    }
+
+    /// Up to `limit` tools with names after `after` that this principal may call, by name.
+    #[must_use]
+    pub fn page(
+        &self,
+        principal: &Principal,
+        after: &str,
+        prefix: &str,
+        limit: usize,
+    ) -> Vec<Arc<LineTool<L::Tool>>> {
+        self.registry.page(principal, after, prefix, limit)
+    }
+
+    /// The tools of one line that this principal may see, in the order of registration.
+    #[must_use]
+    pub fn tools_of(&self, principal: &Principal, line: &LineName) -> Vec<Arc<LineTool<L::Tool>>> {
+        let line = self.by_name.get(line).and_then(|number| self.lines.get(number));
+        line.into_iter()
+            .flat_map(|line| line.tools.values())
+            .filter(|tool| tool.is_seen_by(principal))
+            .cloned()
+            .collect()
+    }
+
+    /// How many lines, streams and calls there are.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let n_lines = self.lines.len().max(self.by_name.len()).max(self.lines_of.len());
+        (n_lines, self.streams.len(), self.book.len())
+    }
+
+    /// Whether nothing is left in any table.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts() == (0, 0, 0) && self.registry.is_empty() && self.lapses.is_empty()
+    }
+}
