@@ -7,14 +7,15 @@ use ringback_proto::error::ToolError;
 use ringback_proto::ids::{BlobHash, JobId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey};
-use ringback_proto::{Error, ResponseEnvelope, Result, ToolRequest, ToolResponse};
+use ringback_proto::{Error, ErrorKind, ResponseEnvelope, Result, ToolRequest, ToolResponse};
+use ringback_store::Store;
 use tokio::time::Instant;
 
 use crate::broker::Asked;
 use crate::call::Admitted;
 use crate::failure;
 use crate::handler::{self, Context};
-use crate::jobs::{Interest, Submission};
+use crate::jobs::{Interest, Submission, Submitted};
 use crate::repeats::{Answered, Owed};
 use crate::replies::{Attached, Pending, reply};
 use crate::shared::Shared;
@@ -103,7 +104,10 @@ impl Shared {
         stream: Option<Arc<Stream>>,
     ) -> Result<Attached> {
         let Some(key) = asked.repeat else {
-            return self.new_job(&asked, request, stream).await.map(Attached::Live);
+            return match self.new_job(&asked, request, stream.clone()).await? {
+                Submitted::New(interest) => Ok(Attached::Live(interest)),
+                Submitted::Repeated(id) => self.attach(id, stream).await,
+            };
         };
         let owed = Owed::new();
         let owner = asked.principal.id;
@@ -128,7 +132,7 @@ impl Shared {
     }
 
     /// The first call with this id that this run of the daemon sees; an earlier run may have seen
-    /// it too.
+    /// it too. The store finds that out when it is to write the new job, so nothing is read before.
     async fn first_job(
         self: &Arc<Self>,
         asked: &Asked,
@@ -136,15 +140,14 @@ impl Shared {
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
     ) -> Result<Attached> {
-        let owner = asked.principal.id;
-        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
-        match stored {
-            None => self.new_job(asked, request, stream).await.map(Attached::Live),
-            Some(record) => {
-                let first = record.repeat.ok_or_else(|| Error::not_found("job", record.id))?;
-                same_body(&first, &key)?;
-                self.auditor.repeated(self.now(), asked, Some(record.id));
-                self.attach(record.id, stream).await
+        match self.new_job(asked, request, stream.clone()).await? {
+            Submitted::New(interest) => Ok(Attached::Live(interest)),
+            Submitted::Repeated(id) => {
+                let record = self.read(move |store| store.job(id)).await?;
+                let first = record.and_then(|record| record.repeat);
+                same_body(&first.ok_or_else(|| Error::not_found("job", id))?, &key)?;
+                self.auditor.repeated(self.now(), asked, Some(id));
+                self.attach(id, stream).await
             }
         }
     }
@@ -154,7 +157,7 @@ impl Shared {
         asked: &Asked,
         request: ToolRequest,
         stream: Option<Arc<Stream>>,
-    ) -> Result<Interest> {
+    ) -> Result<Submitted> {
         let started = Instant::now();
         let submission = Submission {
             request,
@@ -163,8 +166,23 @@ impl Shared {
             deadline: Some(asked.deadline),
             stream,
         };
-        let begun = self.submit(submission).await;
-        self.auditor.began(self.now(), asked, begun.as_ref().map(|begun| begun.id), started);
+        let mut begun = self.submit(submission).await;
+        // No room for a new job; but a repeat needs none.
+        if let (Err(error), Some(key)) = (&begun, asked.repeat)
+            && error.kind() == ErrorKind::Busy
+        {
+            let owner = asked.principal.id;
+            let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
+            if let Some(existing) = self.read(read).await? {
+                begun = Ok(Submitted::Repeated(existing.id));
+            }
+        }
+        let job = match &begun {
+            Ok(Submitted::New(begun)) => Ok(begun.id),
+            Ok(Submitted::Repeated(_)) => return begun,
+            Err(error) => Err(error),
+        };
+        self.auditor.began(self.now(), asked, job, started);
         begun
     }
 

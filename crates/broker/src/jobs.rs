@@ -15,6 +15,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
+use ringback_store::{CommitError, Full};
 use tokio::sync::{Notify, SetOnce};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -103,6 +104,21 @@ impl Drop for Interest {
     }
 }
 
+/// What a submission came to.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// A new job; it is durable.
+    New(Interest),
+    /// An earlier call with the same request id made this one.
+    Repeated(JobId),
+}
+
+/// Why a new job is not there.
+enum Refused {
+    Repeated(JobId),
+    Failed(Error),
+}
+
 /// A job to begin.
 #[derive(Debug)]
 pub(crate) struct Submission {
@@ -187,8 +203,9 @@ impl LiveJob {
 }
 
 impl Shared {
-    /// Begins a job. It is durable when this returns.
-    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Interest> {
+    /// Begins a job, unless the same request has begun one already. It is durable when this
+    /// returns.
+    pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
         let Submission { request, owner, repeat, deadline, stream } = submission;
         let id = JobId::from_random(self.entropy.bytes());
         let record = JobRecord {
@@ -216,20 +233,30 @@ impl Shared {
         let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.now())?;
         lock(&self.jobs.live).insert(id, live);
         self.jobs.deadlines.notify_one();
-        self.create(effects).await?;
-        Ok(interest)
+        match self.create(effects).await {
+            Ok(()) => Ok(Submitted::New(interest)),
+            Err(Refused::Repeated(existing)) => Ok(Submitted::Repeated(existing)),
+            Err(Refused::Failed(error)) => Err(error),
+        }
     }
 
     /// Makes a new job durable, or refuses it. What follows from it never fails its caller, who
     /// would take an existing job for a refused one.
-    async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<()> {
+    async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<(), Refused> {
         let Effects { write, release } = effects;
-        if let Err(error) = self.commit(write).await {
-            self.abandon(&release, &error);
-            return Err(error);
-        }
         let mut steps = VecDeque::new();
-        self.release(release, &mut steps);
+        let created = match self.store.commit_async(write).await {
+            Ok(Ok(_)) => {
+                self.release(release, &mut steps);
+                Ok(())
+            }
+            Ok(Err(CommitError::Repeated { existing })) => {
+                self.withdraw(&release, &mut steps);
+                Err(Refused::Repeated(existing))
+            }
+            Ok(Err(error)) => Err(self.refuse(&release, failure::commit(error), &mut steps)),
+            Err(Full) => Err(self.refuse(&release, Error::busy("the store's queue"), &mut steps)),
+        };
         while let Some(step) = steps.pop_front_if(|step| step.write.is_empty()) {
             self.release(step.release, &mut steps);
         }
@@ -241,7 +268,24 @@ impl Shared {
                 }
             }));
         }
-        Ok(())
+        created
+    }
+
+    fn refuse(&self, release: &[Release], error: Error, steps: &mut Steps) -> Refused {
+        self.abandon(release, &error, steps);
+        Refused::Failed(error)
+    }
+
+    /// The same request has made a job before: this one never was. Its reader goes on to that one.
+    fn withdraw(&self, release: &[Release], steps: &mut Steps) {
+        for job in settled(release) {
+            steps.push_back(lock(&self.jobs.table).abandoned(job, self.now()));
+            let live = lock(&self.jobs.live).remove(&job);
+            if let Some(live) = live {
+                lock(&live.streams).clear();
+                live.end(Err(Error::internal("repeat", "an earlier call made this job")));
+            }
+        }
     }
 
     /// Takes up what a restart found: pending jobs go on, running ones were interrupted.
@@ -308,13 +352,13 @@ impl Shared {
     }
 
     /// A step that cannot be written fails alone: the others are about other jobs.
-    async fn drive_steps(self: Arc<Self>, mut steps: VecDeque<Effects<Release>>) -> Result<()> {
+    async fn drive_steps(self: Arc<Self>, mut steps: Steps) -> Result<()> {
         let mut driven = Ok(());
         while let Some(Effects { write, release }) = steps.pop_front() {
             match self.write_jobs(&write).await {
                 Ok(()) => self.release(release, &mut steps),
                 Err(error) => {
-                    self.abandon(&release, &error);
+                    self.abandon(&release, &error, &mut steps);
                     driven = Err(error);
                 }
             }
@@ -323,7 +367,7 @@ impl Shared {
     }
 
     /// Does what a step lets go; what follows from it is added to the steps.
-    fn release(self: &Arc<Self>, release: Vec<Release>, steps: &mut VecDeque<Effects<Release>>) {
+    fn release(self: &Arc<Self>, release: Vec<Release>, steps: &mut Steps) {
         for release in release {
             match release {
                 Release::Settled(job) => {
@@ -363,14 +407,12 @@ impl Shared {
     }
 
     /// The store refused: whoever waits for these jobs learns it.
-    fn abandon(&self, release: &[Release], error: &Error) {
-        for release in release {
-            if let Release::Settled(job) = release {
-                lock(&self.jobs.table).abandoned(*job);
-                let live = lock(&self.jobs.live).remove(job);
-                if let Some(live) = live {
-                    live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
-                }
+    fn abandon(&self, release: &[Release], error: &Error, steps: &mut Steps) {
+        for job in settled(release) {
+            steps.push_back(lock(&self.jobs.table).abandoned(job, self.now()));
+            let live = lock(&self.jobs.live).remove(&job);
+            if let Some(live) = live {
+                live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
             }
         }
     }
@@ -455,6 +497,19 @@ impl Shared {
         *lock(&live.result) = Some(response);
         WorkEnd::Complete(result)
     }
+}
+
+/// Steps that are still to be written and let go.
+type Steps = VecDeque<Effects<Release>>;
+
+/// The jobs that a step is about.
+fn settled(release: &[Release]) -> impl Iterator<Item = JobId> {
+    release.iter().filter_map(|release| match release {
+        Release::Settled(job) => Some(*job),
+        Release::Announce { .. } | Release::Start(_) | Release::Stop(..) | Release::Ended(_) => {
+            None
+        }
+    })
 }
 
 /// Work that failed has run, unless it says otherwise itself: a refusal of its input has not.
