@@ -8,11 +8,16 @@ mod admission;
 mod body;
 mod config;
 mod connection;
+mod cors;
 mod guard;
 mod listener;
 mod refusal;
+mod tls;
 
+pub use body::Stalled;
 pub use config::{
     BindError, DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, HttpConfig,
+    LargerBodies, Patience, check_reach,
 };
 pub use listener::{HttpListener, Stop};
+pub use tls::{Tls, TlsError};

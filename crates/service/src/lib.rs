@@ -16,7 +16,7 @@
 //!   by it. A task that panics is logged by name and counted, never lost.
 //! * A stage is told to stop only after every stage outside it has ended, so that an edge may still
 //!   call the core while it drains.
-//! * No plain HTTP beyond loopback unless the configuration states that a proxy stands in front.
+//! * Beyond loopback HTTP is TLS, or the configuration states that a proxy with TLS stands in front.
 //! * No request reaches a router unless its `Host` and `Origin` are on the lists.
 //! * This crate never reads the environment and never prints.
 
@@ -27,7 +27,7 @@ mod shutdown;
 mod stage;
 
 pub use chain::chain;
-pub use http::{BindError, HttpConfig, HttpListener, Stop};
+pub use http::{BindError, HttpConfig, HttpListener, Stop, Tls, TlsError};
 pub use secret::Secret;
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
 pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};

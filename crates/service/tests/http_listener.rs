@@ -2,63 +2,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::net::SocketAddr;
+mod support;
+
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
 use axum::routing::{get, post};
-use ringback_service::{BindError, HttpConfig, HttpListener, Stop};
+use ringback_service::{BindError, HttpConfig, HttpListener};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
-/// A listener that runs in the test's own runtime.
-struct Running {
-    addr: SocketAddr,
-    stop: Stop,
-    tasks: JoinSet<()>,
-}
-
-impl Running {
-    async fn start(config: HttpConfig, router: Router) -> Self {
-        let listen = "127.0.0.1:0".parse().unwrap();
-        let listener = HttpListener::bind(HttpConfig { listen, ..config }).await.unwrap();
-        let addr = listener.local_addr();
-        let stop = Stop { accepting: CancellationToken::new(), draining: CancellationToken::new() };
-        let mut tasks = JoinSet::new();
-        tasks.spawn(listener.serve(router, stop.clone()));
-        Self { addr, stop, tasks }
-    }
-
-    async fn send(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.addr).await.unwrap();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        read_all(stream).await
-    }
-
-    async fn finish(mut self) {
-        self.stop.accepting.cancel();
-        self.stop.draining.cancel();
-        self.tasks.join_next().await.unwrap().unwrap();
-    }
-}
-
-async fn read_all(mut stream: TcpStream) -> String {
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
-}
-
-fn hello() -> Router {
-    Router::new().route("/", get(async || "hello"))
-}
-
-fn get_with(headers: &str) -> String {
-    format!("GET / HTTP/1.1\r\n{headers}Connection: close\r\n\r\n")
-}
+use support::{Running, get_with, hello, read_all};
 
 #[tokio::test]
 async fn loopback_is_served_and_strangers_are_refused_before_any_route() {

@@ -8,26 +8,25 @@ use axum::BoxError;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Sleep, sleep};
 
-/// How long a peer may send nothing of a body it announced. A slow line sends something in this
-/// time; a connection that does not would hold its place for ever.
-const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// The peer stopped sending in the middle of a body.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing of the body came for {} s", BODY_IDLE_TIMEOUT.as_secs())]
-pub(super) struct Stalled;
+#[error("nothing of the body came for {} ms", patience.as_millis())]
+pub struct Stalled {
+    patience: Duration,
+}
 
 /// Ends a body with [`Stalled`] when nothing of it comes for too long.
 #[derive(Debug)]
 pub(super) struct Impatient<B> {
     body: B,
+    patience: Duration,
     /// Runs only while the body keeps its reader waiting: most bodies are there at once.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Impatient<B> {
-    pub(super) const fn new(body: B) -> Self {
-        Self { body, waiting: None }
+    pub(super) const fn new(body: B, patience: Duration) -> Self {
+        Self { body, patience, waiting: None }
     }
 }
 
@@ -46,9 +45,10 @@ where
             self.waiting = None;
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(BODY_IDLE_TIMEOUT)));
+        let patience = self.patience;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
         ready!(waiting.as_mut().poll(cx));
-        Poll::Ready(Some(Err(Stalled.into())))
+        Poll::Ready(Some(Err(Stalled { patience }.into())))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -86,9 +86,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_body_is_read_and_a_stalled_one_ends() {
-        let slow = Impatient::new(Box::pin(paused(&[29, 29, 29])));
+        let patience = Duration::from_secs(30);
+        let slow = Impatient::new(Box::pin(paused(&[29, 29, 29])), patience);
         assert_eq!(slow.collect().await.unwrap().to_bytes(), "xxx");
-        let stalled = Impatient::new(Box::pin(paused(&[1, 31])));
+        let stalled = Impatient::new(Box::pin(paused(&[1, 31])), patience);
         assert!(stalled.collect().await.unwrap_err().is::<Stalled>());
     }
 }

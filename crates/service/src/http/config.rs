@@ -2,6 +2,9 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::tls::Tls;
 
 /// Loopback, so that a fresh install is reachable by nobody else.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7180);
@@ -13,7 +16,7 @@ pub const DEFAULT_MAX_CONNECTIONS: usize = 1024;
 pub const DEFAULT_MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A listener, before it is bound.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct HttpConfig {
     /// Where to listen; port 0 takes any free one.
     pub listen: SocketAddr,
@@ -21,12 +24,40 @@ pub struct HttpConfig {
     pub hosts: Vec<String>,
     /// Origins beyond the loopback ones whose pages may send requests: `https://name[:port]`.
     pub origins: Vec<String>,
-    /// States that a reverse proxy with TLS stands in front; needed beyond loopback.
+    /// The certificate to speak TLS with; plain HTTP without.
+    pub tls: Option<Tls>,
+    /// States that a reverse proxy with TLS stands in front; beyond loopback it is this or `tls`.
     pub behind_proxy: bool,
     /// Connections served at once; the next one is answered 503.
     pub max_connections: usize,
     /// Largest request body; a larger one is answered 413.
     pub max_body_bytes: usize,
+    /// Paths that take larger ones, because their routes never hold a body whole.
+    pub larger_bodies: Vec<LargerBodies>,
+    /// How long a peer may keep the daemon waiting.
+    pub patience: Patience,
+}
+
+/// A path, with everything below it, whose bodies are streamed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargerBodies {
+    /// The path, without a final slash.
+    pub path: &'static str,
+    /// Largest body there.
+    pub max_bytes: u64,
+}
+
+/// How long a peer may keep the daemon waiting, each time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// From the first byte expected to the last header line, the TLS handshake apart. It also ends
+    /// idle connections; browsers and proxies reconnect by themselves.
+    pub head: Duration,
+    /// Between two pieces of a body. A slow line sends something in this time; a connection that
+    /// does not would hold its place for ever.
+    pub body: Duration,
+    /// Until what was sent is acknowledged: a peer that vanished, or stopped reading, is cut off.
+    pub unread: Duration,
 }
 
 /// Why a listener cannot be bound.
@@ -34,9 +65,9 @@ pub struct HttpConfig {
 pub enum BindError {
     /// The address is reachable from other machines and nothing states that TLS protects it.
     #[error(
-        "refusing to listen on `{listen}`: it is beyond loopback, and this listener speaks plain \
-         HTTP only; put a reverse proxy with TLS in front and set `http.behind_proxy = true`, or \
-         listen on 127.0.0.1"
+        "refusing to listen on `{listen}`: it is beyond loopback, and plain HTTP would carry tokens \
+         in the clear; set `http.tls`, or put a reverse proxy with TLS in front and set \
+         `http.behind_proxy = true`, or listen on 127.0.0.1"
     )]
     BeyondLoopback {
         /// The address.
@@ -59,10 +90,20 @@ impl Default for HttpConfig {
             listen: DEFAULT_LISTEN,
             hosts: Vec::new(),
             origins: Vec::new(),
+            tls: None,
             behind_proxy: false,
             max_connections: DEFAULT_MAX_CONNECTIONS,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
+            larger_bodies: Vec::new(),
+            patience: Patience::default(),
         }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let half_a_minute = Duration::from_secs(30);
+        Self { head: half_a_minute, body: half_a_minute, unread: Duration::from_secs(60) }
     }
 }
 
@@ -72,11 +113,19 @@ impl HttpConfig {
     /// # Errors
     /// [`BindError::BeyondLoopback`].
     pub const fn check(&self) -> Result<(), BindError> {
-        if self.listen.ip().is_loopback() || self.behind_proxy {
-            return Ok(());
-        }
-        Err(BindError::BeyondLoopback { listen: self.listen })
+        check_reach(self.listen, self.tls.is_some() || self.behind_proxy)
     }
+}
+
+/// Checks that no address beyond loopback speaks plain HTTP that nothing protects.
+///
+/// # Errors
+/// [`BindError::BeyondLoopback`].
+pub const fn check_reach(listen: SocketAddr, is_protected: bool) -> Result<(), BindError> {
+    if listen.ip().is_loopback() || is_protected {
+        return Ok(());
+    }
+    Err(BindError::BeyondLoopback { listen })
 }
 
 #[cfg(test)]
@@ -103,6 +152,6 @@ mod tests {
         let config =
             HttpConfig { listen: "0.0.0.0:7180".parse().unwrap(), ..HttpConfig::default() };
         let text = config.check().unwrap_err().to_string();
-        assert!(text.contains("reverse proxy") && text.contains("http.behind_proxy"), "{text}");
+        assert!(text.contains("http.tls") && text.contains("http.behind_proxy"), "{text}");
     }
 }

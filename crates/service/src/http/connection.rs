@@ -15,20 +15,26 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_tcp_user_timeout;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use super::Patience;
 use super::body::Impatient;
+use super::cors;
 use super::guard::Guard;
 use super::refusal::Refusal;
 
-/// From the first byte expected to the last header line, so it also ends idle connections. Browsers
-/// and proxies reconnect by themselves.
-const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(30);
-
 /// A connection that is only told to go away needs no patience.
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Two round trips to the other side of the world and a slow computer, several times over.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Holds the head of a request and bounds what is buffered of a body; hyper's own default is six
 /// times as much, for each connection.
@@ -39,16 +45,35 @@ const MAX_BUFFER_BYTES: usize = 64 * 1024;
 pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) guard: Guard,
-    pub(super) max_body_bytes: usize,
+    pub(super) patience: Patience,
 }
 
 impl Shared {
     async fn respond(&self, peer: SocketAddr, request: Request<Incoming>) -> Response {
-        if let Err(refusal) = self.guard.admit(&request) {
-            tracing::debug!(%peer, reason = refusal.reason(), "refused a request");
-            return refusal.into_response();
+        let origin = match self.guard.admit(&request) {
+            Ok(origin) => origin,
+            Err(refusal) => return refused(peer, refusal),
+        };
+        let mut response = match self.guard.admit_body(&request) {
+            Err(refusal) => refused(peer, refusal),
+            Ok(_) if cors::is_preflight(&request) => cors::preflight(),
+            Ok(max_bytes) => self.route(peer, request, max_bytes).await,
+        };
+        if let Some(origin) = origin {
+            cors::share(response.headers_mut(), origin);
         }
-        let bounded = |body| Body::new(Limited::new(Impatient::new(body), self.max_body_bytes));
+        response
+    }
+
+    async fn route(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+        max_bytes: u64,
+    ) -> Response {
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        let bounded =
+            |body| Body::new(Limited::new(Impatient::new(body, self.patience.body), max_bytes));
         let mut request = request.map(bounded);
         request.extensions_mut().insert(ConnectInfo(peer));
         match self.router.clone().oneshot(request).await {
@@ -59,14 +84,34 @@ impl Shared {
 }
 
 /// Serves a connection until the peer or `drain` ends it; a request in flight is answered first.
-pub(super) async fn serve(shared: &Shared, stream: TcpStream, drain: CancellationToken) {
-    let Some(peer) = prepare(&stream) else { return };
+pub(super) async fn serve(
+    shared: &Shared,
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    drain: CancellationToken,
+) {
+    let Some(peer) = prepare(&stream, shared.patience) else { return };
+    let Some(tls) = tls else { return converse(shared, peer, stream, drain).await };
+    let handshake = Box::pin(timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)));
+    if let Some(Some(stream)) =
+        drain.run_until_cancelled(handshake).await.map(|shaken| shaken_hands(peer, shaken))
+    {
+        Box::pin(converse(shared, peer, stream, drain)).await;
+    }
+}
+
+async fn converse(
+    shared: &Shared,
+    peer: SocketAddr,
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    drain: CancellationToken,
+) {
     let service =
         service_fn(
             |request| async move { Ok::<_, Infallible>(shared.respond(peer, request).await) },
         );
     let mut connection =
-        pin!(builder(HEADER_READ_TIMEOUT).serve_connection(TokioIo::new(stream), service));
+        pin!(builder(shared.patience.head).serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
@@ -81,23 +126,58 @@ pub(super) async fn serve(shared: &Shared, stream: TcpStream, drain: Cancellatio
 }
 
 /// Answers the first request of a connection with 503 and closes it.
-pub(super) async fn refuse(stream: TcpStream) {
-    let Some(peer) = prepare(&stream) else { return };
+pub(super) async fn refuse(stream: TcpStream, tls: Option<TlsAcceptor>) {
+    let Some(peer) = prepare(&stream, Patience::default()) else { return };
+    let refusing = async {
+        match tls {
+            None => refuse_on(stream).await,
+            Some(tls) => match tls.accept(stream).await {
+                Ok(stream) => Box::pin(refuse_on(stream)).await,
+                Err(error) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+            },
+        }
+    };
+    if timeout(REFUSE_TIMEOUT, refusing).await.is_err() {
+        tracing::debug!(%peer, "a connection beyond the limit sent no request");
+    }
+}
+
+async fn refuse_on(stream: impl AsyncRead + AsyncWrite + Unpin) {
     let service = service_fn(|_: Request<Incoming>| async {
         Ok::<_, Infallible>(Refusal::Busy.into_response())
     });
     let connection = builder(REFUSE_TIMEOUT).serve_connection(TokioIo::new(stream), service);
-    match tokio::time::timeout(REFUSE_TIMEOUT, connection).await {
-        Ok(Ok(())) => tracing::debug!(%peer, "told a peer that all connections are taken"),
-        Ok(Err(error)) => tracing::debug!(%peer, %error, "a connection broke"),
-        Err(_elapsed) => tracing::debug!(%peer, "a connection beyond the limit sent no request"),
+    match connection.await {
+        Ok(()) => tracing::debug!("told a peer that all connections are taken"),
+        Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }
 
+fn refused(peer: SocketAddr, refusal: Refusal) -> Response {
+    tracing::debug!(%peer, reason = refusal.reason(), "refused a request");
+    refusal.into_response()
+}
+
+fn shaken_hands(
+    peer: SocketAddr,
+    shaken: Result<std::io::Result<TlsStream<TcpStream>>, tokio::time::error::Elapsed>,
+) -> Option<TlsStream<TcpStream>> {
+    match shaken {
+        Ok(Ok(stream)) => return Some(stream),
+        Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
+        Err(_elapsed) => tracing::debug!(%peer, "a TLS handshake took too long"),
+    }
+    None
+}
+
 /// Sets what every connection has; `None` if the peer is gone already.
-fn prepare(stream: &TcpStream) -> Option<SocketAddr> {
+fn prepare(stream: &TcpStream, patience: Patience) -> Option<SocketAddr> {
     // Answers and events are small and must not wait for Nagle.
-    stream.set_nodelay(true).and_then(|()| stream.peer_addr()).ok()
+    stream.set_nodelay(true).ok()?;
+    // A peer that vanished without a word would otherwise hold its place for a quarter of an hour.
+    let unread_ms = u32::try_from(patience.unread.as_millis()).unwrap_or(u32::MAX);
+    set_tcp_user_timeout(stream, unread_ms).ok()?;
+    stream.peer_addr().ok()
 }
 
 fn builder(header_read_timeout: Duration) -> http1::Builder {

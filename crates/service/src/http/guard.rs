@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, Version, header};
 
-use super::HttpConfig;
 use super::refusal::Refusal;
+use super::{HttpConfig, LargerBodies};
 
 /// The lists of one listener, lower case.
 #[derive(Debug)]
@@ -18,6 +18,7 @@ pub(super) struct Guard {
     hosts: Vec<String>,
     origins: Vec<String>,
     max_body_bytes: u64,
+    larger_bodies: Vec<LargerBodies>,
 }
 
 impl Guard {
@@ -27,14 +28,30 @@ impl Guard {
             hosts: lower(&config.hosts),
             origins: lower(&config.origins),
             max_body_bytes: config.max_body_bytes as u64,
+            larger_bodies: config.larger_bodies.clone(),
         }
     }
 
-    /// Passes the request or says why not.
-    pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+    /// Whether a request of this site may come in at all: its `Host`, and the `Origin` of its page
+    /// if it has one, which is given back.
+    pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
         self.check_host(request)?;
-        self.check_origin(request.headers())?;
-        self.check_length(request.headers())
+        self.check_origin(request.headers()).map(Option::<&_>::cloned)
+    }
+
+    /// How large its body may be, unless it says itself that it is larger.
+    pub(super) fn admit_body<B>(&self, request: &Request<B>) -> Result<u64, Refusal> {
+        let path = request.uri().path();
+        let is_below = |larger: &&LargerBodies| {
+            path.strip_prefix(larger.path)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let larger = self.larger_bodies.iter().find(is_below);
+        let max_bytes = larger.map_or(self.max_body_bytes, |larger| larger.max_bytes);
+        let length =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let announced = length.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        if announced > max_bytes { Err(Refusal::TooLarge) } else { Ok(max_bytes) }
     }
 
     fn check_host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
@@ -65,22 +82,16 @@ impl Guard {
         is_loopback_name(&name) || self.hosts.iter().any(|host| *host == name || *host == with_port)
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refusal> {
         let Some(value) = only(headers, &header::ORIGIN).map_err(|()| Refusal::ForeignOrigin)?
         else {
-            return Ok(());
+            return Ok(None);
         };
         let origin = value.to_str().unwrap_or_default().to_ascii_lowercase();
         if self.origins.contains(&origin) || is_loopback_origin(&origin) {
-            return Ok(());
+            return Ok(Some(value));
         }
         Err(Refusal::ForeignOrigin)
-    }
-
-    fn check_length(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        let announced = length.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-        if announced > self.max_body_bytes { Err(Refusal::TooLarge) } else { Ok(()) }
     }
 }
 
@@ -114,14 +125,15 @@ mod tests {
     use axum::http::{Request, Version};
 
     use super::Guard;
-    use crate::http::HttpConfig;
     use crate::http::refusal::Refusal::{self, BadHost, ForeignHost, ForeignOrigin, TooLarge};
+    use crate::http::{HttpConfig, LargerBodies};
 
     fn guard() -> Guard {
         Guard::new(&HttpConfig {
             hosts: vec!["Ring.example".to_owned(), "other.example:8443".to_owned()],
             origins: vec!["https://app.example".to_owned()],
             max_body_bytes: 10,
+            larger_bodies: vec![LargerBodies { path: "/v1/blobs", max_bytes: 1000 }],
             ..HttpConfig::default()
         })
     }
@@ -131,7 +143,8 @@ mod tests {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        assert_eq!(guard().admit(&request.body(()).unwrap()), expected, "{headers:?}");
+        let admitted = guard().admit(&request.body(()).unwrap());
+        assert_eq!(admitted.map(|_| ()), expected, "{headers:?}");
     }
 
     /// Rule: a name that was rebound to this machine is not served.
@@ -168,7 +181,7 @@ mod tests {
     #[test]
     fn http_1_0_may_come_without_a_host() {
         let request = Request::builder().version(Version::HTTP_10).uri("/").body(()).unwrap();
-        assert_eq!(guard().admit(&request), Ok(()));
+        assert_eq!(guard().admit(&request), Ok(None));
     }
 
     /// Rule: a page of another site cannot make a browser call this daemon.
@@ -204,7 +217,14 @@ mod tests {
 
     #[test]
     fn a_body_that_announces_too_much_is_refused_unread() {
-        check(&[("host", "localhost"), ("content-length", "10")], Ok(()));
-        check(&[("host", "localhost"), ("content-length", "11")], Err(TooLarge));
+        let limit = |path: &str, length: &str| {
+            let request = Request::builder().uri(path).header("content-length", length);
+            guard().admit_body(&request.body(()).unwrap())
+        };
+        assert_eq!((limit("/", "10"), limit("/", "11")), (Ok(10), Err(TooLarge)));
+        for path in ["/v1/blobs", "/v1/blobs/ab?x=1"] {
+            assert_eq!((limit(path, "1000"), limit(path, "1001")), (Ok(1000), Err(TooLarge)));
+        }
+        assert_eq!(limit("/v1/blobsy", "11"), Err(TooLarge));
     }
 }

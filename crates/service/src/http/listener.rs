@@ -7,12 +7,14 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use super::accept::accept;
 use super::admission::{Admission, Admitted};
 use super::connection::{Shared, refuse, serve};
 use super::guard::Guard;
+use super::tls::Tls;
 use super::{BindError, HttpConfig};
 use crate::stage::panic_message;
 
@@ -37,6 +39,7 @@ pub struct Stop {
 
 struct Acceptor {
     shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
     admission: Admission,
     draining: CancellationToken,
     connections: JoinSet<()>,
@@ -52,7 +55,7 @@ impl HttpListener {
     /// Binds the address. Connections queue from here on and are served by [`HttpListener::serve`].
     ///
     /// # Errors
-    /// When the address is beyond loopback without a stated proxy, or the system refuses it.
+    /// When the address is beyond loopback without TLS or a stated proxy, or the system refuses it.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing bound.
@@ -62,6 +65,12 @@ impl HttpListener {
         let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
         let local_addr = listener.local_addr().map_err(failed)?;
         Ok(Self { listener, local_addr, config })
+    }
+
+    /// Whether it speaks TLS.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        self.config.tls.is_some()
     }
 
     /// Where it really listens, with the port that the system chose for port 0.
@@ -81,10 +90,11 @@ impl HttpListener {
             // The listener's own limit holds for every body, also for those no extractor reads.
             router: router.layer(DefaultBodyLimit::disable()),
             guard: Guard::new(&self.config),
-            max_body_bytes: self.config.max_body_bytes,
+            patience: self.config.patience,
         };
         let mut acceptor = Acceptor {
             shared: Arc::new(shared),
+            tls: self.config.tls.as_ref().map(Tls::acceptor),
             admission: Admission::new(self.config.max_connections),
             draining,
             connections: JoinSet::new(),
@@ -114,17 +124,18 @@ impl Acceptor {
     }
 
     fn on_stream(&mut self, stream: TcpStream) {
+        let tls = self.tls.clone();
         match self.admission.admit() {
             Admitted::Serve(permit) => {
                 let (shared, draining) = (Arc::clone(&self.shared), self.draining.clone());
                 self.connections.spawn(async move {
-                    serve(&shared, stream, draining).await;
+                    serve(&shared, stream, tls, draining).await;
                     drop(permit);
                 });
             }
             Admitted::Refuse(permit) => {
                 self.connections.spawn(async move {
-                    refuse(stream).await;
+                    refuse(stream, tls).await;
                     drop(permit);
                 });
             }

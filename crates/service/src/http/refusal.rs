@@ -53,7 +53,7 @@ impl Refusal {
                 r#"{"error":{"code":"FORBIDDEN","message":"pages of this Origin may not send requests; add it to http.origins in the configuration","certainty":"not_started"}}"#
             }
             Self::TooLarge => {
-                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than http.max_body_bytes","certainty":"not_started"}}"#
+                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route takes; most take http.max_body_bytes","certainty":"not_started"}}"#
             }
             Self::Busy => {
                 r#"{"error":{"code":"BUSY","message":"all connections are taken (http.max_connections); try again","certainty":"not_started"}}"#
