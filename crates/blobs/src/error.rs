@@ -50,6 +50,14 @@ pub enum WriteBlobError {
     /// The type is no MIME type.
     #[error("a MIME type is 1 to 255 visible ASCII characters, this one is not")]
     InvalidMime,
+    /// The content is not what its sender said it would be.
+    #[error("the content hashes to {found}, not to {expected}")]
+    OtherContent {
+        /// The name its sender gave.
+        expected: BlobHash,
+        /// The hash of what came.
+        found: BlobHash,
+    },
     /// An earlier write failed, so the content has a hole.
     #[error("an earlier write to this blob failed; start again")]
     Broken,

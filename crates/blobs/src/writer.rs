@@ -120,17 +120,33 @@ impl Writer {
     }
 
     /// Makes the content durable under its name. The first type a blob is stored with stays.
-    pub fn finish(mut self, mime_type: &str) -> Result<Stored, WriteBlobError> {
+    pub fn finish(self, mime_type: &str) -> Result<Stored, WriteBlobError> {
+        self.finish_as(None, mime_type)
+    }
+
+    /// Like [`Writer::finish`], if the content has the name that is expected; otherwise nothing is
+    /// left of it.
+    pub fn finish_as(
+        mut self,
+        expected: Option<BlobHash>,
+        mime_type: &str,
+    ) -> Result<Stored, WriteBlobError> {
         check_mime(mime_type)?;
+        let check = |found: BlobHash| match expected {
+            Some(expected) if expected != found => {
+                Err(WriteBlobError::OtherContent { expected, found })
+            }
+            Some(_) | None => Ok(found),
+        };
         if self.temp.is_none() && !self.broken {
-            let hash = BlobHash::from_bytes(*blake3::hash(&self.buffer).as_bytes());
+            let hash = check(BlobHash::from_bytes(*blake3::hash(&self.buffer).as_bytes()))?;
             if let Some(stored) = self.blobs.existing(hash)? {
                 return Ok(stored);
             }
         }
         self.flush()?;
         let temp = self.temp.take().ok_or(WriteBlobError::Broken)?;
-        let hash = self.hashing.finish().ok_or(WriteBlobError::Broken)?;
+        let hash = check(self.hashing.finish().ok_or(WriteBlobError::Broken)?)?;
         self.blobs.publish(temp, hash, self.size, mime_type)
     }
 

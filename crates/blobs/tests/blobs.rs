@@ -208,3 +208,23 @@ proptest! {
         prop_assert!(blobs.read_range(stored.hash, 0, u64::MAX).unwrap() == data);
     }
 }
+
+/// Rule: content that is not what its sender named is not kept.
+#[test]
+fn content_under_a_wrong_name_leaves_nothing() {
+    let (_guard, root) = dir();
+    let blobs = Blobs::open(&root).unwrap();
+    for size in [3, 3 << 20] {
+        let data = vec![7; size];
+        let right = BlobHash::from_bytes(*blake3::hash(&data).as_bytes());
+        let wrong = BlobHash::from_bytes([0; 32]);
+        let mut writer = blobs.writer();
+        writer.write(&data).unwrap();
+        let refused = writer.finish_as(Some(wrong), "text/plain").unwrap_err();
+        assert!(matches!(refused, WriteBlobError::OtherContent { found, .. } if found == right));
+        assert_eq!(blobs.inspect(right).unwrap(), None);
+        let mut writer = blobs.writer();
+        writer.write(&data).unwrap();
+        assert_eq!(writer.finish_as(Some(right), "text/plain").unwrap().hash, right);
+    }
+}

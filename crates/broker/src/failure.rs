@@ -52,6 +52,7 @@ pub(crate) fn read_blob(error: ReadBlobError) -> Error {
 pub(crate) fn write_blob(error: WriteBlobError) -> Error {
     match error {
         WriteBlobError::InvalidMime => Error::invalid_field("mime_type", error.to_string()),
+        WriteBlobError::OtherContent { .. } => Error::invalid_field("hash", error.to_string()),
         other @ (WriteBlobError::File(_) | WriteBlobError::Broken) => {
             internal(other).with_certainty(Certainty::MayHaveRun)
         }
