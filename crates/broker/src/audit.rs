@@ -6,15 +6,18 @@ use std::sync::{Arc, Mutex};
 use camino::Utf8Path;
 use metrics::Counter;
 use ringback_core::Now;
-use ringback_core::trace::{Answered, Trace, TraceRing};
+use ringback_core::lines::LineName;
+use ringback_core::trace::{Answered, OnLine, Trace, TraceRing};
 use ringback_proto::Error;
 use ringback_proto::ids::{CallId, JobId, RequestId};
+use ringback_proto::principal::{Level, PrincipalId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
 use ringback_store::audit::{Audit, AuditError, AuditLimits, Entry};
 use tokio::time::Instant;
 
 use crate::broker::Asked;
-use crate::call::Call;
+use crate::call::{Call, Edge};
+use crate::lines::LineCaller;
 use crate::sync::lock;
 
 /// Calls that can be explained, some 300 bytes each.
@@ -59,14 +62,28 @@ impl Auditor {
 
     /// A call that was not admitted.
     pub(crate) fn refused(&self, now: Now, call: &Call<'_>, id: CallId, error: &Error) {
+        let tool = call.envelope.request.name().to_owned();
+        self.refused_by(now, call.credential.id(), call.edge, tool, id, error);
+    }
+
+    /// A call that was not admitted, by its parts.
+    pub(crate) fn refused_by(
+        &self,
+        now: Now,
+        principal: PrincipalId,
+        edge: Edge,
+        tool: String,
+        id: CallId,
+        error: &Error,
+    ) {
         metrics::counter!("ringback_calls_refused_total", "code" => code(error)).increment(1);
         self.0.audit.record(Entry {
             at_ms: now.unix,
             call: id,
-            principal: call.credential.id(),
+            principal,
             session: None,
-            tool: call.envelope.request.name().to_owned(),
-            edge: Cow::Borrowed(call.edge.as_str()),
+            tool,
+            edge: Cow::Borrowed(edge.as_str()),
             outcome: Cow::Borrowed(code(error)),
             certainty: Some(error.certainty()),
             duration_us: 0,
@@ -93,6 +110,69 @@ impl Auditor {
             deadline: asked.deadline,
             repeat: false,
             answered: None,
+            line: None,
+        });
+    }
+
+    /// A call of a tool on a line was admitted.
+    pub(crate) fn line_admitted(&self, now: Now, call: &LineCaller, line: &LineName) {
+        lock(&self.0.traces).begin(Trace {
+            call: call.id,
+            request_id: call.request_id,
+            job: None,
+            tool: call.tool.to_string(),
+            edge: call.edge.as_str(),
+            principal: call.principal.id,
+            levels: (call.principal.level, Level::Write),
+            admitted: now,
+            deadline: call.deadline,
+            repeat: false,
+            answered: None,
+            line: Some(OnLine::new(line.to_string())),
+        });
+    }
+
+    /// A call on a line went out to its party.
+    pub(crate) fn delivered(&self, now: Now, call: CallId) {
+        lock(&self.0.traces).amend(call, |trace| {
+            if let Some(line) = &mut trace.line {
+                line.delivered(now);
+            }
+        });
+    }
+
+    /// A party answered a call that had ended.
+    pub(crate) fn late_answer(&self, call: CallId) {
+        lock(&self.0.traces).amend(call, |trace| {
+            if let Some(line) = &mut trace.line {
+                line.n_late_answers = line.n_late_answers.saturating_add(1);
+            }
+        });
+    }
+
+    /// A call of a tool on a line ended.
+    pub(crate) fn line_ended(
+        &self,
+        now: Now,
+        call: &LineCaller,
+        error: Option<&Error>,
+        started: Instant,
+    ) {
+        let outcome = error.map_or("success", code);
+        metrics::counter!("ringback_line_calls_total", "outcome" => outcome).increment(1);
+        let certainty = error.map(Error::certainty);
+        let answered = Answered { at: now, outcome, certainty };
+        lock(&self.0.traces).amend(call.id, |trace| trace.answered = Some(answered));
+        self.0.audit.record(Entry {
+            at_ms: now.unix,
+            call: call.id,
+            principal: call.principal.id,
+            session: None,
+            tool: call.tool.to_string(),
+            edge: Cow::Borrowed(call.edge.as_str()),
+            outcome: Cow::Borrowed(outcome),
+            certainty,
+            duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
         });
     }
 

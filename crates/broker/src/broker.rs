@@ -28,6 +28,7 @@ use crate::handler::{self, SyncContext};
 use crate::handlers::Facts;
 use crate::identity::{Credential, Tokens};
 use crate::jobs::Jobs;
+use crate::lines::{CallContext, LineRequest, Lines};
 use crate::repeats::{Repeats, repeat_key};
 use crate::replies::{Followed, Pending, Replies, job_reply, reply};
 use crate::shared::Shared;
@@ -84,6 +85,8 @@ pub struct UnderWay {
     pub n_jobs: usize,
     /// Calls that are remembered, so that a repeat is recognised.
     pub n_repeats: usize,
+    /// Lines, their open streams, and calls on them.
+    pub lines: (usize, usize, usize),
 }
 
 /// The broker. Cloning gives another handle.
@@ -129,6 +132,7 @@ impl Broker {
             facts: Facts::new(&config, clock.now()),
             calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
             jobs: Jobs::new(limits),
+            lines: Lines::new(config.lines),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             tasks: Tasks::here(),
@@ -220,6 +224,7 @@ impl Broker {
             n_calls: crate::sync::lock(&self.0.calls).len(),
             n_jobs: self.0.jobs.len(),
             n_repeats: self.0.repeats.len(),
+            lines: self.0.lines.counts(),
         }
     }
 
@@ -237,11 +242,24 @@ impl Broker {
                 return Answer::Now(error.into());
             }
         };
-        let ToolCall::Native(request) = request else {
-            return Answer::Now(Error::not_found("tool", request.name()).into());
+        let request = match request {
+            ToolCall::Native(request) => request,
+            ToolCall::Named { name, arguments } => {
+                return self.call_line(LineRequest {
+                    credential: call.credential,
+                    edge,
+                    tool: name,
+                    arguments,
+                    options: call.envelope.options,
+                    request_id: call.request_id,
+                    custom_id: None,
+                    context: CallContext::default(),
+                });
+            }
         };
         let row = request.row();
-        let ctx = SyncContext { now, principal: &principal, facts: &shared.facts };
+        let ctx =
+            SyncContext { now, principal: &principal, facts: &shared.facts, lines: &shared.lines };
         let request = match handler::answer(&ctx, request) {
             Ok(answered) => {
                 shared.auditor.counted(row, answered.is_ok());
@@ -383,7 +401,7 @@ pub(crate) struct Asked {
     pub(crate) edge: crate::Edge,
     pub(crate) deadline: Deadline,
     /// The caller's id for it, if a repeat of it is to be recognised.
-    request_id: Option<RequestId>,
+    pub(crate) request_id: Option<RequestId>,
     pub(crate) repeat: Option<RepeatKey>,
 }
 
@@ -396,7 +414,7 @@ impl Asked {
     }
 }
 
-fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {
+pub(crate) fn admit<'a>(call: &Call<'a>, now: Now) -> Result<&'a Arc<Principal>> {
     let principal = call.credential.principal(now)?;
     if let ToolCall::Native(request) = &call.envelope.request {
         policy::authorize(principal, request.row())?;

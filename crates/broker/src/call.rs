@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ringback_core::calls::CallTable;
 use ringback_core::deadline::Deadline;
 use ringback_core::waiting::EdgeHabit;
+use ringback_proto::any::Format;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result};
@@ -40,6 +41,15 @@ impl Edge {
             Self::Http => "http",
             Self::Mcp => "mcp",
             Self::Relay => "relay",
+        }
+    }
+
+    /// The encoding of payloads that pass through it.
+    #[must_use]
+    pub const fn format(self) -> Format {
+        match self {
+            Self::Hoot => Format::MsgPack,
+            Self::Http | Self::Mcp | Self::Relay => Format::Json,
         }
     }
 
@@ -110,10 +120,15 @@ impl CallStop {
         Self { token: CancellationToken::new(), timed_out: AtomicBool::new(false), allowed_ms }
     }
 
+    /// Whether it is to stop because its time is up.
+    pub(crate) fn timed_out(&self) -> bool {
+        self.timed_out.load(Ordering::Acquire)
+    }
+
     /// Resolves when the call is to stop, with the error it ends in.
     pub(crate) async fn stopped(&self, tool: &str) -> Error {
         self.token.cancelled().await;
-        if self.timed_out.load(Ordering::Acquire) {
+        if self.timed_out() {
             Error::timeout(&format!("`{tool}`"), self.allowed_ms)
         } else {
             Error::cancelled("as the caller asked")
@@ -142,6 +157,11 @@ impl Calls {
 
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.table.next_deadline()
+    }
+
+    /// Gives a call more time; see the table.
+    pub(crate) fn extend(&mut self, id: CallId, now: ringback_core::Now, ms: u64, ms_max: u64) {
+        self.table.extend(id, now, ms, ms_max);
     }
 
     /// Tells the calls whose time is up.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use ringback_proto::value::Value;
 
+use crate::lines::LineSettings;
+
 /// The daemon's configuration as tools may see it: secrets masked.
 pub trait ConfigView: Send + Sync + std::fmt::Debug {
     /// All of it, a section, or a key of a section; `None` if there is no such thing.
@@ -38,4 +40,6 @@ pub struct Config {
     pub upload_bytes_max: u64,
     /// The longest any call may take, in milliseconds.
     pub call_ms_max: u64,
+    /// How lines are run.
+    pub lines: LineSettings,
 }

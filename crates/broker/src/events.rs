@@ -87,6 +87,24 @@ impl Subscription {
         }
     }
 
+    /// Passes over all there is now.
+    pub fn skip(&mut self) {
+        self.cursor = lock(&self.hub.ring).last_seq();
+    }
+
+    /// Goes back to behind an event that its reader has. One of another epoch is not known here: then
+    /// everything that is kept is new.
+    pub fn resume(&mut self, epoch: u64, seq: u64) {
+        let ring = lock(&self.hub.ring);
+        self.cursor = if epoch == ring.epoch() { seq.min(ring.last_seq()) } else { 0 };
+    }
+
+    /// The number of the last event that was given or passed over.
+    #[must_use]
+    pub const fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
     /// The last numbers, for everyone or for one owner's events alone.
     #[must_use]
     pub fn heads(&self, now: Now, owner: Option<PrincipalId>) -> Heads {

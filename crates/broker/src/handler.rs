@@ -45,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::handlers::{Facts, Native};
 use crate::jobs::LiveJob;
+use crate::lines::Lines;
 use crate::shared::{Shared, visible};
 
 /// What a tool that answers at once may look at: nothing in it can wait.
@@ -53,6 +54,7 @@ pub struct SyncContext<'a> {
     pub(crate) now: Now,
     pub(crate) principal: &'a Principal,
     pub(crate) facts: &'a Facts,
+    pub(crate) lines: &'a Lines,
 }
 
 /// Carries out a `Sync` tool: a plain function, so it cannot wait.
@@ -181,8 +183,12 @@ macro_rules! answer_as {
 
 macro_rules! work_as {
     (Sync, $variant:ident, $ctx:ident, $request:ident) => {{
-        let ctx =
-            SyncContext { now: $ctx.now(), principal: &$ctx.principal, facts: &$ctx.shared.facts };
+        let ctx = SyncContext {
+            now: $ctx.now(),
+            principal: &$ctx.principal,
+            facts: &$ctx.shared.facts,
+            lines: &$ctx.shared.lines,
+        };
         let answered = <Native as SyncHandler<tools::$variant>>::handle(&ctx, $request);
         Box::pin(std::future::ready(answered.map(Into::into)))
     }};

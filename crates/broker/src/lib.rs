@@ -9,7 +9,7 @@
 //! * Every task is tracked, and joined at the end.
 //! * No lock is held across an await, and never two at once.
 //! * `Sync` tools get no handle to anything that waits.
-//! * No JSON, and no word of frames, headers or sockets.
+//! * JSON only in `payload`, for what passes through; no word of frames, headers or sockets.
 
 mod audit;
 mod blocking;
@@ -18,12 +18,15 @@ mod call;
 mod carry_out;
 mod clock;
 mod config;
+mod content;
 mod events;
 mod failure;
 pub mod handler;
 mod handlers;
 mod identity;
 mod jobs;
+mod lines;
+mod payload;
 mod repeats;
 mod replies;
 mod shared;
@@ -37,8 +40,14 @@ pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use clock::{Clock, Entropy};
 pub use config::{Config, ConfigView};
+pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use events::Subscription;
 pub use identity::Credential;
+pub use lines::{
+    CallContext, ChunkSink, LineCall, LineOffer, LineRequest, LineSettings, LineStream,
+    OfferedTool, ToolFace, ToolOffer,
+};
 pub use replies::Replies;
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
+pub use ringback_core::lines::{Audience, CancelReason, LineKind, LineLimits, LineName, ToParty};

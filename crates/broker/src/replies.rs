@@ -11,6 +11,7 @@ use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, Tool
 
 use crate::call::CallStop;
 use crate::jobs::Interest;
+use crate::lines::LineFollowed;
 use crate::shared::{Outcome, Shared};
 use crate::stream::{Next, Stream};
 
@@ -26,6 +27,7 @@ enum State {
     One(Pending<ResponseEnvelope>),
     Opening(Pending<Result<Followed>>),
     Following(Box<Followed>),
+    OnLine(Box<LineFollowed>),
     Done,
 }
 
@@ -85,6 +87,10 @@ impl Replies {
         Self { state: State::Opening(opening) }
     }
 
+    pub(crate) fn on_line(followed: LineFollowed) -> Self {
+        Self { state: State::OnLine(Box::new(followed)) }
+    }
+
     /// The next reply; `None` after the last.
     ///
     /// # Cancel safety
@@ -100,6 +106,10 @@ impl Replies {
             State::Following(followed) => match followed.next().await {
                 Step::Chunk(reply) => return Some(reply),
                 Step::Last(reply) => (reply, State::Done),
+            },
+            State::OnLine(followed) => match followed.next().await {
+                (reply, false) => return Some(reply),
+                (reply, true) => (reply, State::Done),
             },
         };
         self.state = state;

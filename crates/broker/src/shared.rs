@@ -23,6 +23,7 @@ use crate::failure;
 use crate::handlers::Facts;
 use crate::identity::Tokens;
 use crate::jobs::Jobs;
+use crate::lines::Lines;
 use crate::repeats::Repeats;
 use crate::tasks::Tasks;
 
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) tokens: Tokens,
     pub(crate) calls: Mutex<Calls>,
     pub(crate) jobs: Jobs,
+    pub(crate) lines: Lines,
     pub(crate) repeats: Repeats,
     pub(crate) events: Arc<EventHub>,
     pub(crate) auditor: Auditor,

@@ -21,13 +21,13 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     drop(shared.tasks.spawn(housekeeping(Arc::clone(shared))));
 }
 
-/// Tells calls and jobs whose time is up.
+/// Tells calls, jobs and lines whose time is up.
 async fn deadlines(shared: Arc<Shared>) {
     loop {
         let next = {
             let calls = lock(&shared.calls).next_deadline();
             let jobs = shared.jobs.next_deadline();
-            calls.into_iter().chain(jobs).min()
+            calls.into_iter().chain(jobs).chain(shared.lines.next_lapse()).min()
         };
         let wait = async {
             match next {
@@ -47,6 +47,7 @@ async fn deadlines(shared: Arc<Shared>) {
 async fn expire(shared: &Arc<Shared>) {
     let now = shared.now();
     lock(&shared.calls).expire(now);
+    shared.expire_lines(now);
     if let Err(error) = shared.expire_jobs(now).await {
         tracing::error!(%error, "the end of an expired job could not be stored");
     }

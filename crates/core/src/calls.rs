@@ -63,6 +63,20 @@ impl CallTable {
         }
     }
 
+    /// A call gets this much time from now on, if that is more than it has, and never more in all
+    /// than `allowed_ms_max`. One whose time was up stays so.
+    pub fn extend(&mut self, id: CallId, now: Now, ms: u64, allowed_ms_max: u64) {
+        let Some(live) = self.live.get_mut(&id) else { return };
+        let admitted_at = live.deadline.at.saturating_sub(live.deadline.allowed_ms);
+        let latest = admitted_at.saturating_add(allowed_ms_max);
+        let at = now.mono.saturating_add(ms).min(latest);
+        if at > live.deadline.at && self.by_deadline.remove(&(live.deadline.at, id)) {
+            live.deadline.at = at;
+            live.deadline.allowed_ms = at - admitted_at;
+            self.by_deadline.insert((at, id));
+        }
+    }
+
     /// The calls whose time is up, each told once. They stay until they have ended.
     pub fn expire(&mut self, now: Now) -> Vec<CallId> {
         let mut expired = Vec::new();
@@ -121,6 +135,21 @@ mod tests {
         table.admit(call(4), other, deadline(5)).unwrap();
         table.ended(call(1));
         table.admit(call(3), PrincipalId::Local, deadline(5)).unwrap();
+    }
+
+    #[test]
+    fn progress_moves_a_deadline_on_but_never_past_the_limit_or_after_it_was_told() {
+        let mut table = CallTable::new(10);
+        table.admit(call(1), PrincipalId::Local, deadline(30)).unwrap();
+        table.extend(call(1), at(20), 30, 100);
+        assert_eq!(table.next_deadline(), Some(50));
+        table.extend(call(1), at(20), 10, 100);
+        assert_eq!(table.next_deadline(), Some(50));
+        table.extend(call(1), at(45), 90, 100);
+        assert_eq!(table.next_deadline(), Some(100));
+        assert_eq!(table.expire(at(100)), [call(1)]);
+        table.extend(call(1), at(100), 30, 1000);
+        assert_eq!(table.next_deadline(), None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The rules of Ringback, without IO: who may call what, how long a call may take, how a job lives,
-//! what counts as a repeat, where a tool on a line gets its calls, what a slow reader of a stream misses, in which order events happened.
+//! what counts as a repeat, how a call on a line finds its answer, what a slow reader of a stream
+//! misses, in which order events happened.
 //!
 //! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
 //! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],

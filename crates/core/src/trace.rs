@@ -34,6 +34,37 @@ pub struct Trace {
     pub repeat: bool,
     /// How it was answered, once it was.
     pub answered: Option<Answered>,
+    /// What happened to it on a line, if its tool is on one.
+    pub line: Option<OnLine>,
+}
+
+/// What happened to a call on a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnLine {
+    /// The line.
+    pub line: String,
+    /// When it went out, the first few times.
+    pub delivered: Vec<Now>,
+    /// Answers that came when none was awaited any more.
+    pub n_late_answers: u32,
+}
+
+impl OnLine {
+    /// Deliveries that are remembered.
+    const DELIVERIES_MAX: usize = 8;
+
+    /// It has just been put on a line.
+    #[must_use]
+    pub const fn new(line: String) -> Self {
+        Self { line, delivered: Vec::new(), n_late_answers: 0 }
+    }
+
+    /// It went out.
+    pub fn delivered(&mut self, now: Now) {
+        if self.delivered.len() < Self::DELIVERIES_MAX {
+            self.delivered.push(now);
+        }
+    }
 }
 
 /// How a call was answered.
@@ -109,6 +140,7 @@ mod tests {
             deadline: Deadline::smallest(now, None, None, 1),
             repeat: false,
             answered: None,
+            line: None,
         }
     }
 

@@ -234,9 +234,46 @@ impl ResponseEnvelope {
     /// Never: every reply can be encoded, and the golden vectors cover each.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        if let Some(body) = self.encode_passed() {
+            return body;
+        }
         let mut body = Vec::with_capacity(128);
         rmp_serde::encode::write_named(&mut body, self).expect("a reply can always be encoded");
         body
+    }
+
+    /// A reply around bytes that only pass through.
+    fn encode_passed(&self) -> Option<Vec<u8>> {
+        let (kind, field, stream_id, passed) = match self {
+            Self::Success { response: ToolResponse::Passed(passed) } => {
+                ("success", "response", None, passed)
+            }
+            Self::StreamEnd { stream_id, final_response: Some(ToolResponse::Passed(passed)) } => {
+                ("stream_end", "final_response", Some(stream_id), passed)
+            }
+            Self::Success { .. }
+            | Self::JobStarted { .. }
+            | Self::Ack { .. }
+            | Self::Error(_)
+            | Self::StreamStart { .. }
+            | Self::StreamChunk { .. }
+            | Self::StreamEnd { .. } => return None,
+        };
+        let mut body = Vec::with_capacity(passed.bytes.len() + 96);
+        map_header(&mut body, 2 + usize::from(stream_id.is_some()));
+        text(&mut body, "kind");
+        text(&mut body, kind);
+        if let Some(stream_id) = stream_id {
+            text(&mut body, "stream_id");
+            text(&mut body, &stream_id.to_string());
+        }
+        text(&mut body, field);
+        match passed.format {
+            Format::MsgPack => body.extend_from_slice(&passed.bytes),
+            // Text that nobody translated stays readable text.
+            Format::Json => text(&mut body, &String::from_utf8_lossy(&passed.bytes)),
+        }
+        Some(body)
     }
 
     /// Reads the body of a Reply.
@@ -246,6 +283,35 @@ impl ResponseEnvelope {
     pub fn decode(body: &[u8]) -> Result<Self, Error> {
         msgpack::check(body)?;
         decode_fields(body, "the reply")
+    }
+
+    /// Reads the body of a Reply whose answer only passes through: its bytes are shared, not read.
+    ///
+    /// # Errors
+    /// `invalid`, saying what does not fit.
+    pub fn decode_passing(body: &Bytes) -> Result<Self, Error> {
+        let TopLevel::Map(fields) = msgpack::open(body)? else { return Self::decode(body) };
+        let passed = |field: &str| {
+            fields.get(field).map(|bytes| {
+                let bytes = body.slice_ref(bytes);
+                ToolResponse::Passed(Any { format: Format::MsgPack, bytes })
+            })
+        };
+        match fields.get("kind").and_then(msgpack::as_text) {
+            Some("success") => {
+                let missing = || Error::invalid_field("response", "a success has a response");
+                Ok(Self::Success { response: passed("response").ok_or_else(missing)? })
+            }
+            Some("stream_end") => {
+                #[derive(Deserialize)]
+                struct End {
+                    stream_id: StreamId,
+                }
+                let End { stream_id } = decode_fields(body, "the end of the stream")?;
+                Ok(Self::StreamEnd { stream_id, final_response: passed("final_response") })
+            }
+            Some(_) | None => Self::decode(body),
+        }
     }
 
     /// The bytes of `cas_get`, taken out so that they can travel apart as RawBinary.

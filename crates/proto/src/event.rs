@@ -49,17 +49,124 @@ pub enum Event {
         /// Its content's type.
         mime_type: String,
     },
+    /// The tools on a line changed, whoever holds it.
+    #[serde(rename = "tools.changed")]
+    ToolsChanged {
+        /// `client`, `worker` or `caller`.
+        line: String,
+        /// The line's name.
+        name: String,
+        /// The full names of tools that are new or were replaced.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        added: Vec<String>,
+        /// The full names of tools that are gone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<String>,
+    },
+    /// A call waits for an HTTP client. Its input is not here.
+    #[serde(rename = "client-tool.request")]
+    ClientToolRequest(ClientToolCall),
+    /// An HTTP client registered tools.
+    #[serde(rename = "client-tool.registered")]
+    ClientToolRegistered(ClientTools),
+    /// Tools of an HTTP client are gone.
+    #[serde(rename = "client-tool.unregistered")]
+    ClientToolUnregistered(ClientTools),
+    /// An HTTP client is to carry out a call.
+    #[serde(rename = "client-tool.executing")]
+    ClientToolExecuting(ClientToolCall),
+    /// An HTTP client answered a call.
+    #[serde(rename = "client-tool.completed")]
+    ClientToolCompleted {
+        /// Which.
+        #[serde(flatten)]
+        call: ClientToolCall,
+        /// Always true.
+        success: bool,
+    },
+    /// A call of an HTTP client's tool failed.
+    #[serde(rename = "client-tool.failed")]
+    ClientToolFailed {
+        /// Which.
+        #[serde(flatten)]
+        call: ClientToolCall,
+        /// What happened; if the client said so, its own words, shortened.
+        error: String,
+    },
+}
+
+/// Tools of an HTTP client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClientTools {
+    /// The client.
+    #[serde(rename = "clientID")]
+    pub client_id: String,
+    /// Their full names.
+    #[serde(rename = "toolIDs")]
+    pub tool_ids: Vec<String>,
+}
+
+/// A call of an HTTP client's tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClientToolCall {
+    /// The client.
+    #[serde(rename = "clientID")]
+    pub client_id: String,
+    /// The id the client knows the call by.
+    #[serde(rename = "requestID")]
+    pub request_id: String,
+    /// The session the caller named.
+    #[serde(rename = "sessionID")]
+    pub session_id: String,
+    /// The message the caller named.
+    #[serde(rename = "messageID")]
+    pub message_id: String,
+    /// The call id the caller named.
+    #[serde(rename = "callID")]
+    pub call_id: String,
+    /// The tool's full name.
+    pub tool: String,
 }
 
 impl Event {
     /// Every topic, in the order of the variants.
-    pub const TOPICS: [&'static str; 4] =
-        ["job.state_changed", "job.progress", "stream.chunk", "artifact.created"];
+    pub const TOPICS: [&'static str; 11] = [
+        "job.state_changed",
+        "job.progress",
+        "stream.chunk",
+        "artifact.created",
+        "tools.changed",
+        "client-tool.request",
+        "client-tool.registered",
+        "client-tool.unregistered",
+        "client-tool.executing",
+        "client-tool.completed",
+        "client-tool.failed",
+    ];
 
     /// The event's type, which is also its topic.
     #[must_use]
     pub const fn topic(&self) -> &'static str {
         Self::TOPICS[self.topic_index()]
+    }
+
+    /// The job it is about, if it is about one.
+    #[must_use]
+    pub const fn job_id(&self) -> Option<JobId> {
+        match self {
+            Self::JobStateChanged { job_id, .. } | Self::JobProgress { job_id, .. } => {
+                Some(*job_id)
+            }
+            Self::StreamChunk { .. }
+            | Self::ArtifactCreated { .. }
+            | Self::ToolsChanged { .. }
+            | Self::ClientToolRequest(_)
+            | Self::ClientToolRegistered(_)
+            | Self::ClientToolUnregistered(_)
+            | Self::ClientToolExecuting(_)
+            | Self::ClientToolCompleted { .. }
+            | Self::ClientToolFailed { .. } => None,
+        }
     }
 
     /// The place of the event's topic in [`Self::TOPICS`].
@@ -70,6 +177,13 @@ impl Event {
             Self::JobProgress { .. } => 1,
             Self::StreamChunk { .. } => 2,
             Self::ArtifactCreated { .. } => 3,
+            Self::ToolsChanged { .. } => 4,
+            Self::ClientToolRequest(_) => 5,
+            Self::ClientToolRegistered(_) => 6,
+            Self::ClientToolUnregistered(_) => 7,
+            Self::ClientToolExecuting(_) => 8,
+            Self::ClientToolCompleted { .. } => 9,
+            Self::ClientToolFailed { .. } => 10,
         }
     }
 }

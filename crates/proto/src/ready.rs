@@ -2,8 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::timing::ToolTiming;
+use crate::value::Value;
+
 /// The body of a Ready frame.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     /// `HOOT01`.
     pub protocol: String,
@@ -16,7 +19,7 @@ pub struct Ready {
 }
 
 /// A tool that a peer offers: its name alone, or with what is known of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OfferedTool {
     /// Its name.
@@ -28,5 +31,17 @@ pub enum OfferedTool {
         /// What it does.
         #[serde(default)]
         description: String,
+        /// The JSON Schema of its input; any object if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        input_schema: Option<Value>,
+        /// How long it takes; short if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timing: Option<ToolTiming>,
+        /// Whether running it twice does no harm: its calls may move to another worker.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        idempotent: bool,
+        /// How long a call may take, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
     },
 }

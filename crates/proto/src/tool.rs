@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::any::Any;
 use crate::principal::Level;
 use crate::request::*;
 use crate::timing::ToolTiming;
@@ -118,11 +119,16 @@ fn without_default(schema: &mut Schema) {
 
 macro_rules! define_responses {
     ($($(#[$doc:meta])* $variant:ident($response:ident) = $name:literal;)*) => {
-        /// Every answer of a native tool. The tag on the wire is `type`.
+        /// Every answer of a native tool, and the answers of others as they came. The tag on the wire
+        /// is `type`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "type")]
         pub enum ToolResponse {
             $($(#[$doc])* #[serde(rename = $name)] $variant($response),)*
+            /// Of a tool on a line: its own bytes, in the encoding of the edge it leaves through.
+            /// Edges put them into their replies as they are.
+            #[serde(skip)]
+            Passed(Any),
         }
 
         impl ToolResponse {
@@ -131,6 +137,7 @@ macro_rules! define_responses {
             pub const fn type_name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => $name,)*
+                    Self::Passed(_) => "passed",
                 }
             }
         }

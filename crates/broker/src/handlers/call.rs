@@ -59,6 +59,7 @@ fn explained(
     job_status: Option<ringback_proto::record::JobState>,
 ) -> CallExplainedResponse {
     let (had, needed) = trace.levels;
+    let on_line = trace.line.as_ref();
     CallExplainedResponse {
         call_id: trace.call,
         request_id: trace.request_id.map(|id| id.to_string()),
@@ -68,6 +69,9 @@ fn explained(
         tool: trace.tool,
         edge: trace.edge.to_owned(),
         caller: trace.principal.to_string(),
+        line: on_line.map(|on_line| on_line.line.clone()),
+        delivered_at: on_line.map(|on| on.delivered.iter().map(|now| now.unix).collect()),
+        late_answers: on_line.map(|on_line| on_line.n_late_answers).filter(|n_late| *n_late > 0),
         admitted_at: trace.admitted.unix,
         deadline_ms: trace.deadline.allowed_ms,
         deadline_from: trace.deadline.bound.as_str().to_owned(),

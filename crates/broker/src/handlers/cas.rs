@@ -125,13 +125,13 @@ async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
     Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
 }
 
-pub(super) fn uploaded(ctx: &Context, hash: BlobHash) -> Record {
+pub(crate) fn uploaded(ctx: &Context, hash: BlobHash) -> Record {
     Record::BlobUploaded { hash, owner: ctx.principal.id, project: None, at: ctx.now().unix }
 }
 
 /// A blob is readable by who uploaded it and by who sees an artifact of it; to everybody else it
 /// does not exist.
-pub(super) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<()> {
+pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<()> {
     let visible = ctx.visible();
     let readable = ctx.read(move |store| store.may_read_blob(hash, &visible)).await?;
     if readable { Ok(()) } else { Err(Error::not_found("blob", hash)) }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::policy::authorize;
+use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ConfigGetRequest, ConfigValueResponse, EventPollRequest, EventsResponse, ListToolsRequest,
     PingRequest, PongResponse, ToolInfo, ToolsListResponse,
@@ -14,6 +15,7 @@ use serde::Deserialize as _;
 
 use super::Native;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
+use crate::lines::OfferedTool;
 
 /// Tools on a page.
 const TOOLS_PER_PAGE: usize = 100;
@@ -37,18 +39,40 @@ impl SyncHandler<tools::ListTools> for Native {
     fn handle(ctx: &SyncContext<'_>, request: ListToolsRequest) -> Result<ToolsListResponse> {
         let prefix = request.prefix.unwrap_or_default();
         let after = request.cursor.unwrap_or_default();
-        let mut rest = ctx
+        let mut native = ctx
             .facts
             .tools
             .iter()
             .filter(|tool| tool.name > after && tool.name.starts_with(&prefix))
             .filter(|tool| {
                 find(&tool.name).is_some_and(|row| authorize(ctx.principal, row).is_ok())
-            });
-        let tools: Vec<_> = rest.by_ref().take(TOOLS_PER_PAGE).cloned().collect();
-        let next_cursor =
-            rest.next().and_then(|_| tools.last()).map(|last: &ToolInfo| last.name.clone());
+            })
+            .peekable();
+        let on_lines = ctx.lines.page(ctx.principal, &after, &prefix, TOOLS_PER_PAGE + 1);
+        let mut on_lines = on_lines.iter().peekable();
+        let mut tools = Vec::new();
+        while tools.len() < TOOLS_PER_PAGE {
+            let next = match (native.peek(), on_lines.peek()) {
+                (Some(native), Some(on_line)) if *on_line.full_name < *native.name => None,
+                (Some(_), _) => native.next().cloned(),
+                (None, Some(_)) => None,
+                (None, None) => break,
+            };
+            tools.extend(next.or_else(|| on_lines.next().map(|tool| on_line_info(tool))));
+        }
+        let has_more = native.peek().is_some() || on_lines.peek().is_some();
+        let next_cursor = tools.last().filter(|_| has_more).map(|last| last.name.clone());
         Ok(ToolsListResponse { tools, next_cursor })
+    }
+}
+
+fn on_line_info(tool: &OfferedTool) -> ToolInfo {
+    ToolInfo {
+        name: tool.full_name.to_string(),
+        description: tool.info.description.to_string(),
+        input_schema: tool.info.schema.value(),
+        timing: tool.info.timing,
+        scope: Level::Write,
     }
 }
 

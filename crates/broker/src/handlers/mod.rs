@@ -2,7 +2,7 @@
 
 mod artifact;
 mod call;
-mod cas;
+pub(crate) mod cas;
 mod job;
 mod meta;
 mod token;

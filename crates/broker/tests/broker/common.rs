@@ -38,6 +38,7 @@ pub(crate) fn config(dir: &tempfile::TempDir) -> Config {
         uploads_open_max: 4,
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
+        lines: ringback_broker::LineSettings::default(),
     }
 }
 

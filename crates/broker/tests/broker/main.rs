@@ -10,3 +10,4 @@ mod common;
 mod content;
 mod costs;
 mod jobs;
+mod lines;

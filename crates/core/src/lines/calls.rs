@@ -52,6 +52,17 @@ impl<L: Links> Ended<L> {
     }
 }
 
+/// A call whose answer is awaited.
+#[derive(Debug)]
+pub struct Awaited<'a, L: Links> {
+    /// Its id.
+    pub id: CallId,
+    /// The tool.
+    pub tool: &'a LineTool<L::Tool>,
+    /// Who waits.
+    pub caller: &'a L::Caller,
+}
+
 /// Why a call is taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recall {
@@ -126,13 +137,16 @@ impl<L: Links> CallBook<L> {
         own.or_else(|| self.custom.get(&(owner, Arc::from(id))).copied())
     }
 
-    fn unknown(&self, owner: PrincipalId, id: &str) -> Error {
+    fn end_of(&self, owner: PrincipalId, id: &str) -> Option<&End> {
         let is_it = |end: &&End| match &end.custom_id {
             Some(custom_id) => **custom_id == *id,
             None => CallId::from_str(id).is_ok_and(|id| id == end.call),
         };
-        let end = self.ends.iter().rev().filter(|end| end.owner == owner).find(is_it);
-        let message = match end {
+        self.ends.iter().rev().filter(|end| end.owner == owner).find(is_it)
+    }
+
+    fn unknown(&self, owner: PrincipalId, id: &str) -> Error {
+        let message = match self.end_of(owner, id) {
             Some(end) => format!("request {id} no longer waits for an answer: it {}", end.how),
             None => format!("no request with the id {id} waits for an answer from you"),
         };
@@ -240,12 +254,18 @@ impl<L: Links> LineTable<L> {
     ///
     /// # Errors
     /// `not_found` when no such call waits for an answer from this principal.
-    pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<(CallId, &L::Caller)> {
-        let call = self.answerable(owner, id)?;
-        match self.book.live.get(&call) {
-            Some(live) => Ok((call, &live.caller)),
+    pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<Awaited<'_, L>> {
+        let id_of = self.answerable(owner, id)?;
+        match self.book.live.get(&id_of) {
+            Some(live) => Ok(Awaited { id: id_of, tool: &live.tool, caller: &live.caller }),
             None => Err(self.book.unknown(owner, id)),
         }
+    }
+
+    /// The call behind an id that no longer waits, if it is remembered and was this owner's.
+    #[must_use]
+    pub fn ended(&self, owner: PrincipalId, id: &str) -> Option<CallId> {
+        self.book.end_of(owner, id).map(|end| end.call)
     }
 
     /// The call, if this principal owns the line it is on. A stranger learns nothing.

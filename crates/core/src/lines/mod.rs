@@ -23,7 +23,7 @@ use ringback_proto::Error;
 use ringback_proto::ids::{CallId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 
-pub use self::calls::{Ended, NewCall, Recall};
+pub use self::calls::{Awaited, Ended, NewCall, Recall};
 pub use self::registry::NewTool;
 pub use self::table::{LineTable, Offer};
 

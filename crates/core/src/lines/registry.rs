@@ -111,6 +111,21 @@ impl<T> Registry<T> {
         if principal.level < LEVEL {
             return Vec::new();
         }
+        self.seen_from(principal, after, prefix, limit)
+    }
+
+    /// Every tool that this principal may know of, by name.
+    pub(super) fn seen_by(&self, principal: &Principal) -> Vec<Arc<LineTool<T>>> {
+        self.seen_from(principal, "", "", usize::MAX)
+    }
+
+    fn seen_from(
+        &self,
+        principal: &Principal,
+        after: &str,
+        prefix: &str,
+        limit: usize,
+    ) -> Vec<Arc<LineTool<T>>> {
         if crate::policy::sight(principal) == crate::policy::Sight::All {
             return named(&self.all, after, prefix).take(limit).cloned().collect();
         }

@@ -383,6 +383,14 @@ impl<L: Links> LineTable<L> {
             .collect()
     }
 
+    /// Every tool on a line of this kind that this principal may see, by name.
+    #[must_use]
+    pub fn seen_by(&self, principal: &Principal, kind: LineKind) -> Vec<Arc<LineTool<L::Tool>>> {
+        let mut seen = self.registry.seen_by(principal);
+        seen.retain(|tool| tool.line.kind == kind);
+        seen
+    }
+
     /// How many lines, streams and calls there are.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {

@@ -50,5 +50,14 @@ wire_struct! {
         /// Whether the tool ran, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         certainty: Option<Certainty>,
+        /// The line its tool is on, if it is on one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<String>,
+        /// When it went out on that line: more than once if it was delivered again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delivered_at: Option<Vec<u64>>,
+        /// Answers that came after it had ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        late_answers: Option<u32>,
     }
 }

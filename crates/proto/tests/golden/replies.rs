@@ -8,7 +8,7 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::chunk::{LogLevel, MidiEvent, StreamChunk};
 use ringback_proto::data::Data;
 use ringback_proto::error::ToolError;
-use ringback_proto::event::{Heads, SequencedEvent};
+use ringback_proto::event::{ClientToolCall, ClientTools, Heads, SequencedEvent};
 use ringback_proto::ids::{ArtifactId, BlobHash, JobId, StreamId};
 use ringback_proto::record::JobState;
 use ringback_proto::request::{AckResponse, JobSleepRequest, PingRequest, SleptResponse};
@@ -150,6 +150,21 @@ const fn chunk_kind(chunk: &StreamChunk) -> &'static str {
     }
 }
 
+fn client_tools() -> ClientTools {
+    ClientTools { client_id: "tab".into(), tool_ids: vec!["client_tab_read".into()] }
+}
+
+fn call() -> ClientToolCall {
+    ClientToolCall {
+        client_id: "tab".into(),
+        request_id: "r1".into(),
+        session_id: "s1".into(),
+        message_id: "m1".into(),
+        call_id: "c1".into(),
+        tool: "client_tab_read".into(),
+    }
+}
+
 /// Every event as IOPub sends it, and the heads.
 pub(crate) fn events() -> String {
     let mut page = Page::new("IOPub: part 1 of every topic; part 0 is the section's name.");
@@ -165,6 +180,18 @@ pub(crate) fn events() -> String {
             content_hash: BlobHash::from_bytes([0xab; 32]),
             mime_type: "audio/midi".into(),
         },
+        Event::ToolsChanged {
+            line: "worker".into(),
+            name: "gpu".into(),
+            added: vec!["gpu_render".into()],
+            removed: vec![],
+        },
+        Event::ClientToolRequest(call()),
+        Event::ClientToolRegistered(client_tools()),
+        Event::ClientToolUnregistered(client_tools()),
+        Event::ClientToolExecuting(call()),
+        Event::ClientToolCompleted { call: call(), success: true },
+        Event::ClientToolFailed { call: call(), error: "timeout".into() },
     ];
     assert!(events.iter().map(Event::topic).eq(Event::TOPICS), "one sample for each topic");
     for event in events {

@@ -431,6 +431,9 @@ sample!(
         took_ms: None,
         outcome: None,
         certainty: None,
+        line: None,
+        delivered_at: None,
+        late_answers: None,
     },
     Self {
         call_id: CallId::from_random([0x44; 16]),
@@ -448,6 +451,9 @@ sample!(
         took_ms: Some(u64::MAX),
         outcome: Some("timeout".into()),
         certainty: Some(Certainty::MayHaveRun),
+        line: Some(awkward()),
+        delivered_at: Some(vec![0, u64::MAX]),
+        late_answers: Some(u32::MAX),
     }
 );
 sample!(

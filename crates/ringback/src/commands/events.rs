@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use clap::Args;
 use ringback_client::{Client, Gap, Notice};
 use ringback_proto::Event;
-use ringback_proto::event::SequencedEvent;
+use ringback_proto::event::{ClientToolCall, SequencedEvent};
 use serde::Serialize;
 
 use crate::config::Environment;
@@ -156,6 +156,24 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
         Event::ArtifactCreated { artifact_id, mime_type, .. } => {
             format!("{artifact_id} {mime_type}")
         }
+        Event::ToolsChanged { line, name, added, removed } => {
+            format!("{line} `{name}`: {}", changes_text(added, removed))
+        }
+        Event::ClientToolRequest(call) | Event::ClientToolExecuting(call) => call_text(call),
+        Event::ClientToolCompleted { call, .. } => call_text(call),
+        Event::ClientToolFailed { call, error } => format!("{}: {error}", call_text(call)),
+        Event::ClientToolRegistered(tools) | Event::ClientToolUnregistered(tools) => {
+            format!("{}: {}", tools.client_id, tools.tool_ids.join(", "))
+        }
     };
     format!("{} {:>6} {} {what}", moment(event.at_ms), event.seq, event.event.topic())
+}
+
+fn call_text(call: &ClientToolCall) -> String {
+    format!("{} {}", call.request_id, call.tool)
+}
+
+fn changes_text(added: &[String], removed: &[String]) -> String {
+    let added = added.iter().map(|name| format!("+{name}"));
+    added.chain(removed.iter().map(|name| format!("-{name}"))).collect::<Vec<_>>().join(" ")
 }

@@ -196,6 +196,7 @@ impl World {
             uploads_open_max: 4,
             upload_bytes_max: 1 << 20,
             call_ms_max: 120_000,
+            lines: ringback_broker::LineSettings::default(),
         }
     }
 }
@@ -249,10 +250,12 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
                 topic_seq: event.topic_seq,
                 owner: published.owner,
                 owner_topic_seq: published.owner_topic_seq,
-                news: match &event.event {
-                    Event::JobStateChanged { job_id, state, .. } => News::State(*job_id, *state),
-                    Event::JobProgress { job_id, .. } => News::Progress(*job_id),
-                    Event::StreamChunk { .. } | Event::ArtifactCreated { .. } => News::Other,
+                news: match (&event.event, event.event.job_id()) {
+                    (Event::JobStateChanged { job_id, state, .. }, _) => {
+                        News::State(*job_id, *state)
+                    }
+                    (_, Some(job_id)) => News::Progress(job_id),
+                    (_, None) => News::Other,
                 },
             }));
         }

@@ -129,14 +129,6 @@ impl Heard {
     }
 }
 
-/// The job an event is about.
-pub(super) fn job_of(event: &Event) -> Option<JobId> {
-    match event {
-        Event::JobStateChanged { job_id, .. } | Event::JobProgress { job_id, .. } => Some(*job_id),
-        Event::StreamChunk { .. } | Event::ArtifactCreated { .. } => None,
-    }
-}
-
 fn read_token(listening: &Listening) -> Result<Secret, Failure> {
     let path = listening.token_file.clone().unwrap_or_default();
     let text = std::fs::read_to_string(&path)

@@ -18,7 +18,7 @@ use ringback_proto::tool::tools::{
 use ringback_proto::{Certainty, ErrorKind, Event, StreamChunk, ToolResponse};
 
 use super::Step;
-use super::stage::{Stage, job_of};
+use super::stage::Stage;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 
@@ -218,7 +218,7 @@ fn state_of(event: &Event, job: JobId) -> Option<JobState> {
 
 fn progress_of(event: &Event, job: JobId) -> Option<String> {
     match event {
-        Event::JobProgress { percent, .. } if job_of(event) == Some(job) => {
+        Event::JobProgress { percent, .. } if event.job_id() == Some(job) => {
             Some(format!("{percent:.0}%"))
         }
         Event::JobStateChanged { .. }

@@ -33,7 +33,7 @@ pub(super) async fn one(client: &Client, screen: Screen, job_id: JobId) -> Resul
     board.add(job_id, &job.source);
     while !job.status.is_terminal() {
         let page = feed.next().await?;
-        let about = |event: &&SequencedEvent| job_of(&event.event) == Some(job_id);
+        let about = |event: &&SequencedEvent| event.event.job_id() == Some(job_id);
         for event in page.events.iter().filter(about) {
             board.show(event)?;
         }
@@ -91,7 +91,14 @@ impl Board {
             Event::JobStateChanged { .. }
             | Event::JobProgress { .. }
             | Event::StreamChunk { .. }
-            | Event::ArtifactCreated { .. } => {}
+            | Event::ArtifactCreated { .. }
+            | Event::ToolsChanged { .. }
+            | Event::ClientToolRequest(_)
+            | Event::ClientToolRegistered(_)
+            | Event::ClientToolUnregistered(_)
+            | Event::ClientToolExecuting(_)
+            | Event::ClientToolCompleted { .. }
+            | Event::ClientToolFailed { .. } => {}
         }
         if let Event::JobStateChanged { job_id, state, .. } = &event.event
             && state.is_terminal()
@@ -111,13 +118,6 @@ impl Board {
 
 fn types() -> Vec<String> {
     ["job.state_changed", "job.progress"].map(str::to_owned).to_vec()
-}
-
-fn job_of(event: &Event) -> Option<JobId> {
-    match event {
-        Event::JobStateChanged { job_id, .. } | Event::JobProgress { job_id, .. } => Some(*job_id),
-        Event::StreamChunk { .. } | Event::ArtifactCreated { .. } => None,
-    }
 }
 
 fn outcome(screen: Screen, job: JobStatusResponse) -> Result<(), Failure> {

@@ -1,0 +1,267 @@
+//! Content that goes in and out piece by piece, so that no edge ever holds it whole. The rules, the
+//! limits and the audit are those of `cas_store` and `cas_get`; one transfer is one call.
+
+use bytes::Bytes;
+use ringback_blobs::Writer;
+use ringback_core::deadline::Deadline;
+use ringback_proto::data::Data;
+use ringback_proto::envelope::RequestEnvelope;
+use ringback_proto::ids::{BlobHash, CallId};
+use ringback_proto::request::{CasGetRequest, CasStoreRequest};
+use ringback_proto::{Error, ErrorKind, Result, ToolRequest};
+use tokio::time::Instant;
+
+use crate::broker::{Asked, Broker, admit};
+use crate::call::{Admitted, Call, Edge};
+use crate::failure;
+use crate::handler::Context;
+use crate::handlers::cas::{check_readable, uploaded};
+use crate::identity::Credential;
+
+/// What is gathered before a thread is asked to write it: small pieces would cost more in changing
+/// threads than in writing.
+const WRITE_BYTES: usize = 256 << 10;
+
+impl Broker {
+    /// Opens content for reading.
+    ///
+    /// # Errors
+    /// `not_found` also for content that is not the caller's to see.
+    pub async fn read_blob(
+        &self,
+        credential: &Credential,
+        edge: Edge,
+        hash: BlobHash,
+    ) -> Result<BlobReader> {
+        let request = CasGetRequest { hash, offset: None, length: None };
+        let mut transfer = Transfer::begin(self, credential, edge, request.into())?;
+        let found = transfer.find(hash).await;
+        let (size, mime_type) = transfer.noted(found)?;
+        Ok(BlobReader { transfer, hash, size, mime_type })
+    }
+
+    /// Begins to take content.
+    ///
+    /// # Errors
+    /// When the caller may not store any, or has too much under way.
+    pub fn write_blob(&self, credential: &Credential, edge: Edge) -> Result<BlobWriter> {
+        let request = CasStoreRequest {
+            data: Data::default(),
+            mime_type: String::new(),
+            upload_id: None,
+            offset: None,
+            last: None,
+        };
+        let transfer = Transfer::begin(self, credential, edge, request.into())?;
+        let writer = Some(transfer.ctx.shared.blobs.writer());
+        Ok(BlobWriter { transfer, writer, waiting: Vec::new(), size: 0 })
+    }
+}
+
+/// Content on its way out. Dropped before [`BlobReader::finish`], the call counts as cancelled.
+#[derive(Debug)]
+pub struct BlobReader {
+    transfer: Transfer,
+    hash: BlobHash,
+    size: u64,
+    mime_type: String,
+}
+
+impl BlobReader {
+    /// How long the content is.
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The type it was first stored with.
+    #[must_use]
+    pub fn mime_type(&self) -> &str {
+        &self.mime_type
+    }
+
+    /// Up to `length` bytes from `offset`.
+    ///
+    /// # Errors
+    /// When the disk fails, or the call's time is up.
+    pub async fn read(&mut self, offset: u64, length: u64) -> Result<Bytes> {
+        let (hash, blobs) = (self.hash, self.transfer.ctx.shared.blobs.clone());
+        let read = move || blobs.read_range(hash, offset, length).map_err(failure::read_blob);
+        let read = self.transfer.step(read).await;
+        self.transfer.noted(read)
+    }
+
+    /// The caller has all it wanted.
+    pub fn finish(mut self) {
+        self.transfer.end(None);
+    }
+}
+
+/// Content on its way in. Dropped before [`BlobWriter::finish`], nothing of it is left.
+#[derive(Debug)]
+pub struct BlobWriter {
+    transfer: Transfer,
+    /// `None` after a failure.
+    writer: Option<Writer>,
+    waiting: Vec<u8>,
+    size: u64,
+}
+
+/// What was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlob {
+    /// Its name.
+    pub hash: BlobHash,
+    /// Its length.
+    pub size: u64,
+    /// The type it was first stored with.
+    pub mime_type: String,
+    /// Whether it was not there before.
+    pub is_new: bool,
+}
+
+impl BlobWriter {
+    /// Takes the next piece.
+    ///
+    /// # Errors
+    /// `too_large` beyond the limit of one blob; when the disk fails, or the call's time is up.
+    pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
+        self.size += piece.len() as u64;
+        let bytes_max = self.transfer.ctx.shared.config.upload_bytes_max;
+        if self.size > bytes_max {
+            let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
+            return self.transfer.noted(Err(Error::new(ErrorKind::TooLarge, message)));
+        }
+        self.waiting.extend_from_slice(piece);
+        if self.waiting.len() < WRITE_BYTES {
+            return Ok(());
+        }
+        let written = self.flush().await;
+        self.transfer.noted(written)
+    }
+
+    /// Makes the content durable, if it has the name that is expected.
+    ///
+    /// # Errors
+    /// `invalid` for other content or a type that is none; when the disk fails.
+    pub async fn finish(
+        mut self,
+        mime_type: String,
+        expected: Option<BlobHash>,
+    ) -> Result<StoredBlob> {
+        let stored = self.store(mime_type, expected).await;
+        let stored = self.transfer.noted(stored)?;
+        self.transfer.end(None);
+        Ok(stored)
+    }
+
+    async fn store(&mut self, mime_type: String, expected: Option<BlobHash>) -> Result<StoredBlob> {
+        self.flush().await?;
+        let writer = self.writer.take().ok_or_else(broken)?;
+        let finish = move || writer.finish_as(expected, &mime_type).map_err(failure::write_blob);
+        let stored = self.transfer.step(finish).await?;
+        let ctx = &self.transfer.ctx;
+        ctx.commit(vec![uploaded(ctx, stored.hash)]).await?;
+        Ok(StoredBlob {
+            hash: stored.hash,
+            size: stored.size,
+            mime_type: stored.mime_type,
+            is_new: stored.new,
+        })
+    }
+
+    async fn flush(&mut self) -> Result<()> {
+        let mut writer = self.writer.take().ok_or_else(broken)?;
+        let mut piece = std::mem::take(&mut self.waiting);
+        let write = move || {
+            writer.write(&piece).map_err(failure::write_blob)?;
+            piece.clear();
+            Ok((writer, piece))
+        };
+        let (writer, piece) = self.transfer.step(write).await?;
+        (self.writer, self.waiting) = (Some(writer), piece);
+        Ok(())
+    }
+}
+
+/// One call whose content moves in pieces.
+#[derive(Debug)]
+struct Transfer {
+    ctx: Context,
+    asked: Asked,
+    admitted: Admitted,
+    began: Instant,
+    is_over: bool,
+}
+
+impl Transfer {
+    fn begin(
+        broker: &Broker,
+        credential: &Credential,
+        edge: Edge,
+        request: ToolRequest,
+    ) -> Result<Self> {
+        let shared = &broker.0;
+        let (now, row) = (shared.now(), request.row());
+        let id = CallId::from_random(shared.entropy.bytes());
+        let envelope = RequestEnvelope::plain(request);
+        let call = Call { credential, edge, envelope, request_id: None };
+        let refused = |error| {
+            shared.auditor.refused(now, &call, id, &error);
+            error
+        };
+        let principal = admit(&call, now).map_err(refused)?.clone();
+        // As long as it takes: a slow line has a large file too.
+        let deadline = Deadline::smallest(now, None, None, shared.config.call_ms_max);
+        let admitted = Admitted::admit(shared, id, principal.id, deadline).map_err(refused)?;
+        let stop = admitted.stop.token.clone();
+        let ctx = Context { shared: shared.clone(), principal: principal.clone(), job: None, stop };
+        let asked = Asked { id, row, principal, edge, deadline, request_id: None, repeat: None };
+        shared.auditor.admitted(now, &asked, None);
+        Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
+    }
+
+    async fn find(&self, hash: BlobHash) -> Result<(u64, String)> {
+        check_readable(&self.ctx, hash).await?;
+        let blobs = self.ctx.shared.blobs.clone();
+        let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
+        let info = self.step(inspect).await?.ok_or_else(|| Error::not_found("blob", hash))?;
+        Ok((info.size, info.mime_type))
+    }
+
+    /// Something that may block, unless the call is to stop.
+    async fn step<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if self.ctx.stop.is_cancelled() {
+            return Err(self.admitted.stop.stopped(self.asked.row.name).await);
+        }
+        self.ctx.shared.blocking(work).await
+    }
+
+    /// A failure ends the call.
+    fn noted<T>(&mut self, result: Result<T>) -> Result<T> {
+        if let Err(error) = &result {
+            self.end(Some(error));
+        }
+        result
+    }
+
+    fn end(&mut self, error: Option<&Error>) {
+        if !std::mem::replace(&mut self.is_over, true) {
+            let shared = &self.ctx.shared;
+            shared.auditor.each(shared.now(), &self.asked, error, self.began);
+        }
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.end(Some(&Error::cancelled("the caller left")));
+    }
+}
+
+fn broken() -> Error {
+    Error::invalid("an earlier piece could not be stored; start again")
+}

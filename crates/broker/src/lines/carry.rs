@@ -1,0 +1,334 @@
+//! A call on a line, from its admission to its one outcome.
+
+use std::sync::Arc;
+
+use ringback_core::deadline::Deadline;
+use ringback_core::lines::{LineKind, NewCall, Recall};
+use ringback_core::repeats::Begin;
+use ringback_proto::any::Any;
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::ids::{BlobHash, CallId, RequestId, StreamId};
+use ringback_proto::principal::Principal;
+use ringback_proto::record::RepeatKey;
+use ringback_proto::{Certainty, Error, Event, ResponseEnvelope, Result, ToolResponse};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::doors::{CallContext, LineRequest};
+use super::follow::LineFollowed;
+use super::{LineCall, OfferedTool, Waiter, spoken};
+use crate::call::{Admitted, Answer, CallControl, Edge};
+use crate::repeats::{Answered, Owed};
+use crate::replies::Replies;
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::sync::lock;
+use crate::{Broker, failure, payload};
+
+/// Payloads above this are looked at on the broker's own threads: an edge's thread has sockets to
+/// serve.
+const INLINE_BYTES_MAX: usize = 64 << 10;
+
+/// Who calls a tool on a line, and how.
+#[derive(Debug)]
+pub(crate) struct LineCaller {
+    pub(crate) id: CallId,
+    pub(crate) tool: Arc<str>,
+    pub(crate) principal: Arc<Principal>,
+    pub(crate) edge: Edge,
+    pub(crate) deadline: Deadline,
+    pub(crate) request_id: Option<RequestId>,
+}
+
+/// What is to go out.
+struct Outgoing {
+    tool: Arc<OfferedTool>,
+    arguments: Any,
+    custom_id: Option<Arc<str>>,
+    context: CallContext,
+    stream: Option<Arc<Stream>>,
+}
+
+impl Broker {
+    /// Takes a call of a tool on a line. It makes no job: whoever calls waits, or follows its chunks.
+    #[must_use]
+    pub fn call_line(&self, request: LineRequest<'_>) -> Answer {
+        let shared = &self.0;
+        let now = shared.now();
+        let id = CallId::from_random(shared.entropy.bytes());
+        let LineRequest { credential, edge, tool: name, arguments, options, .. } = request;
+        let found = credential.principal(now).and_then(|principal| {
+            let tool = lock(&shared.lines.table).find(principal, &name)?;
+            let deadline = shared.line_deadline(now, &tool, &options);
+            let admitted = Admitted::admit(shared, id, principal.id, deadline)?;
+            Ok((Arc::clone(principal), tool, deadline, admitted))
+        });
+        let (principal, tool, deadline, admitted) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                shared.auditor.refused_by(now, credential.id(), edge, name, id, &error);
+                return Answer::Now(error.into());
+            }
+        };
+        let full_name = Arc::clone(&tool.full_name);
+        let caller = LineCaller {
+            id,
+            tool: Arc::clone(&full_name),
+            principal,
+            edge,
+            deadline,
+            request_id: request.request_id,
+        };
+        shared.auditor.line_admitted(now, &caller, &tool.line);
+        let stream = options
+            .stream
+            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.entropy.bytes()))));
+        let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
+        let (custom_id, context) = (request.custom_id, request.context);
+        let out = Outgoing { tool, arguments, custom_id, context, stream: stream.clone() };
+        let running = Box::pin(Arc::clone(shared).line_call(caller, out, admitted));
+        let replies = match stream {
+            None => Replies::one(Box::pin(async move { passed(running.await) })),
+            Some(stream) => Replies::on_line(LineFollowed {
+                shared: Arc::clone(shared),
+                tool: full_name,
+                stream,
+                running: Some(running),
+                outcome: None,
+                started: false,
+            }),
+        };
+        Answer::Later(replies, control)
+    }
+}
+
+fn passed(outcome: Result<Any>) -> ResponseEnvelope {
+    match outcome {
+        Ok(passed) => ResponseEnvelope::Success { response: ToolResponse::Passed(passed) },
+        Err(error) => error.into(),
+    }
+}
+
+impl Shared {
+    /// The tool's own limit holds; without one, an HTTP client's tool has the usual time unless the
+    /// caller says how long.
+    fn line_deadline(
+        &self,
+        now: ringback_core::Now,
+        tool: &OfferedTool,
+        options: &CallOptions,
+    ) -> Deadline {
+        let caller_ms = options.deadline_ms.map(std::num::NonZeroU64::get);
+        let usual_ms = match tool.line.kind {
+            LineKind::Client if caller_ms.is_none() => {
+                Some(self.lines.settings.client_call_ms_default)
+            }
+            LineKind::Client | LineKind::Worker | LineKind::Caller => None,
+        };
+        let tool_ms = tool.timeout_ms.or(usual_ms);
+        Deadline::smallest(now, caller_ms, tool_ms, self.config.call_ms_max)
+    }
+
+    /// Carries the call out once, however often it is asked.
+    async fn line_call(
+        self: Arc<Self>,
+        caller: LineCaller,
+        out: Outgoing,
+        admitted: Admitted,
+    ) -> Result<Any> {
+        let started = Instant::now();
+        let outcome = match caller.request_id {
+            None => self.put_on_line(&caller, out, &admitted).await,
+            Some(request_id) => {
+                let key = repeat_key(request_id, &out);
+                self.line_call_once(&caller, key, out, &admitted).await
+            }
+        };
+        self.auditor.line_ended(self.now(), &caller, outcome.as_ref().err(), started);
+        outcome
+    }
+
+    async fn line_call_once(
+        self: &Arc<Self>,
+        caller: &LineCaller,
+        key: RepeatKey,
+        out: Outgoing,
+        admitted: &Admitted,
+    ) -> Result<Any> {
+        let owed = Owed::new();
+        let principal = caller.principal.id;
+        let begin =
+            self.repeats.begin(self.now(), principal, key, Answered::Plain(owed.place()))?;
+        let first = match begin {
+            Begin::First => None,
+            Begin::Again(Answered::Plain(first)) => Some(first),
+            Begin::Again(Answered::Job(_)) => {
+                return Err(Error::internal("repeat", "one request id stands for two calls"));
+            }
+        };
+        if let Some(first) = first {
+            return tokio::select! {
+                biased;
+                answer = first.wait() => taken_apart(answer.clone()),
+                error = admitted.stop.stopped(&caller.tool) => Err(error),
+            };
+        }
+        let mut abandoned = Abandoned { owed: Some(owed) };
+        let outcome = self.put_on_line(caller, out, admitted).await;
+        if let Err(error) = &outcome {
+            self.repeats.reconsider(principal, key.request_id, error);
+        }
+        abandoned.answer(passed(outcome.clone()));
+        outcome
+    }
+
+    /// Puts the call on its line and waits for its end.
+    async fn put_on_line(
+        self: &Arc<Self>,
+        caller: &LineCaller,
+        out: Outgoing,
+        admitted: &Admitted,
+    ) -> Result<Any> {
+        let Outgoing { tool, arguments, custom_id, context, stream } = out;
+        let arguments = self.prepared(Arc::clone(&tool), arguments).await?;
+        let (answer, answered) = oneshot::channel();
+        let request_id =
+            custom_id.clone().unwrap_or_else(|| Arc::from(caller.id.to_string().as_str()));
+        let call = Arc::new(LineCall {
+            id: caller.id,
+            request_id,
+            tool: Arc::clone(&tool),
+            context,
+            arguments,
+            deadline: caller.deadline,
+        });
+        let new = NewCall {
+            id: caller.id,
+            custom_id,
+            tool: Arc::clone(&tool),
+            out: Arc::clone(&call),
+            caller: Waiter { answer, stream },
+        };
+        let mut effects = Vec::new();
+        lock(&self.lines.table).call(new, &mut effects)?;
+        self.tell_client_event(&call, Event::ClientToolRequest);
+        drop(call);
+        self.carry_out_lines(effects);
+        let mut held = OnLine { shared: self, id: caller.id, over: false };
+        let outcome = tokio::select! {
+            biased;
+            outcome = answered => {
+                held.over = true;
+                outcome.unwrap_or_else(|_| Err(Error::internal("line", "a call was dropped")))
+            }
+            error = admitted.stop.stopped(&caller.tool) => {
+                let why =
+                    if admitted.stop.timed_out() { Recall::TimedOut } else { Recall::Cancelled };
+                Err(error.with_certainty(held.recall(why)))
+            }
+        };
+        let (format, outcome) = (caller.edge.format(), outcome?);
+        self.off_the_edge(outcome.bytes.len(), move || payload::translate(outcome, format))
+            .await
+            .map_err(|error| error.with_certainty(Certainty::Ran))
+    }
+
+    /// The arguments in the party's encoding, once they fit the tool's schema.
+    async fn prepared(&self, tool: Arc<OfferedTool>, arguments: Any) -> Result<Any> {
+        self.off_the_edge(arguments.bytes.len(), move || {
+            tool.info.schema.check(&arguments)?;
+            payload::translate(arguments, spoken(&tool.line))
+        })
+        .await
+    }
+
+    async fn off_the_edge<T: Send + 'static>(
+        &self,
+        n_bytes: usize,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        if n_bytes <= INLINE_BYTES_MAX {
+            return work();
+        }
+        let running = self.tasks.spawn(async move { work() });
+        running.await.unwrap_or_else(|error| Err(failure::internal(error)))
+    }
+}
+
+/// A call on a line; dropping it takes it back, for its caller has left.
+struct OnLine<'a> {
+    shared: &'a Arc<Shared>,
+    id: CallId,
+    over: bool,
+}
+
+impl OnLine<'_> {
+    /// Takes the call back. Whether its tool may have run.
+    fn recall(&mut self, why: Recall) -> Certainty {
+        self.over = true;
+        let mut effects = Vec::new();
+        let ended = lock(&self.shared.lines.table).recall(self.id, why, &mut effects);
+        self.shared.carry_out_lines(effects);
+        let Some(ended) = ended else { return Certainty::MayHaveRun };
+        self.shared.tell_client_event(&ended.out, |call| {
+            let error = match why {
+                Recall::TimedOut => "timeout",
+                Recall::Cancelled => "cancelled",
+            };
+            Event::ClientToolFailed { call, error: error.to_owned() }
+        });
+        if let Some(stream) = &ended.caller.stream {
+            stream.finish();
+        }
+        ended.certainty()
+    }
+}
+
+impl Drop for OnLine<'_> {
+    fn drop(&mut self) {
+        if !self.over {
+            self.recall(Recall::Cancelled);
+        }
+    }
+}
+
+/// What repeats of a call are told when its first caller left before it ended.
+struct Abandoned {
+    owed: Option<Owed<ResponseEnvelope>>,
+}
+
+impl Abandoned {
+    fn answer(&mut self, reply: ResponseEnvelope) {
+        if let Some(owed) = self.owed.take() {
+            owed.answer(Ok(reply));
+        }
+    }
+}
+
+impl Drop for Abandoned {
+    fn drop(&mut self) {
+        let error = Error::cancelled("its first caller left");
+        self.answer(error.with_certainty(Certainty::MayHaveRun).into());
+    }
+}
+
+fn taken_apart(answer: Result<ResponseEnvelope>) -> Result<Any> {
+    match answer? {
+        ResponseEnvelope::Success { response: ToolResponse::Passed(passed) } => Ok(passed),
+        ResponseEnvelope::Error(error) => Err(error.into()),
+        ResponseEnvelope::Success { .. }
+        | ResponseEnvelope::JobStarted { .. }
+        | ResponseEnvelope::Ack { .. }
+        | ResponseEnvelope::StreamStart { .. }
+        | ResponseEnvelope::StreamChunk { .. }
+        | ResponseEnvelope::StreamEnd { .. } => {
+            Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+        }
+    }
+}
+
+fn repeat_key(request_id: RequestId, out: &Outgoing) -> RepeatKey {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(out.tool.full_name.as_bytes()).update(&[0]).update(&out.arguments.bytes);
+    RepeatKey { request_id, body_hash: BlobHash::from_bytes(*hasher.finalize().as_bytes()) }
+}

@@ -1,0 +1,250 @@
+//! What edges do with lines: offer and withdraw tools, open streams, answer calls, put calls on.
+
+use std::sync::Arc;
+
+use ringback_core::lines::{Audience, LineKind, LineName};
+use ringback_proto::any::Any;
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::ids::{CallId, RequestId};
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::{Result, StreamChunk};
+use tokio::sync::{Notify, watch};
+
+use super::{ChunkSink, LineCall, LineStream, OfferedTool};
+use crate::Broker;
+use crate::call::Edge;
+use crate::identity::Credential;
+use crate::sync::lock;
+
+/// Tools that a party offers.
+#[derive(Debug)]
+pub struct LineOffer {
+    /// On which line.
+    pub line: LineName,
+    /// How long its calls wait for a new stream when the last one closed; as before if absent.
+    pub grace_ms: Option<u64>,
+    /// The tools.
+    pub tools: Vec<ToolOffer>,
+}
+
+/// A tool that a party offers.
+#[derive(Debug, Default)]
+pub struct ToolOffer {
+    /// The name its party gives it.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its input; any object if absent.
+    pub input_schema: Option<Any>,
+    /// How long it takes.
+    pub timing: Option<ToolTiming>,
+    /// How long a call may take.
+    pub timeout_ms: Option<u64>,
+    /// Whether each word of progress gives a call its whole time again.
+    pub progress_extends: bool,
+    /// Whether running it twice does no harm.
+    pub idempotent: bool,
+    /// Who else may use it.
+    pub audience: Audience,
+}
+
+/// What a caller says of where its call comes from; passed on, never looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallContext {
+    /// The session.
+    pub session_id: Option<Arc<str>>,
+    /// The message in it.
+    pub message_id: Option<Arc<str>>,
+    /// The call as the caller counts it.
+    pub call_id: Option<Arc<str>>,
+}
+
+/// A call of a tool on a line.
+#[derive(Debug)]
+pub struct LineRequest<'a> {
+    /// Who calls.
+    pub credential: &'a Credential,
+    /// Through which edge.
+    pub edge: Edge,
+    /// The tool's full name.
+    pub tool: String,
+    /// Its input.
+    pub arguments: Any,
+    /// How.
+    pub options: CallOptions,
+    /// The caller's id for it, by which a repeat is recognised.
+    pub request_id: Option<RequestId>,
+    /// An id that the party is to see instead of the daemon's own; it must not be in use.
+    pub custom_id: Option<Arc<str>>,
+    /// Where it comes from.
+    pub context: CallContext,
+}
+
+impl Broker {
+    /// Offers tools on a line: all of them or, if one cannot be, none. Their full names.
+    ///
+    /// # Errors
+    /// `forbidden` without level `write` or when the line's name belongs to another principal,
+    /// `invalid` for bad names and schemas, `conflict` when a name is taken, `busy` past a limit.
+    pub fn offer_tools(&self, credential: &Credential, offer: LineOffer) -> Result<Vec<Arc<str>>> {
+        let principal = Arc::clone(credential.principal(self.0.now())?);
+        self.0.offer(&principal, offer, None)
+    }
+
+    /// Takes tools off a line: those named, by either name, or all. Their full names.
+    ///
+    /// # Errors
+    /// `forbidden` when the line is another principal's.
+    pub fn withdraw_tools(
+        &self,
+        credential: &Credential,
+        line: &LineName,
+        tools: Option<&[String]>,
+    ) -> Result<Vec<Arc<str>>> {
+        let owner = credential.principal(self.0.now())?.id;
+        let mut effects = Vec::new();
+        let withdrawn = lock(&self.0.lines.table).withdraw_named(owner, line, tools, &mut effects);
+        self.0.carry_out_lines(effects);
+        withdrawn
+    }
+
+    /// Opens a stream of a line; dropping it closes it.
+    ///
+    /// # Errors
+    /// As [`Self::offer_tools`], but for the tools.
+    pub fn open_line(&self, credential: &Credential, line: &LineName) -> Result<LineStream> {
+        let now = self.0.now();
+        let principal = credential.principal(now)?;
+        let bell = Arc::new(Notify::new());
+        let mut effects = Vec::new();
+        let opened =
+            lock(&self.0.lines.table).open(now, principal, line, Arc::clone(&bell), &mut effects);
+        self.0.carry_out_lines(effects);
+        let shared = Arc::clone(&self.0);
+        Ok(LineStream::new(shared, credential.clone(), line.clone(), opened?, bell))
+    }
+
+    /// The tools of one line that this caller may see, in the order of registration.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid.
+    pub fn line_tools(
+        &self,
+        credential: &Credential,
+        line: &LineName,
+    ) -> Result<Vec<Arc<OfferedTool>>> {
+        let principal = credential.principal(self.0.now())?;
+        Ok(lock(&self.0.lines.table).tools_of(principal, line))
+    }
+
+    /// Every tool on a line of this kind that this caller may see, in the order of registration.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid.
+    pub fn tools_on_lines(
+        &self,
+        credential: &Credential,
+        kind: LineKind,
+    ) -> Result<Vec<Arc<OfferedTool>>> {
+        let principal = credential.principal(self.0.now())?;
+        let mut tools = lock(&self.0.lines.table).seen_by(principal, kind);
+        tools.sort_by_key(|tool| tool.seq);
+        Ok(tools)
+    }
+
+    /// A party answers a call. The first answer counts.
+    ///
+    /// # Errors
+    /// `not_found` when no such call waits for an answer from this principal: it does not exist, is
+    /// another's, or has ended.
+    pub fn answer_call(
+        &self,
+        credential: &Credential,
+        request_id: &str,
+        outcome: Result<Any>,
+    ) -> Result<()> {
+        let now = self.0.now();
+        let owner = credential.principal(now)?.id;
+        let answered = {
+            let mut table = lock(&self.0.lines.table);
+            table.answer(owner, request_id).map_err(|error| (error, table.ended(owner, request_id)))
+        };
+        match answered {
+            Ok(ended) => {
+                self.0.end_line_call(ended, outcome);
+                Ok(())
+            }
+            Err((error, late)) => {
+                tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
+                if let Some(call) = late {
+                    self.0.auditor.late_answer(call);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A party says how far it is. The caller hears of it if it follows the call, and a tool that
+    /// asked for it gets its whole time again.
+    ///
+    /// # Errors
+    /// `not_found` as for [`Self::answer_call`].
+    pub fn chunk_sink(&self, credential: &Credential, request_id: &str) -> Result<ChunkSink> {
+        let now = self.0.now();
+        let owner = credential.principal(now)?.id;
+        let (call, extends, sink) = {
+            let table = lock(&self.0.lines.table);
+            let awaited = table.waiting(owner, request_id)?;
+            let extends = awaited.tool.timeout_ms.filter(|_| awaited.tool.progress_extends);
+            (awaited.id, extends, ChunkSink(awaited.caller.stream.clone()))
+        };
+        if let Some(ms) = extends {
+            lock(&self.0.calls).extend(call, now, ms, self.0.config.call_ms_max);
+            self.0.jobs.deadlines.notify_one();
+        }
+        Ok(sink)
+    }
+
+    /// A party reports progress; see [`Self::chunk_sink`].
+    ///
+    /// # Errors
+    /// `not_found` as for [`Self::answer_call`].
+    pub async fn report_progress(
+        &self,
+        credential: &Credential,
+        request_id: &str,
+        percent: f32,
+        message: String,
+    ) -> Result<()> {
+        let sink = self.chunk_sink(credential, request_id)?;
+        sink.send(StreamChunk::Progress { percent, message }).await;
+        Ok(())
+    }
+
+    /// A call on a line that has not ended, for the line's owner and those who see everything.
+    #[must_use]
+    pub fn waiting_call(&self, credential: &Credential, call: CallId) -> Option<Arc<LineCall>> {
+        let principal = credential.principal(self.0.now()).ok()?;
+        lock(&self.0.lines.table).peek(principal, call).cloned()
+    }
+
+    /// A call on one of the caller's own lines that has not ended, by the id its party knows it by.
+    #[must_use]
+    pub fn waiting_request(
+        &self,
+        credential: &Credential,
+        request_id: &str,
+    ) -> Option<Arc<LineCall>> {
+        let principal = credential.principal(self.0.now()).ok()?;
+        let table = lock(&self.0.lines.table);
+        let call = table.waiting(principal.id, request_id).ok()?.id;
+        table.peek(principal, call).cloned()
+    }
+
+    /// Counts the changes of what is offered on lines: for whoever shows a list and wants to know
+    /// when to look again.
+    #[must_use]
+    pub fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.0.lines.changes.subscribe()
+    }
+}

@@ -1,0 +1,253 @@
+//! The shell of the line engine: parties hold streams and offer tools, callers wait for answers.
+
+mod carry;
+mod doors;
+mod follow;
+mod stream;
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use ringback_core::deadline::Deadline;
+use ringback_core::lines::{
+    Ended, LineEffect, LineKind, LineLimits, LineName, LineTable, LineTool, Links, NewTool,
+};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::event::{ClientToolCall, ClientTools};
+use ringback_proto::ids::CallId;
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::{Error, Event, Result};
+use tokio::sync::{Notify, oneshot, watch};
+
+pub(crate) use self::carry::LineCaller;
+pub use self::doors::{CallContext, LineOffer, LineRequest, ToolOffer};
+pub(crate) use self::follow::LineFollowed;
+pub use self::stream::{ChunkSink, LineStream};
+use crate::payload::InputSchema;
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::sync::lock;
+
+/// Longer descriptions are a mistake.
+const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+
+/// How lines are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LineSettings {
+    /// How long a call of an HTTP client's tool may take when nobody says.
+    pub client_call_ms_default: u64,
+    /// How much lines may take.
+    pub limits: LineLimits,
+}
+
+impl Default for LineSettings {
+    fn default() -> Self {
+        Self { client_call_ms_default: 30_000, limits: LineLimits::default() }
+    }
+}
+
+/// What the broker hangs on the engine.
+#[derive(Debug)]
+pub(crate) struct Held;
+
+impl Links for Held {
+    type Tool = ToolFace;
+    type Out = Arc<LineCall>;
+    type Caller = Waiter;
+    type Bell = Arc<Notify>;
+}
+
+/// What is known of a tool on a line.
+#[derive(Debug)]
+pub struct ToolFace {
+    /// What it does.
+    pub description: Box<str>,
+    /// How long it takes.
+    pub timing: ToolTiming,
+    pub(crate) schema: InputSchema,
+}
+
+impl ToolFace {
+    /// The JSON Schema of its input, as its party gave it.
+    #[must_use]
+    pub const fn schema_json(&self) -> &Bytes {
+        self.schema.json()
+    }
+}
+
+/// A tool on a line.
+pub type OfferedTool = LineTool<ToolFace>;
+
+/// A call as its party gets it.
+#[derive(Debug)]
+pub struct LineCall {
+    /// Its id.
+    pub id: CallId,
+    /// The id its party answers by: the one the caller chose, else the id above.
+    pub request_id: Arc<str>,
+    /// The tool.
+    pub tool: Arc<OfferedTool>,
+    /// What the caller said of where it comes from.
+    pub context: CallContext,
+    /// Its input, in the party's encoding.
+    pub arguments: Any,
+    /// When it must end.
+    pub deadline: Deadline,
+}
+
+impl LineCall {
+    fn told(&self) -> ClientToolCall {
+        let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+        ClientToolCall {
+            client_id: self.tool.line.name.to_string(),
+            request_id: self.request_id.to_string(),
+            session_id: text(&self.context.session_id),
+            message_id: text(&self.context.message_id),
+            call_id: text(&self.context.call_id),
+            tool: self.tool.full_name.to_string(),
+        }
+    }
+}
+
+/// Who waits for a call.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    answer: oneshot::Sender<Result<Any>>,
+    stream: Option<Arc<Stream>>,
+}
+
+/// All lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    table: Mutex<LineTable<Held>>,
+    /// Counts the changes of what is offered.
+    changes: watch::Sender<u64>,
+    settings: LineSettings,
+}
+
+impl Lines {
+    pub(crate) fn new(settings: LineSettings) -> Self {
+        Self {
+            table: Mutex::new(LineTable::new(settings.limits)),
+            changes: watch::Sender::new(0),
+            settings,
+        }
+    }
+
+    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+        lock(&self.table).counts()
+    }
+
+    pub(crate) fn next_lapse(&self) -> Option<u64> {
+        lock(&self.table).next_lapse()
+    }
+
+    /// Up to `limit` tools that this principal may call, by name.
+    pub(crate) fn page(
+        &self,
+        principal: &ringback_proto::principal::Principal,
+        after: &str,
+        prefix: &str,
+        limit: usize,
+    ) -> Vec<Arc<OfferedTool>> {
+        lock(&self.table).page(principal, after, prefix, limit)
+    }
+}
+
+/// The encoding that a party of this line speaks.
+const fn spoken(line: &LineName) -> Format {
+    match line.kind {
+        LineKind::Client | LineKind::Caller => Format::Json,
+        LineKind::Worker => Format::MsgPack,
+    }
+}
+
+fn new_tool(offer: ToolOffer) -> Result<NewTool<ToolFace>> {
+    if offer.description.len() > DESCRIPTION_BYTES_MAX {
+        let message = format!("a description has at most {} KiB", DESCRIPTION_BYTES_MAX >> 10);
+        return Err(Error::invalid_field("description", message));
+    }
+    let schema = InputSchema::read(offer.input_schema)?;
+    Ok(NewTool {
+        name: offer.name.into(),
+        weight: 256 + offer.description.len() + schema.json().len(),
+        audience: offer.audience,
+        timeout_ms: offer.timeout_ms,
+        progress_extends: offer.progress_extends,
+        idempotent: offer.idempotent,
+        info: ToolFace {
+            description: offer.description.into(),
+            timing: offer.timing.unwrap_or(ToolTiming::AsyncShort),
+            schema,
+        },
+    })
+}
+
+impl Shared {
+    /// Does what a step of the engine wants done.
+    fn carry_out_lines(&self, effects: Vec<LineEffect<Held>>) {
+        for effect in effects {
+            match effect {
+                LineEffect::Ring(bell) => bell.notify_one(),
+                LineEffect::Failed(ended, error) => self.end_line_call(ended, Err(error)),
+                LineEffect::Withdrawn { line, owner, tools } => {
+                    self.announce(&line, owner, &[], &tools);
+                }
+            }
+        }
+    }
+
+    /// Tells the caller of a call on a line how it ended. One that has left is not there to tell.
+    fn end_line_call(&self, ended: Ended<Held>, outcome: Result<Any>) {
+        self.tell_client_event(&ended.out, |call| match &outcome {
+            Ok(_) => Event::ClientToolCompleted { call, success: true },
+            Err(error) => {
+                let error = error.message().chars().take(300).collect();
+                Event::ClientToolFailed { call, error }
+            }
+        });
+        if let Some(stream) = &ended.caller.stream {
+            stream.finish();
+        }
+        drop(ended.caller.answer.send(outcome));
+    }
+
+    /// Publishes what happened to a call, if an HTTP client is to carry it out.
+    fn tell_client_event(&self, call: &LineCall, event: impl FnOnce(ClientToolCall) -> Event) {
+        if call.tool.line.kind == LineKind::Client {
+            self.publish(event(call.told()), call.tool.owner, None);
+        }
+    }
+
+    /// Publishes what is offered now, and what no longer is.
+    fn announce(
+        &self,
+        line: &LineName,
+        owner: PrincipalId,
+        added: &[Arc<str>],
+        removed: &[Arc<str>],
+    ) {
+        self.lines.changes.send_modify(|n_changes| *n_changes += 1);
+        let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        if line.kind == LineKind::Client {
+            let client_id = line.name.to_string();
+            let event = if removed.is_empty() {
+                Event::ClientToolRegistered(ClientTools { client_id, tool_ids: names(added) })
+            } else {
+                Event::ClientToolUnregistered(ClientTools { client_id, tool_ids: names(removed) })
+            };
+            self.publish(event, owner, None);
+        }
+        let (kind, name) = (line.kind.as_str().to_owned(), line.name.to_string());
+        let (added, removed) = (names(added), names(removed));
+        self.publish(Event::ToolsChanged { line: kind, name, added, removed }, owner, None);
+    }
+
+    /// Ends the lines whose time without a stream is over.
+    pub(crate) fn expire_lines(&self, now: ringback_core::Now) {
+        let mut effects = Vec::new();
+        lock(&self.lines.table).expire(now, &mut effects);
+        self.carry_out_lines(effects);
+    }
+}

@@ -1,0 +1,127 @@
+//! A stream that a party holds open: its calls come out of it, and dropping it closes it.
+
+use std::sync::Arc;
+
+use ringback_core::lines::{LineName, Offer, StreamNo, ToParty};
+use ringback_proto::{Event, Result, StreamChunk};
+use tokio::sync::Notify;
+
+use super::{LineCall, LineOffer};
+use crate::identity::Credential;
+use crate::shared::Shared;
+use crate::stream::Stream;
+use crate::sync::lock;
+
+/// An open stream of a line.
+#[derive(Debug)]
+pub struct LineStream {
+    shared: Arc<Shared>,
+    credential: Credential,
+    line: LineName,
+    number: StreamNo,
+    bell: Arc<Notify>,
+}
+
+impl LineStream {
+    pub(super) const fn new(
+        shared: Arc<Shared>,
+        credential: Credential,
+        line: LineName,
+        number: StreamNo,
+        bell: Arc<Notify>,
+    ) -> Self {
+        Self { shared, credential, line, number, bell }
+    }
+
+    /// The line it belongs to.
+    #[must_use]
+    pub const fn line(&self) -> &LineName {
+        &self.line
+    }
+
+    /// What to send to the party next. A call that it gives is delivered. `None` when the party's
+    /// token has ended, or the broker stops.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: nothing is taken before it returns.
+    pub async fn next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+        loop {
+            if let Some(post) = self.take() {
+                return Some(post);
+            }
+            tokio::select! {
+                biased;
+                () = self.shared.stopping.cancelled() => return None,
+                () = self.credential.ended() => return None,
+                () = self.bell.notified() => {}
+            }
+        }
+    }
+
+    fn take(&self) -> Option<ToParty<Arc<LineCall>>> {
+        if !self.credential.is_valid(self.shared.now()) {
+            return None;
+        }
+        let post = lock(&self.shared.lines.table).next(self.number)?;
+        if let ToParty::Call(call) = &post {
+            self.shared.auditor.delivered(self.shared.now(), call.id);
+            self.shared.tell_client_event(call, Event::ClientToolExecuting);
+        }
+        Some(post)
+    }
+
+    /// Offers tools that this stream answers for, instead of those it offered before. Others of the
+    /// same line may offer them too.
+    ///
+    /// # Errors
+    /// As [`crate::Broker::offer_tools`].
+    pub fn offer(&self, tools: Vec<super::ToolOffer>) -> Result<Vec<Arc<str>>> {
+        let principal = Arc::clone(self.credential.principal(self.shared.now())?);
+        let offer = LineOffer { line: self.line.clone(), grace_ms: None, tools };
+        self.shared.offer(&principal, offer, Some(self.number))
+    }
+}
+
+impl Drop for LineStream {
+    fn drop(&mut self) {
+        let mut effects = Vec::new();
+        lock(&self.shared.lines.table).close(self.shared.now(), self.number, &mut effects);
+        self.shared.carry_out_lines(effects);
+        self.shared.jobs.deadlines.notify_one();
+    }
+}
+
+/// Where the chunks of one call go.
+#[derive(Debug, Clone)]
+pub struct ChunkSink(pub(super) Option<Arc<Stream>>);
+
+impl ChunkSink {
+    /// Passes a chunk to the caller; waits while it is behind with lossless ones. A caller that
+    /// follows no stream gets none.
+    pub async fn send(&self, chunk: StreamChunk) {
+        if let Some(stream) = &self.0 {
+            stream.send(chunk).await;
+        }
+    }
+}
+
+impl Shared {
+    /// Offers tools on a line, or on one of its streams.
+    pub(super) fn offer(
+        &self,
+        principal: &ringback_proto::principal::Principal,
+        offer: LineOffer,
+        stream: Option<StreamNo>,
+    ) -> Result<Vec<Arc<str>>> {
+        let LineOffer { line, grace_ms, tools } = offer;
+        let tools = tools.into_iter().map(super::new_tool).collect::<Result<Vec<_>>>()?;
+        let offer = Offer { line: line.clone(), grace_ms, stream, tools };
+        let mut effects = Vec::new();
+        let offered = lock(&self.lines.table).offer(self.now(), principal, offer, &mut effects);
+        self.carry_out_lines(effects);
+        let full_names = offered?;
+        self.announce(&line, principal.id, &full_names, &[]);
+        self.jobs.deadlines.notify_one();
+        Ok(full_names)
+    }
+}

@@ -1,0 +1,262 @@
+//! Payloads that only pass through: checked by a side view, translated only where the two ends speak
+//! different encodings, and otherwise the same bytes.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use jsonschema::Validator;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::value::Value;
+use ringback_proto::{Error, Result, msgpack};
+
+/// Larger inputs are not checked against a schema: the view would cost several times their size.
+const CHECKED_BYTES_MAX: usize = 1 << 20;
+/// A schema larger than this is a mistake.
+const SCHEMA_BYTES_MAX: usize = 256 << 10;
+/// How much of what a validator says is told.
+const MISFIT_CHARS_MAX: usize = 300;
+
+/// The payload in the wanted encoding; the same bytes if it is in it already.
+pub(crate) fn translate(payload: Any, wanted: Format) -> Result<Any> {
+    let bytes = match (payload.format, wanted) {
+        (Format::Json, Format::Json) | (Format::MsgPack, Format::MsgPack) => return Ok(payload),
+        (Format::MsgPack, Format::Json) => json_from_msgpack(&payload.bytes)?,
+        (Format::Json, Format::MsgPack) => msgpack_from_json(&payload.bytes)?,
+    };
+    Ok(Any { format: wanted, bytes: bytes.into() })
+}
+
+fn json_from_msgpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    msgpack::check(bytes).map_err(Error::from)?;
+    let value: Value = rmp_serde::from_slice(bytes).map_err(|error| untranslatable(&error))?;
+    if has_nan(&value) {
+        return Err(Error::invalid("a number that is not finite cannot be written as JSON"));
+    }
+    serde_json::to_vec(&value).map_err(|error| untranslatable(&error))
+}
+
+fn msgpack_from_json(bytes: &[u8]) -> Result<Vec<u8>> {
+    integers_fit(bytes)?;
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| untranslatable(&error))?;
+    rmp_serde::to_vec_named(&value).map_err(|error| untranslatable(&error))
+}
+
+fn untranslatable(error: &dyn std::error::Error) -> Error {
+    let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
+    Error::invalid(format!("the payload cannot be translated: {text}"))
+}
+
+fn has_nan(value: &Value) -> bool {
+    match value {
+        Value::Float(number) => !number.is_finite(),
+        Value::List(values) => values.iter().any(has_nan),
+        Value::Map(entries) => entries.iter().any(|(_, value)| has_nan(value)),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Text(_)
+        | Value::Bytes(_) => false,
+    }
+}
+
+/// MsgPack has no integers beyond 64 bits. Rather than round one, it is refused.
+fn integers_fit(json: &[u8]) -> Result<()> {
+    let mut rest = json;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9')) {
+        rest = &rest[at..];
+        let len = if rest[0] == b'"' { text_len(rest) } else { number_len(rest) };
+        let (token, after) = rest.split_at(len.min(rest.len()));
+        let is_integer = token[0] != b'"' && !token.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
+        if is_integer {
+            let text = std::str::from_utf8(token).unwrap_or_default();
+            if text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
+                let message = "an integer of more than 64 bits cannot be written as MsgPack";
+                return Err(Error::invalid(message));
+            }
+        }
+        rest = after;
+    }
+    Ok(())
+}
+
+fn text_len(json: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = json.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(json.len(), |end| end + 2)
+}
+
+fn number_len(json: &[u8]) -> usize {
+    let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
+    json.iter().position(|byte| !is_part(byte)).unwrap_or(json.len())
+}
+
+/// The schema of a tool's input, as its party gave it.
+#[derive(Debug)]
+pub(crate) struct InputSchema {
+    json: Bytes,
+    /// Made at the first call: most tools of a large offer are never called.
+    validator: OnceLock<Option<Validator>>,
+}
+
+impl InputSchema {
+    /// Takes a schema that describes an object. None at all allows any object.
+    pub(crate) fn read(schema: Option<Any>) -> Result<Self> {
+        let Some(schema) = schema else {
+            return Ok(Self {
+                json: Bytes::from_static(br#"{"type":"object"}"#),
+                validator: OnceLock::from(None),
+            });
+        };
+        if schema.bytes.len() > SCHEMA_BYTES_MAX {
+            let message = format!("a schema has at most {} KiB", SCHEMA_BYTES_MAX >> 10);
+            return Err(Error::new(ringback_proto::ErrorKind::TooLarge, message));
+        }
+        let json = translate(schema, Format::Json)?.bytes;
+        let view: serde_json::Value = serde_json::from_slice(&json)
+            .map_err(|error| bad_schema(&format!("it is not JSON: {error}")))?;
+        let Some(fields) = view.as_object() else {
+            return Err(bad_schema("it must be a JSON object"));
+        };
+        if fields.get("type").is_some_and(|kind| kind != "object") {
+            return Err(bad_schema("its type must be `object`"));
+        }
+        if let Err(error) = jsonschema::meta::validate(&view) {
+            return Err(bad_schema(&error.to_string()));
+        }
+        let allows_all =
+            fields.keys().all(|key| matches!(&**key, "type" | "description" | "$schema"));
+        let validator = if allows_all { OnceLock::from(None) } else { OnceLock::new() };
+        Ok(Self { json, validator })
+    }
+
+    /// The schema as JSON, as it came.
+    pub(crate) const fn json(&self) -> &Bytes {
+        &self.json
+    }
+
+    /// The schema as a value.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_slice(&self.json).expect("it was read when it was offered")
+    }
+
+    /// Whether an input fits. The input itself is not changed.
+    pub(crate) fn check(&self, input: &Any) -> Result<()> {
+        if input.bytes.len() > CHECKED_BYTES_MAX {
+            return Ok(());
+        }
+        let validator = self.validator.get_or_init(|| {
+            let view = serde_json::from_slice(&self.json).ok()?;
+            jsonschema::validator_for(&view).ok()
+        });
+        let Some(validator) = validator else { return is_object(input) };
+        let view: serde_json::Value = match input.format {
+            Format::Json => serde_json::from_slice(&input.bytes).map_err(|e| untranslatable(&e))?,
+            Format::MsgPack => {
+                let value: Value =
+                    rmp_serde::from_slice(&input.bytes).map_err(|error| untranslatable(&error))?;
+                serde_json::to_value(&value).map_err(|error| untranslatable(&error))?
+            }
+        };
+        validator.validate(&view).map_err(|error| {
+            let place = error.instance_path().to_string();
+            let said: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
+            let place =
+                if place.is_empty() { "the input".to_owned() } else { format!("`{place}`") };
+            Error::invalid(format!("{place} does not fit the tool's schema: {said}"))
+        })
+    }
+}
+
+fn bad_schema(why: &str) -> Error {
+    let why: String = why.chars().take(MISFIT_CHARS_MAX).collect();
+    Error::invalid_field("parameters", format!("the schema of the input cannot be used: {why}"))
+}
+
+fn is_object(input: &Any) -> Result<()> {
+    let first = match input.format {
+        Format::Json => input.bytes.trim_ascii_start().first() == Some(&b'{'),
+        Format::MsgPack => {
+            matches!(input.bytes.first(), Some(0x80..=0x8f | 0xde | 0xdf))
+        }
+    };
+    if first { Ok(()) } else { Err(Error::invalid("the input must be an object")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::ErrorKind;
+
+    use super::*;
+
+    fn json(text: &str) -> Any {
+        Any { format: Format::Json, bytes: Bytes::copy_from_slice(text.as_bytes()) }
+    }
+
+    /// Rule: integers above 2^53, null, unknown fields and key order survive both ways.
+    #[test]
+    fn what_both_encodings_can_say_comes_back_as_it_was() {
+        let text = r#"{"z":18446744073709551615,"a":-9223372036854775808,"n":null,"s":"9\"9\\","f":1.5,"e":[]}"#;
+        let there = translate(json(text), Format::MsgPack).unwrap();
+        let back = translate(there.clone(), Format::Json).unwrap();
+        assert_eq!(back.bytes, text);
+        let same = translate(there.clone(), Format::MsgPack).unwrap();
+        assert_eq!(same.bytes.as_ptr(), there.bytes.as_ptr());
+    }
+
+    /// Rule: a number that cannot be kept is refused, not rounded.
+    #[test]
+    fn what_the_other_encoding_cannot_say_is_refused() {
+        for text in ["123456789012345678901", r#"{"a":[1,-9223372036854775809]}"#] {
+            assert_eq!(
+                translate(json(text), Format::MsgPack).unwrap_err().kind(),
+                ErrorKind::Invalid
+            );
+        }
+        translate(
+            json(r#"["123456789012345678901", 1e400, 12345678901234567890.0]"#),
+            Format::MsgPack,
+        )
+        .map_or_else(|error| assert!(error.message().contains("number"), "{error}"), drop);
+        let nan = rmp_serde::to_vec(&[f64::NAN]).unwrap();
+        let nan = Any { format: Format::MsgPack, bytes: nan.into() };
+        assert!(translate(nan, Format::Json).is_err());
+        let number_key = Any { format: Format::MsgPack, bytes: Bytes::from_static(&[0x81, 1, 2]) };
+        assert!(translate(number_key, Format::Json).is_err());
+    }
+
+    #[test]
+    fn an_input_must_fit_its_schema_in_either_encoding() {
+        let schema = r#"{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}"#;
+        let schema = InputSchema::read(Some(json(schema))).unwrap();
+        for (text, fits) in [(r#"{"n":1,"more":null}"#, true), (r#"{"n":0}"#, false), ("{}", false)]
+        {
+            assert_eq!(schema.check(&json(text)).is_ok(), fits, "{text}");
+            let packed = translate(json(text), Format::MsgPack).unwrap();
+            assert_eq!(schema.check(&packed).is_ok(), fits, "{text}");
+        }
+        let misfit = schema.check(&json(r#"{"n":0}"#)).unwrap_err();
+        assert!(misfit.message().contains("/n"), "{misfit}");
+        let any = InputSchema::read(None).unwrap();
+        assert!(any.check(&json("[]")).is_err());
+        assert!(any.check(&json(" {}")).is_ok());
+    }
+
+    /// Rule: a schema never makes the daemon fetch anything.
+    #[test]
+    fn schemas_that_are_none_or_point_elsewhere_are_refused() {
+        for bad in
+            ["[]", "true", r#"{"type":"string"}"#, r#"{"type":"object","properties":7}"#, "{"]
+        {
+            let refused = InputSchema::read(Some(json(bad)));
+            assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{bad}");
+        }
+        let far = r#"{"properties":{"a":{"$ref":"http://127.0.0.1:1/x.json"}}}"#;
+        let far = InputSchema::read(Some(json(far)));
+        assert!(far.is_err() || far.unwrap().check(&json(r#"{"a":1}"#)).is_ok());
+    }
+}
