@@ -3,6 +3,7 @@
 mod calls;
 mod events;
 mod jobs;
+mod lines;
 mod repeats;
 mod tables;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub fn check(history: &History) -> Vec<Violation> {
     repeats::check(history, &mut violations);
     jobs::check(history, &mut violations);
     events::check(history, &mut violations);
+    lines::check(history, &mut violations);
     tables::check(history, &mut violations);
     violations.sort_by_key(|violation| violation.entry);
     violations

@@ -51,6 +51,8 @@ pub enum What {
     Cancelled(CallNo),
     /// Its caller left without waiting for more replies.
     Left(CallNo),
+    /// A party took the call with this marker from its line.
+    Took(Marker),
     /// A change is durable.
     Durable(Durable),
     /// An event was published.
@@ -107,6 +109,57 @@ pub enum Op {
     Events,
     /// `ping`.
     Ping,
+    /// A tool on a line; the marker is its input.
+    OnLine(LineTool, Marker),
+}
+
+/// A tool on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LineTool {
+    /// Of a client with two tabs.
+    Tab,
+    /// Of a client that comes back after its stream was lost.
+    Page,
+    /// Of two workers.
+    Render,
+    /// Of one of them, and running it twice does no harm.
+    Idempotent,
+    /// Of whoever started a session.
+    Ask,
+}
+
+impl LineTool {
+    /// The name its party gives it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tab | Self::Page => "do",
+            Self::Render => "render",
+            Self::Idempotent => "again",
+            Self::Ask => "ask",
+        }
+    }
+
+    /// The name it is called by.
+    #[must_use]
+    pub const fn full_name(self) -> &'static str {
+        match self {
+            Self::Tab => "client_tab_do",
+            Self::Page => "client_page_do",
+            Self::Render => "gpu_render",
+            Self::Idempotent => "gpu_again",
+            Self::Ask => "ant_ask",
+        }
+    }
+
+    /// Whether a call may go out again after its party was lost.
+    #[must_use]
+    pub const fn is_delivered_again(self) -> bool {
+        match self {
+            Self::Page | Self::Idempotent => true,
+            Self::Tab | Self::Render | Self::Ask => false,
+        }
+    }
 }
 
 impl Op {
@@ -114,9 +167,10 @@ impl Op {
     #[must_use]
     pub const fn marker(&self) -> Option<Marker> {
         match self {
-            Self::Sleep(marker) | Self::CreateArtifact(marker) | Self::CreateToken(marker) => {
-                Some(*marker)
-            }
+            Self::Sleep(marker)
+            | Self::CreateArtifact(marker)
+            | Self::CreateToken(marker)
+            | Self::OnLine(_, marker) => Some(*marker),
             Self::Store
             | Self::Revoke(_)
             | Self::Cancel(_)
@@ -142,8 +196,12 @@ pub enum Reply {
     JobStarted(JobId),
     /// A stream begins.
     StreamStart(JobId),
+    /// The stream of a call on a line begins.
+    LineStream,
     /// A chunk.
     Chunk,
+    /// A party's own answer.
+    Passed(Marker),
     /// The stream ends with this result of a sleep.
     StreamEnd(Marker),
     /// A job has slept.
@@ -165,9 +223,10 @@ impl Reply {
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {
-            Self::StreamStart(_) | Self::Chunk => false,
+            Self::StreamStart(_) | Self::LineStream | Self::Chunk => false,
             Self::JobStarted(_)
             | Self::StreamEnd(_)
+            | Self::Passed(_)
             | Self::Slept(_)
             | Self::Made(_)
             | Self::Jobs(_)
@@ -182,7 +241,9 @@ impl Reply {
     pub const fn job(&self) -> Option<JobId> {
         match self {
             Self::JobStarted(job) | Self::StreamStart(job) => Some(*job),
-            Self::Chunk
+            Self::LineStream
+            | Self::Chunk
+            | Self::Passed(_)
             | Self::StreamEnd(_)
             | Self::Slept(_)
             | Self::Made(_)

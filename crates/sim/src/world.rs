@@ -3,6 +3,7 @@
 mod disk;
 mod life;
 mod ops;
+mod parties;
 mod recorder;
 
 use std::fs::{self, File};

@@ -10,6 +10,8 @@ use crate::history::{Called, Durable, History, Marker, Op, Reply, What, Who};
 
 /// A tool without a job never takes longer.
 const PLAIN_MS_MAX: u64 = 60_000;
+/// No call takes longer.
+const LINE_MS_MAX: u64 = 120_000;
 /// What a few commits and reads of the disk take.
 const SLACK_MS: u64 = 100;
 
@@ -75,13 +77,14 @@ fn one_outcome<'a>(
                     let seen = format!("call {call} {seen}: {:?}", course.called);
                     violations.push(Violation { rule: "one outcome per call", entry, seen });
                 }
-                course.has_started |= matches!(reply, Reply::StreamStart(_));
+                course.has_started |= matches!(reply, Reply::StreamStart(_) | Reply::LineStream);
                 if reply.is_last() {
                     course.last = Some(reply);
                 }
             }
             What::Started
             | What::FailedToStart
+            | What::Took(_)
             | What::Durable(_)
             | What::Announced(_)
             | What::DiskFull
@@ -114,6 +117,10 @@ fn misplaced(course: &Course<'_>, reply: &Reply, at: UnixMs, life: u32) -> Optio
 /// How long a call may take, where it has a limit of its own.
 fn allowed_ms(course: &Course<'_>) -> Option<u64> {
     let called = course.called;
+    if matches!(called.op, Op::OnLine(..)) {
+        // Progress may give such a call more time than it had, up to the limit of all calls.
+        return Some(called.deadline_ms.unwrap_or(LINE_MS_MAX).max(LINE_MS_MAX));
+    }
     if !called.op.makes_job() {
         return Some(called.deadline_ms.unwrap_or(PLAIN_MS_MAX).min(PLAIN_MS_MAX));
     }
@@ -132,6 +139,14 @@ fn no_effect_after_a_refusal(
         let is_refused = matches!(course.last, Some(Reply::Failed(_, Certainty::NotStarted)));
         if !is_refused {
             open.extend(course.called.op.marker());
+        }
+    }
+    for (entry, event) in history.entries.iter().enumerate() {
+        if let What::Took(marker) = &event.what
+            && !open.contains(marker)
+        {
+            let seen = format!("every call with {marker} was refused, but a party got it");
+            violations.push(Violation { rule: "no effect after a refusal", entry, seen });
         }
     }
     for (entry, _, durable) in history.durable() {
@@ -190,6 +205,7 @@ fn no_success_with_a_dead_token(history: &History, violations: &mut Vec<Violatio
             | What::FailedToStart
             | What::Cancelled(_)
             | What::Left(_)
+            | What::Took(_)
             | What::Durable(_)
             | What::Announced(_)
             | What::DiskFull

@@ -69,6 +69,7 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
             | What::Replied(..)
             | What::Cancelled(_)
             | What::Left(_)
+            | What::Took(_)
             | What::Announced(Announced { news: News::Other, .. })
             | What::DiskFull
             | What::Crashed

@@ -39,6 +39,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
             | What::FailedToStart
             | What::Cancelled(_)
             | What::Left(_)
+            | What::Took(_)
             | What::Announced(_)
             | What::DiskFull
             | What::Crashed
@@ -99,7 +100,8 @@ impl Disk {
             | Op::CreateToken(_)
             | Op::Revoke(_)
             | Op::Events
-            | Op::Ping => BTreeMap::new(),
+            | Op::Ping
+            | Op::OnLine(..) => BTreeMap::new(),
         }
     }
 
@@ -138,7 +140,12 @@ impl Disk {
                 let early = ended.iter().find(|job| !self.has_ended(job));
                 early.and_then(|job| unsaid(format!("{job} was told to have ended")))
             }
-            Reply::Chunk | Reply::Made(_) | Reply::Done | Reply::Failed(..) => None,
+            Reply::LineStream
+            | Reply::Passed(_)
+            | Reply::Chunk
+            | Reply::Made(_)
+            | Reply::Done
+            | Reply::Failed(..) => None,
         }
     }
 

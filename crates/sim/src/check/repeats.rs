@@ -73,7 +73,7 @@ fn one_answer_per_id(history: &History, violations: &mut Vec<Violation>) {
         let Some(request_id) = called.request_id.filter(|_| called.op.marker().is_some()) else {
             continue;
         };
-        if matches!(reply, Reply::Failed(..) | Reply::Chunk) {
+        if matches!(reply, Reply::Failed(..) | Reply::LineStream | Reply::Chunk) {
             continue;
         }
         let job = reply.job();

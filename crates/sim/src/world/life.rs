@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::disk::{Disk, Faults};
 use super::ops::{CALLERS, Drawn, content, reply, token};
 use super::recorder::Recorder;
-use super::{Caller, World};
+use super::{Caller, World, parties};
 use crate::history::{Announced, CallNo, News, What};
 
 /// Far longer than any call may take.
@@ -30,6 +30,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 const JOBS_END_WITHIN: Duration = Duration::from_secs(1200);
 /// After this nothing is remembered of calls: their window, and a round of housekeeping.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(11 * 60 + 31);
+
+/// The caller whose lines there are: its token lasts.
+const LINE_HOLDER: usize = 1;
 
 /// How a life ended.
 #[derive(Debug, Clone, Copy)]
@@ -99,14 +102,19 @@ impl World {
 
     /// Calls, then the end in order.
     async fn work(&mut self, broker: &Broker, is_last: bool) {
-        let mut calls = JoinSet::new();
+        let (mut calls, mut held) = (JoinSet::new(), JoinSet::new());
+        let end_lines = CancellationToken::new();
+        if let Some(owner) = self.credential(broker, LINE_HOLDER) {
+            let rng = || StdRng::seed_from_u64(self.rng.random());
+            parties::start(&mut held, broker, &owner, &self.recorder, &end_lines, rng);
+        }
         for _ in 0..self.rng.random_range(20..150) {
             self.call(broker, &mut calls);
             let pause = self.draw_pause();
             tokio::time::sleep(pause).await;
         }
         let grace = if is_last {
-            self.settle(broker, &mut calls).await;
+            self.settle(broker, &mut calls, &end_lines).await;
             Duration::ZERO
         } else {
             Duration::from_millis(self.rng.random_range(0..2000))
@@ -116,10 +124,16 @@ impl World {
     }
 
     /// Nothing is asked any more, and nothing goes wrong: everything must come to its end.
-    async fn settle(&self, broker: &Broker, calls: &mut JoinSet<()>) {
+    async fn settle(
+        &self,
+        broker: &Broker,
+        calls: &mut JoinSet<()>,
+        end_lines: &CancellationToken,
+    ) {
         let answered = async { while calls.join_next().await.is_some() {} };
         // A call that is not answered by then stands in the history without its last reply.
         drop(tokio::time::timeout(ANSWERS_WITHIN, answered).await);
+        end_lines.cancel();
         let ended = async {
             while broker.under_way().n_jobs > 0 {
                 tokio::time::sleep(Duration::from_secs(1)).await;
@@ -132,8 +146,7 @@ impl World {
 
     fn call(&mut self, broker: &Broker, calls: &mut JoinSet<()>) {
         let Drawn { called, edge, options, cancel_after, leave_after } = self.draw();
-        let envelope =
-            RequestEnvelope { request: ToolCall::Native(self.request(&called.op)), options };
+        let envelope = RequestEnvelope { request: self.request(&called.op, edge), options };
         let credential = self.credential(broker, called.who);
         let (call, request_id) = (called.call, called.request_id);
         self.note(What::Called(Box::new(called)));

@@ -14,10 +14,11 @@ use ringback_proto::request::{
     JobPollRequest, JobSleepRequest, JobStatusRequest, PingRequest, PollMode, TokenCreateRequest,
     TokenRevokeRequest,
 };
-use ringback_proto::{Error, ResponseEnvelope, ToolRequest, ToolResponse};
+use ringback_proto::{Error, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse};
 
 use super::World;
-use crate::history::{Called, Marker, Op, Reply, Who};
+use super::parties::{arguments, marker};
+use crate::history::{Called, LineTool, Marker, Op, Reply, Who};
 
 /// The callers after the set-up: the daemon's own user, three that may write, one that may read,
 /// one that may write and whose token expires.
@@ -90,7 +91,8 @@ impl World {
             return self.draw_repeat(dice < 5);
         }
         let op = match dice {
-            0..55 => Op::Sleep(self.draw_marker()),
+            0..38 => Op::OnLine(self.draw_tool(), self.draw_marker()),
+            38..55 => Op::Sleep(self.draw_marker()),
             55..63 => Op::CreateArtifact(self.draw_marker()),
             63..66 => Op::CreateToken(self.draw_marker()),
             66..68 => Op::Store,
@@ -132,6 +134,11 @@ impl World {
         self.recorder.told_job(ago).or_else(|| self.recorder.told_job(0))
     }
 
+    fn draw_tool(&mut self) -> LineTool {
+        use LineTool::{Ask, Idempotent, Page, Render, Tab};
+        [Tab, Page, Render, Idempotent, Ask][self.rng.random_range(0..5)]
+    }
+
     fn draw_marker(&mut self) -> Marker {
         loop {
             let marker = match self.rng.random_range(0..4) {
@@ -157,8 +164,14 @@ impl World {
         self.rng.random_bool(share).then(|| draw(self))
     }
 
-    pub(super) fn request(&self, op: &Op) -> ToolRequest {
-        match op {
+    pub(super) fn request(&self, op: &Op, edge: Edge) -> ToolCall {
+        let request: ToolRequest = match op {
+            Op::OnLine(tool, marker) => {
+                return ToolCall::Named {
+                    name: tool.full_name().to_owned(),
+                    arguments: arguments(*marker, edge.format()),
+                };
+            }
             Op::Sleep(milliseconds) => JobSleepRequest { milliseconds: *milliseconds }.into(),
             Op::Store => content().into(),
             Op::CreateArtifact(marker) => ArtifactCreateRequest {
@@ -187,7 +200,8 @@ impl World {
                 EventPollRequest { wait_ms: Some(2000), ..EventPollRequest::default() }.into()
             }
             Op::Ping => PingRequest {}.into(),
-        }
+        };
+        ToolCall::Native(request)
     }
 }
 
@@ -222,13 +236,14 @@ pub(super) fn reply(envelope: ResponseEnvelope) -> Reply {
             Reply::Failed(error.kind(), error.certainty())
         }
         ResponseEnvelope::StreamStart { job_id, .. } => {
-            Reply::StreamStart(job_id.expect("only jobs stream"))
+            job_id.map_or(Reply::LineStream, Reply::StreamStart)
         }
         ResponseEnvelope::StreamChunk { .. } => Reply::Chunk,
         ResponseEnvelope::StreamEnd { final_response, .. } => match final_response {
             Some(ToolResponse::Slept(slept)) => Reply::StreamEnd(slept.milliseconds),
+            Some(ToolResponse::Passed(passed)) => Reply::Passed(marker(&passed)),
             other => {
-                unreachable!("only sleeps stream, and they end with what they slept: {other:?}")
+                unreachable!("only sleeps and lines stream, and they end with an answer: {other:?}")
             }
         },
     }
@@ -238,6 +253,7 @@ pub(super) fn reply(envelope: ResponseEnvelope) -> Reply {
 fn success(response: ToolResponse) -> Reply {
     match response {
         ToolResponse::Slept(slept) => Reply::Slept(slept.milliseconds),
+        ToolResponse::Passed(passed) => Reply::Passed(marker(&passed)),
         ToolResponse::JobStatus(status) => Reply::Jobs(vec![(status.job_id, status.status)]),
         ToolResponse::JobCancelled(cancelled) => {
             Reply::Jobs(vec![(cancelled.job_id, cancelled.status)])

@@ -1,0 +1,61 @@
+//! Calls on lines: the answer is the party's own, and a party gets a call once unless it may be
+//! delivered again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Violation;
+use crate::history::{History, Marker, Op, Reply, What};
+
+const RULE: &str = "a call on a line has one answer, its party's";
+
+pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
+    let tools: BTreeMap<Marker, bool> = history
+        .calls()
+        .filter_map(|(_, _, called)| match called.op {
+            Op::OnLine(tool, marker) => Some((marker, tool.is_delivered_again())),
+            Op::Sleep(_)
+            | Op::Store
+            | Op::CreateArtifact(_)
+            | Op::CreateToken(_)
+            | Op::Revoke(_)
+            | Op::Cancel(_)
+            | Op::Status(_)
+            | Op::Poll(_)
+            | Op::List
+            | Op::Events
+            | Op::Ping => None,
+        })
+        .collect();
+    let calls: BTreeMap<_, _> =
+        history.calls().map(|(_, _, called)| (called.call, called.op.marker())).collect();
+    let mut taken: BTreeSet<(u32, Marker)> = BTreeSet::new();
+    for (entry, event) in history.entries.iter().enumerate() {
+        match &event.what {
+            What::Took(marker) => {
+                let is_again = !taken.insert((event.life, *marker));
+                if is_again && tools.get(marker) != Some(&true) {
+                    let seen = format!("the call with {marker} went out twice");
+                    violations.push(Violation { rule: RULE, entry, seen });
+                }
+            }
+            What::Replied(call, Reply::Passed(answer)) => {
+                let asked = calls.get(call).copied().flatten();
+                if asked != Some(*answer) || !taken.contains(&(event.life, *answer)) {
+                    let seen = format!("call {call} of {asked:?} was answered with {answer}");
+                    violations.push(Violation { rule: RULE, entry, seen });
+                }
+            }
+            What::Started
+            | What::FailedToStart
+            | What::Called(_)
+            | What::Replied(..)
+            | What::Cancelled(_)
+            | What::Left(_)
+            | What::Durable(_)
+            | What::Announced(_)
+            | What::DiskFull
+            | What::Crashed
+            | What::Stopped => {}
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Parties that hold lines: tabs, a page that comes back, workers, and whoever started a session.
+//! They come and go under calls, answer late, twice or never, and answer for each other.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_broker::{
+    Broker, Credential, LineCall, LineKind, LineName, LineOffer, LineStream, ToParty, ToolOffer,
+};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::{Error, ErrorKind};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::recorder::Recorder;
+use crate::history::{LineTool, Marker, What};
+
+/// How long a page that was reloaded may stay away.
+const GRACE_MS: u64 = 3000;
+
+/// The tools on lines, and who holds them: two tabs of one client, a page that comes back, two
+/// workers of one service, and a caller.
+const LINES: [(LineKind, &str, &[LineTool]); 6] = [
+    (LineKind::Client, "tab", &[LineTool::Tab]),
+    (LineKind::Client, "tab", &[LineTool::Tab]),
+    (LineKind::Client, "page", &[LineTool::Page]),
+    (LineKind::Worker, "gpu", &[LineTool::Render, LineTool::Idempotent]),
+    (LineKind::Worker, "gpu", &[LineTool::Render]),
+    (LineKind::Caller, "ant", &[LineTool::Ask]),
+];
+
+/// Input or output of a tool on a line: its marker, as an edge of this encoding has it.
+pub(super) fn payload(marker: Marker, format: Format) -> Any {
+    let bytes = match format {
+        Format::Json => marker.to_string().into_bytes(),
+        Format::MsgPack => [&[0xcf], marker.to_be_bytes().as_slice()].concat(),
+    };
+    Any { format, bytes: Bytes::from(bytes) }
+}
+
+/// The arguments of a call: an object around the marker.
+pub(super) fn arguments(marker: Marker, format: Format) -> Any {
+    let value = payload(marker, format).bytes;
+    let bytes = match format {
+        Format::Json => [b"{\"m\":", &*value, b"}"].concat(),
+        Format::MsgPack => [&[0x81, 0xa1, b'm'], &*value].concat(),
+    };
+    Any { format, bytes: Bytes::from(bytes) }
+}
+
+/// The marker in a payload, whatever its integers are written as.
+pub(super) fn marker(payload: &Any) -> Marker {
+    match payload.format {
+        Format::Json => {
+            let digits = payload.bytes.iter().filter(|byte| byte.is_ascii_digit());
+            digits.fold(0, |number, digit| number * 10 + Marker::from(digit - b'0'))
+        }
+        Format::MsgPack => {
+            let after_name = payload.bytes.iter().position(|byte| *byte == b'm');
+            let value = &payload.bytes[after_name.map_or(0, |at| at + 1)..];
+            match value {
+                [0xcc..=0xcf, number @ ..] => {
+                    number.iter().fold(0, |sum, byte| sum << 8 | Marker::from(*byte))
+                }
+                [small, ..] => Marker::from(*small),
+                [] => unreachable!("every payload has its marker"),
+            }
+        }
+    }
+}
+
+/// Starts every party. They end when they are told to.
+pub(super) fn start(
+    parties: &mut JoinSet<()>,
+    broker: &Broker,
+    owner: &Credential,
+    recorder: &Recorder,
+    end: &CancellationToken,
+    mut rng: impl FnMut() -> StdRng,
+) {
+    for (kind, name, tools) in LINES {
+        let party = Party {
+            broker: broker.clone(),
+            owner: owner.clone(),
+            line: LineName { kind, name: name.into() },
+            tools,
+            recorder: recorder.clone(),
+            rng: rng(),
+        };
+        parties.spawn(party.live(end.clone()));
+    }
+}
+
+struct Party {
+    broker: Broker,
+    owner: Credential,
+    line: LineName,
+    tools: &'static [LineTool],
+    recorder: Recorder,
+    rng: StdRng,
+}
+
+impl Party {
+    async fn live(mut self, end: CancellationToken) {
+        let work = async {
+            loop {
+                self.pause(4000).await;
+                if let Some(stream) = self.appear() {
+                    self.hold(stream).await;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = end.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    async fn pause(&mut self, ms_max: u64) {
+        tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..ms_max))).await;
+    }
+
+    /// Offers the tools and opens a stream, in either order. `None` when the broker will not have
+    /// it, for a while.
+    fn appear(&mut self) -> Option<LineStream> {
+        let stream_first = self.line.kind == LineKind::Worker || self.rng.random_bool(0.5);
+        if !stream_first {
+            self.offer(None)?;
+        }
+        let stream = self.broker.open_line(&self.owner, &self.line).ok()?;
+        if stream_first {
+            self.offer(Some(&stream))?;
+        }
+        Some(stream)
+    }
+
+    fn offer(&self, stream: Option<&LineStream>) -> Option<()> {
+        let tools = self
+            .tools
+            .iter()
+            .map(|tool| ToolOffer {
+                name: tool.name().to_owned(),
+                idempotent: *tool == LineTool::Idempotent,
+                timeout_ms: Some(20_000),
+                progress_extends: true,
+                ..ToolOffer::default()
+            })
+            .collect();
+        let offered = match (self.line.kind, stream) {
+            (LineKind::Worker, Some(stream)) => stream.offer(tools),
+            (LineKind::Client | LineKind::Worker | LineKind::Caller, _) => {
+                let grace_ms = Some(if &*self.line.name == "page" { GRACE_MS } else { 0 });
+                let offer = LineOffer { line: self.line.clone(), grace_ms, tools };
+                self.broker.offer_tools(&self.owner, offer)
+            }
+        };
+        offered.ok().map(drop)
+    }
+
+    /// Takes calls for a while; then the stream vanishes with whatever is under way on it.
+    async fn hold(&mut self, mut stream: LineStream) {
+        let ms = self.rng.random_range(0..20_000);
+        let until = tokio::time::Instant::now() + Duration::from_millis(ms);
+        let mut answers = JoinSet::new();
+        loop {
+            let post = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(until) => break,
+                post = stream.next() => post,
+            };
+            match post {
+                None => break,
+                Some(ToParty::Cancel { .. }) => {}
+                Some(ToParty::Call(call)) => {
+                    self.recorder.note(What::Took(marker(&call.arguments)));
+                    let answer = Answer {
+                        broker: self.broker.clone(),
+                        owner: self.owner.clone(),
+                        after: Duration::from_millis(self.rng.random_range(0..6000)),
+                        progress: self.rng.random_bool(0.3),
+                        how: self.rng.random_range(0..10),
+                    };
+                    answers.spawn(async move { answer.run(&call).await });
+                }
+            }
+        }
+        if self.rng.random_bool(0.3) {
+            // What it does after its stream is gone still counts, if anybody waits.
+            while answers.join_next().await.is_some() {}
+        }
+    }
+}
+
+/// What a party makes of one call.
+struct Answer {
+    broker: Broker,
+    owner: Credential,
+    after: Duration,
+    progress: bool,
+    how: u8,
+}
+
+impl Answer {
+    async fn run(self, call: &LineCall) {
+        let id = &call.request_id;
+        if self.progress {
+            drop(self.broker.report_progress(&self.owner, id, 50.0, String::new()).await);
+        }
+        tokio::time::sleep(self.after).await;
+        let marker = marker(&call.arguments);
+        let right = || Ok(payload(marker, call.arguments.format));
+        match self.how {
+            0 => {}
+            1 => {
+                let stranger = Credential::local();
+                let forged = Ok(payload(0, call.arguments.format));
+                let refused = self.broker.answer_call(&stranger, id, forged);
+                assert!(refused.is_err(), "a stranger's answer was taken");
+                drop(self.broker.answer_call(&self.owner, id, right()));
+            }
+            2 => {
+                let first = self.broker.answer_call(&self.owner, id, right());
+                let wrong = Ok(payload(0, call.arguments.format));
+                let second = self.broker.answer_call(&self.owner, id, wrong);
+                assert!(second.is_err(), "a second answer was taken after {first:?}");
+            }
+            3 => {
+                let failed = Err(Error::new(ErrorKind::ToolFailed, "as the dice want it"));
+                drop(self.broker.answer_call(&self.owner, id, failed));
+            }
+            _ => drop(self.broker.answer_call(&self.owner, id, right())),
+        }
+    }
+}
