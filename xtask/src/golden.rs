@@ -10,7 +10,14 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 };
 
 fn run(steps: &mut Steps) -> Outcome {
-    let mut update = steps.cargo("test --release --package ringback-proto --test golden");
-    update.env("RINGBACK_UPDATE_GOLDEN", "1");
-    steps.command("golden", update)
+    let tests = [
+        ("golden", "test --release --package ringback-proto --test golden"),
+        ("openapi", "test --release --package ringback-edge-http --test http -- openapi::the_document"),
+    ];
+    for (name, test) in tests {
+        let mut update = steps.cargo(test);
+        update.env("RINGBACK_UPDATE_GOLDEN", "1");
+        steps.command(name, update)?;
+    }
+    Ok(())
 }

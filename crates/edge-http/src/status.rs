@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router};
 use metrics_exporter_prometheus::PrometheusHandle;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::api::{Auth, Content, Operation, Route};
 use crate::readiness::{Readiness, ReadyState};
 
 /// A cached answer to "are you alive" is a lie.
@@ -33,15 +34,21 @@ pub struct Status {
     pub metrics: PrometheusHandle,
 }
 
-#[derive(Serialize)]
+/// The process lives.
+#[derive(Serialize, JsonSchema)]
 struct Health {
+    /// Always `ok`.
     status: &'static str,
+    /// Which build it is.
     version: &'static str,
+    /// How long it has been running.
     uptime_ms: u64,
 }
 
-#[derive(Serialize)]
+/// Whether calls are taken.
+#[derive(Serialize, JsonSchema)]
 struct Ready {
+    /// `starting`, `ready` or `draining`.
     status: &'static str,
 }
 
@@ -54,13 +61,36 @@ impl fmt::Debug for Status {
     }
 }
 
-/// The status routes, to hang on a listener.
-pub fn router(status: Status) -> Router {
-    Router::new()
-        .route("/health", get(health))
-        .route("/ready", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(Arc::new(status))
+pub(crate) fn routes() -> Vec<Route> {
+    const TAG: &str = "status";
+    let open = |id, about| Operation::new(TAG, id, about).auth(Auth::Nobody);
+    vec![
+        Route::get(
+            "/health",
+            health,
+            open("get_health", "Whether the process lives.").answers(
+                200,
+                "It does.",
+                Content::json::<Health>(),
+            ),
+        ),
+        Route::get(
+            "/ready",
+            ready,
+            open("get_ready", "Whether calls are taken.")
+                .answers(200, "They are.", Content::json::<Ready>())
+                .answers(503, "The daemon starts, drains, or is full.", Content::json::<Ready>()),
+        ),
+        Route::get(
+            "/metrics",
+            metrics,
+            open("get_metrics", "Counters, for Prometheus.").answers(
+                200,
+                "Prometheus text.",
+                Content::Text("text/plain"),
+            ),
+        ),
+    ]
 }
 
 async fn health(State(status): State<Arc<Status>>) -> Response {
@@ -92,11 +122,12 @@ mod tests {
     use axum::Router;
     use axum::body::Body;
     use axum::http::{Request, StatusCode};
+    use axum::routing::get;
     use http_body_util::BodyExt;
     use metrics_exporter_prometheus::PrometheusBuilder;
     use tower::ServiceExt;
 
-    use super::{Status, router};
+    use super::{Status, health, metrics as metrics_text, ready};
     use crate::ReadyFlag;
 
     fn routes(flag: &ReadyFlag) -> Router {
@@ -104,12 +135,17 @@ mod tests {
         metrics::with_local_recorder(&recorder, || {
             metrics::counter!("test_calls_total").increment(3)
         });
-        router(Status {
+        let status = Status {
             version: "1.2.3",
             started: Instant::now(),
             readiness: Arc::new(flag.clone()),
             metrics: recorder.handle(),
-        })
+        };
+        Router::new()
+            .route("/health", get(health))
+            .route("/ready", get(ready))
+            .route("/metrics", get(metrics_text))
+            .with_state(Arc::new(status))
     }
 
     async fn fetch(router: &Router, path: &str) -> (StatusCode, String) {

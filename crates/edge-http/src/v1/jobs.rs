@@ -1,44 +1,78 @@
 //! `/v1/jobs`.
 
 use axum::Json;
-use axum::extract::{Path, Query, State as With};
-use ringback_proto::Error;
-use ringback_proto::ids::JobId;
+use axum::extract::State as With;
 use ringback_proto::request::{
     JobCancelRequest, JobCancelledResponse, JobListRequest, JobListResponse, JobStatusRequest,
     JobStatusResponse,
 };
 use ringback_proto::tool::tools::{JobCancel, JobList, JobStatus};
 
-use super::{Caller, HttpError, State, ask};
+use super::{ask, id, job_events};
+use crate::api::{Auth, Content, Operation, Route};
+use crate::caller::Caller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::{InPath, InQuery};
 
-pub(super) async fn list(
+pub(super) fn routes() -> Vec<Route> {
+    const TAG: &str = "jobs";
+    vec![
+        Route::get(
+            "/v1/jobs",
+            list,
+            Operation::new(TAG, "list_jobs", "Jobs, newest first.")
+                .query::<JobListRequest>()
+                .answers(200, "A page of jobs.", Content::json::<JobListResponse>())
+                .fails([504]),
+        ),
+        Route::get(
+            "/v1/jobs/{job_id}",
+            status,
+            Operation::new(TAG, "get_job", "One job, with its result or error once it has ended.")
+                .answers(200, "The job.", Content::json::<JobStatusResponse>())
+                .fails([404, 504]),
+        ),
+        Route::delete(
+            "/v1/jobs/{job_id}",
+            cancel,
+            Operation::new(TAG, "cancel_job", "Cancels a job; answers when its work has stopped.")
+                .answers(200, "How it ended.", Content::json::<JobCancelledResponse>())
+                .fails([404, 504]),
+        ),
+        Route::get(
+            "/v1/jobs/{job_id}/events",
+            job_events::events,
+            Operation::new(TAG, "follow_job", "Follows a job until it has ended.")
+                .auth(Auth::TokenOrTicket)
+                .answers(200, "What happens to the job.", Content::Events(job_events::ABOUT))
+                .fails([404, 504]),
+        ),
+    ]
+}
+
+async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    Query(request): Query<JobListRequest>,
+    InQuery(request): InQuery<JobListRequest>,
 ) -> Result<Json<JobListResponse>, HttpError> {
-    ask::<JobList>(&state.broker, &credential, request).await.map(Json)
+    ask::<JobList>(&state, &credential, request).await.map(Json)
 }
 
-pub(super) async fn status(
+async fn status(
     With(state): With<State>,
     Caller(credential): Caller,
-    Path(id): Path<String>,
+    InPath(job_id): InPath<String>,
 ) -> Result<Json<JobStatusResponse>, HttpError> {
-    let request = JobStatusRequest { job_id: job_id(&id)? };
-    ask::<JobStatus>(&state.broker, &credential, request).await.map(Json)
+    let request = JobStatusRequest { job_id: id("job_id", &job_id)? };
+    ask::<JobStatus>(&state, &credential, request).await.map(Json)
 }
 
-pub(super) async fn cancel(
+async fn cancel(
     With(state): With<State>,
     Caller(credential): Caller,
-    Path(id): Path<String>,
+    InPath(job_id): InPath<String>,
 ) -> Result<Json<JobCancelledResponse>, HttpError> {
-    let request = JobCancelRequest { job_id: job_id(&id)? };
-    ask::<JobCancel>(&state.broker, &credential, request).await.map(Json)
-}
-
-fn job_id(id: &str) -> Result<JobId, HttpError> {
-    id.parse::<JobId>()
-        .map_err(|error| HttpError(Error::invalid_field("job_id", error.to_string())))
+    let request = JobCancelRequest { job_id: id("job_id", &job_id)? };
+    ask::<JobCancel>(&state, &credential, request).await.map(Json)
 }

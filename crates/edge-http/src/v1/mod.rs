@@ -1,46 +1,40 @@
-//! Calls as HTTP and JSON.
-//!
-//! | route | answer |
-//! |---|---|
-//! | `GET /v1/tools` | the tools you may call, a page at a time |
-//! | `GET /v1/tools/{name}` | one of them |
-//! | `POST /v1/tools/{name}/call` | `{"result": …}`, or 202 `{"job": …}`; server-sent events if asked |
-//! | `GET /v1/jobs` | jobs, newest first |
-//! | `GET /v1/jobs/{id}` | one of them, with its result |
-//! | `DELETE /v1/jobs/{id}` | cancels it, and answers when its work has stopped |
+//! `/v1`: calls, jobs, content and tokens as HTTP and JSON. Most routes are a view of a tool.
 
+mod artifacts;
+mod blobs;
 mod call;
-mod caller;
-mod error;
+mod job_events;
 mod jobs;
+mod prefer;
+mod range;
+mod tickets;
+mod tokens;
 mod tools;
 
-use axum::Router;
-use axum::routing::{get, post};
-use ringback_broker::{Answer, Broker, Call, Credential, Edge};
+use ringback_broker::{Answer, Call, Credential, Edge};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::{Error, ResponseEnvelope, Tool};
 
-pub use self::caller::Door;
-pub(crate) use self::caller::{Caller, State};
-pub(crate) use self::error::HttpError;
+pub use self::blobs::PATH as BLOBS;
+use crate::api::Route;
+use crate::edge::State;
+use crate::error::HttpError;
 
-/// The routes of `/v1`.
-pub fn v1(broker: Broker, door: Door) -> Router {
-    let routes = Router::new()
-        .route("/tools", get(tools::list))
-        .route("/tools/{name}", get(tools::describe))
-        .route("/tools/{name}/call", post(call::call))
-        .route("/jobs", get(jobs::list))
-        .route("/jobs/{id}", get(jobs::status).delete(jobs::cancel))
-        .fallback(no_such_route)
-        .with_state(State { broker, door });
-    Router::new().nest("/v1", routes)
+pub(crate) fn routes() -> Vec<Route> {
+    let areas = [
+        tools::routes(),
+        jobs::routes(),
+        blobs::routes(),
+        artifacts::routes(),
+        tokens::routes(),
+        tickets::routes(),
+    ];
+    areas.into_iter().flatten().collect()
 }
 
 /// Calls a tool that makes no job, for routes that are a view of it.
 pub(crate) async fn ask<T: Tool>(
-    broker: &Broker,
+    state: &State,
     credential: &Credential,
     request: T::Request,
 ) -> Result<T::Response, HttpError> {
@@ -48,8 +42,8 @@ pub(crate) async fn ask<T: Tool>(
         request: ToolCall::Native(request.into()),
         options: CallOptions::default(),
     };
-    let reply = match broker.call(Call { credential, edge: Edge::Http, envelope, request_id: None })
-    {
+    let call = Call { credential, edge: Edge::Http, envelope, request_id: None };
+    let reply = match state.broker().call(call) {
         Answer::Now(reply) => Some(reply),
         Answer::Later(mut replies, _) => replies.next().await,
     };
@@ -57,7 +51,7 @@ pub(crate) async fn ask<T: Tool>(
         Some(ResponseEnvelope::Success { response }) => {
             T::Response::try_from(response).map_err(|_| unexpected())
         }
-        Some(ResponseEnvelope::Error(error)) => Err(HttpError(error.into())),
+        Some(ResponseEnvelope::Error(error)) => Err(Error::from(error).into()),
         Some(
             ResponseEnvelope::JobStarted { .. }
             | ResponseEnvelope::Ack { .. }
@@ -69,13 +63,14 @@ pub(crate) async fn ask<T: Tool>(
     }
 }
 
-fn unexpected() -> HttpError {
-    HttpError(Error::internal("http", "a tool answered in a way its row does not allow"))
+pub(crate) fn unexpected() -> HttpError {
+    Error::internal("http", "a tool answered in a way its row does not allow").into()
 }
 
-async fn no_such_route() -> HttpError {
-    HttpError(Error::new(
-        ringback_proto::ErrorKind::NotFound,
-        "there is no such route; `GET /v1/tools` lists what can be called",
-    ))
+/// An id of the path.
+fn id<T: std::str::FromStr<Err: std::fmt::Display>>(
+    field: &str,
+    text: &str,
+) -> Result<T, HttpError> {
+    text.parse::<T>().map_err(|error| Error::invalid_field(field, error.to_string()).into())
 }

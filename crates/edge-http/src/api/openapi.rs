@@ -1,0 +1,221 @@
+//! The table of routes as an OpenAPI 3.1 document. Its schemas are those of the types themselves.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::Route;
+use super::operation::{Answer, Auth, Content, Operation, SchemaOf};
+use crate::error::ErrorBody;
+
+const ABOUT: &str = "Call tools, follow jobs, move content, offer tools of your own. Every failure says \
+    whether the tool ran.";
+
+/// What each status of an error means; the codes are in its body.
+const ERRORS: &[(u16, &str)] = &[
+    (400, "The request does not fit: `INVALID_REQUEST`."),
+    (401, "No valid token: `UNAUTHENTICATED`."),
+    (403, "The token may not do this, or the page's Origin is not listed: `FORBIDDEN`."),
+    (404, "There is no such thing, or it is not yours to see: `NOT_FOUND`."),
+    (405, "The path has no such method: `METHOD_NOT_ALLOWED`."),
+    (408, "The body stopped coming: `REQUEST_TIMEOUT`."),
+    (409, "The name or id is taken, or was used for something else: `CONFLICT`."),
+    (413, "The body is too large: `TOO_LARGE`."),
+    (415, "The body is of another type: `UNSUPPORTED_MEDIA_TYPE`."),
+    (416, "The range lies behind the end: `RANGE_NOT_SATISFIABLE`."),
+    (421, "This Host is not served here: `FORBIDDEN`."),
+    (429, "Too many in a period: `RATE_LIMITED`."),
+    (499, "Somebody cancelled it: `CANCELLED`."),
+    (500, "The daemon's fault: `INTERNAL_ERROR`."),
+    (502, "The tool ran and failed: `TOOL_ERROR`."),
+    (503, "Full now, or whoever serves the tool is gone: `BUSY`, `CLIENT_GONE`."),
+    (504, "The time was up: `TIMEOUT`."),
+];
+
+/// What the parts of paths are.
+const PATH_PARTS: &[(&str, &str)] = &[
+    ("artifact_id", "An artifact's id, `art_…`."),
+    ("client_id", "A client's own name."),
+    ("hash", "The BLAKE3 hash of the content, 64 hex digits."),
+    ("job_id", "A job's id, `job_…`."),
+    ("name", "A tool's full name."),
+    ("token_id", "A token's public id, `tok_…`."),
+];
+
+/// The document of these routes.
+pub(crate) fn document(routes: &[Route]) -> Value {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+        .into_generator();
+    let mut paths = Map::new();
+    for route in routes {
+        let operations = paths.entry(route.path).or_insert_with(|| json!({}));
+        operations[route.method] = operation(&mut generator, route.path, &route.operation);
+    }
+    let error_schema = generator.subschema_for::<ErrorBody>().to_value();
+    let errors: Map<_, _> = ERRORS
+        .iter()
+        .map(|(status, about)| (error_name(*status), error(*status, about, &error_schema)))
+        .collect();
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Ringback",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": ABOUT,
+            "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+        },
+        "servers": [{ "url": "/" }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "ticket": { "type": "apiKey", "in": "query", "name": "ticket" },
+            },
+            "responses": errors,
+            "schemas": generator.take_definitions(true),
+        },
+    })
+}
+
+fn operation(generator: &mut SchemaGenerator, path: &str, operation: &Operation) -> Value {
+    let mut parameters: Vec<Value> = path_parts(path).map(path_parameter).collect();
+    parameters.extend(operation.query.iter().flat_map(|query| query_parameters(*query)));
+    parameters.extend(operation.headers.iter().map(|(name, about)| {
+        json!({ "name": name, "in": "header", "description": about, "schema": { "type": "string" } })
+    }));
+    let mut responses = Map::new();
+    for answered in &operation.answers {
+        responses.insert(answered.status.to_string(), answer(generator, answered));
+    }
+    for status in &operation.fails {
+        let name = error_name(*status);
+        let reference = json!({ "$ref": format!("#/components/responses/{name}") });
+        responses.entry(status.to_string()).or_insert(reference);
+    }
+    let mut described = json!({
+        "operationId": operation.id,
+        "tags": [operation.tag],
+        "summary": operation.about,
+        "security": security(operation.auth),
+        "responses": responses,
+    });
+    if !parameters.is_empty() {
+        described["parameters"] = parameters.into();
+    }
+    if let Some((body, required)) = &operation.body {
+        let body = content(generator, std::slice::from_ref(body));
+        described["requestBody"] = json!({ "required": required, "content": body });
+    }
+    described
+}
+
+fn security(auth: Auth) -> Value {
+    match auth {
+        Auth::Nobody => json!([]),
+        Auth::Token => json!([{ "token": [] }]),
+        Auth::TokenOrTicket => json!([{ "token": [] }, { "ticket": [] }]),
+    }
+}
+
+fn answer(generator: &mut SchemaGenerator, answer: &Answer) -> Value {
+    let mut described = json!({ "description": answer.about });
+    let content = content(generator, &answer.content);
+    if !content.is_empty() {
+        described["content"] = content.into();
+    }
+    for (name, about) in &answer.headers {
+        described["headers"][*name] =
+            json!({ "description": about, "schema": { "type": "string" } });
+    }
+    described
+}
+
+fn content(generator: &mut SchemaGenerator, contents: &[Content]) -> Map<String, Value> {
+    let mut described = Map::new();
+    for content in contents {
+        let (kind, schema) = match content {
+            Content::Nothing => continue,
+            Content::Json(schema_of) => ("application/json", schema_of(generator).to_value()),
+            Content::Events(about) => {
+                ("text/event-stream", json!({ "type": "string", "description": about }))
+            }
+            Content::Bytes => ("*/*", json!({})),
+            Content::Text(kind) => (*kind, json!({ "type": "string" })),
+        };
+        described.insert(kind.to_owned(), json!({ "schema": schema }));
+    }
+    described
+}
+
+/// The names between braces.
+fn path_parts(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn path_parameter(name: &str) -> Value {
+    let about = PATH_PARTS.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
+    let about = about.expect("every part of a path is explained; a test walks the table");
+    json!({
+        "name": name, "in": "path", "required": true, "description": about,
+        "schema": { "type": "string", "minLength": 1 },
+    })
+}
+
+/// Each field of the type is a parameter.
+fn query_parameters(schema_of: SchemaOf) -> Vec<Value> {
+    let mut generator = SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true)
+        .into_generator();
+    let mut schema = schema_of(&mut generator).to_value();
+    let required = schema["required"].take();
+    let is_required =
+        |name: &str| required.as_array().is_some_and(|names| names.contains(&name.into()));
+    let Value::Object(properties) = schema["properties"].take() else { return Vec::new() };
+    properties
+        .into_iter()
+        .map(|(name, field)| query_parameter(&name, field, is_required(&name)))
+        .collect()
+}
+
+fn query_parameter(name: &str, mut field: Value, required: bool) -> Value {
+    let about = field["description"].take();
+    if let Value::Object(fields) = &mut field {
+        fields.remove("description");
+        fields.remove("default");
+        // What is absent in a query is simply not there: null cannot be written in one.
+        if let Some(Value::Array(types)) = fields.get_mut("type") {
+            types.retain(|kind| kind != "null");
+        }
+        if let Some(Value::Array(options)) = fields.get_mut("anyOf") {
+            options.retain(|option| option["type"] != "null");
+        }
+    }
+    json!({ "name": name, "in": "query", "required": required, "description": about, "schema": field })
+}
+
+fn error_name(status: u16) -> String {
+    format!("Error{status}")
+}
+
+fn error(status: u16, about: &str, schema: &Value) -> Value {
+    let mut described = json!({
+        "description": about,
+        "content": { "application/json": { "schema": schema } },
+    });
+    let header = match status {
+        401 => Some(("WWW-Authenticate", "Always `Bearer`.")),
+        405 => Some(("Allow", "The methods the path has.")),
+        416 => Some(("Content-Range", "How long the content is.")),
+        429 | 503 | 504 => Some(("Retry-After", "After how many seconds to try again.")),
+        _ => None,
+    };
+    if let Some((name, about)) = header {
+        described["headers"][name] =
+            json!({ "description": about, "schema": { "type": "string" } });
+    }
+    described
+}

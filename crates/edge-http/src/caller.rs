@@ -1,0 +1,69 @@
+//! Who calls: a bearer token, checked at every request; for one stream, a ticket in its place.
+
+use axum::extract::{FromRequestParts, Query};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use ringback_broker::Credential;
+use ringback_proto::{Error, ErrorKind};
+use serde::Deserialize;
+
+use crate::edge::{Door, State};
+use crate::error::HttpError;
+
+/// The caller of one request.
+#[derive(Debug)]
+pub(crate) struct Caller(pub(crate) Credential);
+
+/// The caller of a stream, who may show a ticket: a browser's `EventSource` sends no headers.
+#[derive(Debug)]
+pub(crate) struct StreamCaller(pub(crate) Credential);
+
+#[derive(Debug, Deserialize)]
+struct WithTicket {
+    ticket: Option<String>,
+}
+
+impl FromRequestParts<State> for Caller {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        if state.door() == Door::Open {
+            return Ok(Self(Credential::local()));
+        }
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let secret = header
+            .and_then(bearer)
+            .ok_or_else(|| unauthenticated("send the header `Authorization: Bearer TOKEN`"))?;
+        Ok(state.broker().authenticate(secret).map(Self)?)
+    }
+}
+
+impl FromRequestParts<State> for StreamCaller {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let ticket = match Query::<WithTicket>::try_from_uri(&parts.uri) {
+            Ok(Query(WithTicket { ticket: Some(ticket) })) => ticket,
+            Ok(Query(WithTicket { ticket: None })) | Err(_) => {
+                let Caller(credential) = Caller::from_request_parts(parts, state).await?;
+                return Ok(Self(credential));
+            }
+        };
+        let used = state.tickets().redeem(&ticket, state.broker().now());
+        let credential = used.ok_or_else(|| {
+            unauthenticated("the ticket is used up, too old or none; `POST /v1/tickets` gives one")
+        })?;
+        credential.principal(state.broker().now())?;
+        Ok(Self(credential))
+    }
+}
+
+/// The scheme is case-insensitive.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, secret) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
+}
+
+fn unauthenticated(message: &str) -> HttpError {
+    Error::new(ErrorKind::Unauthenticated, message).into()
+}

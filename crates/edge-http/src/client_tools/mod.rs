@@ -1,0 +1,75 @@
+//! `/client-tools`: an HTTP program registers tools, holds a stream open, gets calls on it and posts
+//! their results. Two dialects of it exist; the shape of a request picks the shape of its answer.
+//!
+//! Nothing here keeps a call, a timer or a tool: the line engine of the broker does.
+
+mod execute;
+pub(crate) mod frames;
+mod pending;
+mod register;
+mod result;
+mod tools;
+
+use std::sync::Arc;
+
+use ringback_broker::{LineKind, LineName};
+use ringback_proto::{Error, Result};
+
+pub(crate) use self::pending::pings;
+use crate::api::{Auth, Content, Operation, Route};
+use crate::error::HttpError;
+
+const TAG: &str = "client tools";
+
+/// What the routes are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientToolSettings {
+    /// Between two pings on a stream.
+    pub keepalive: std::time::Duration,
+    /// The longest time a call may be given.
+    pub timeout_ms_max: u64,
+}
+
+pub(crate) fn routes() -> Vec<Route> {
+    let areas = [register::routes(), tools::routes(), result::routes(), streams()];
+    areas.into_iter().flatten().collect()
+}
+
+fn streams() -> Vec<Route> {
+    vec![
+        Route::get(
+            "/client-tools/pending/{client_id}",
+            pending::pending,
+            Operation::new(
+                TAG,
+                "open_client_stream",
+                "The calls of a client's tools, as they come.",
+            )
+            .auth(Auth::TokenOrTicket)
+            .answers(200, "The stream.", Content::Events(frames::ABOUT)),
+        ),
+        Route::get("/client-tools/pending/", no_client, nobody("open_unnamed_client_stream")),
+        Route::post("/client-tools/execute", execute::execute, execute::operation()),
+    ]
+}
+
+/// A path that lacks its clientID: always 400.
+fn nobody(id: &'static str) -> Operation {
+    Operation::new(TAG, id, "The clientID is missing: always 400.").auth(Auth::Nobody)
+}
+
+async fn no_client() -> HttpError {
+    missing_client().into()
+}
+
+/// The line of a client.
+pub(crate) fn line(client_id: &str) -> Result<LineName> {
+    if client_id.is_empty() {
+        return Err(missing_client());
+    }
+    Ok(LineName { kind: LineKind::Client, name: Arc::from(client_id) })
+}
+
+fn missing_client() -> Error {
+    Error::invalid_field("clientID", "clientID required")
+}

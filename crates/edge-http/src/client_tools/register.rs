@@ -1,0 +1,177 @@
+//! `POST /client-tools/register` and `DELETE /client-tools/unregister`.
+
+use axum::Json;
+use axum::extract::State as With;
+use bytes::Bytes;
+use ringback_broker::{Audience, LineOffer, ToolOffer};
+use ringback_proto::Error;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::ids::TokenId;
+use ringback_proto::value::Value;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::{TAG, line};
+use crate::api::{Content, Operation, Route};
+use crate::caller::Caller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::{InJson, Whole, invalid};
+
+/// Tools to register.
+#[derive(Deserialize, JsonSchema)]
+struct Register<'a> {
+    /// The client's own name.
+    #[serde(rename = "clientID")]
+    client_id: String,
+    /// The tools. Those registered before stay; one with the same id is replaced.
+    #[serde(borrow)]
+    tools: Vec<Tool<'a>>,
+    /// How long calls wait for a new stream when the last one closed; not at all if absent.
+    #[serde(default, rename = "graceMs")]
+    grace_ms: Option<u64>,
+    /// Who else may call them: `"project"`, or a list of token ids. Nobody if absent.
+    #[serde(default)]
+    share: Option<Share>,
+}
+
+/// A tool to register.
+#[derive(Deserialize, JsonSchema)]
+struct Tool<'a> {
+    /// The client's own name for it.
+    id: String,
+    /// What it does.
+    #[serde(default)]
+    description: String,
+    /// The JSON Schema of its input; any object if absent.
+    #[serde(borrow, default, deserialize_with = "present")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    parameters: Option<&'a RawValue>,
+    /// How long a call may take.
+    #[serde(default, rename = "timeoutMs")]
+    timeout_ms: Option<u64>,
+}
+
+/// With whom tools are shared.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Share {
+    /// With those of the same project.
+    Project(ShareProject),
+    /// With these tokens.
+    Tokens(Vec<TokenId>),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ShareProject {
+    Project,
+}
+
+/// The tools are registered.
+#[derive(Serialize, JsonSchema)]
+struct Registered {
+    /// Their full ids, in the order they came.
+    registered: Vec<String>,
+}
+
+/// Tools to take back.
+#[derive(Deserialize, JsonSchema)]
+struct Unregister {
+    /// The client.
+    #[serde(rename = "clientID")]
+    client_id: String,
+    /// Which, by their own or full ids; all if absent.
+    #[serde(default, rename = "toolIDs")]
+    tool_ids: Option<Vec<String>>,
+}
+
+/// The tools are gone.
+#[derive(Serialize, JsonSchema)]
+struct Unregistered {
+    /// Always true.
+    success: bool,
+    /// Their full ids.
+    unregistered: Vec<String>,
+}
+
+pub(super) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "/client-tools/register",
+            register,
+            Operation::new(TAG, "register_client_tools", "Registers tools: all of them or none.")
+                .body(Content::json::<Register<'_>>())
+                .answers(200, "They can be called.", Content::json::<Registered>())
+                .fails([409]),
+        ),
+        Route::delete(
+            "/client-tools/unregister",
+            unregister,
+            Operation::new(TAG, "unregister_client_tools", "Takes tools back.")
+                .body(Content::json::<Unregister>())
+                .answers(200, "They are gone.", Content::json::<Unregistered>()),
+        ),
+    ]
+}
+
+async fn register(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    Whole(body): Whole,
+) -> Result<Json<Registered>, HttpError> {
+    let register: Register<'_> =
+        serde_json::from_slice(&body).map_err(|error| invalid("the body", &error))?;
+    let audience = match register.share {
+        None => Audience::Owner,
+        Some(Share::Project(ShareProject::Project)) => Audience::Project,
+        Some(Share::Tokens(tokens)) => Audience::Tokens(tokens),
+    };
+    let timeout_ms_max = state.client_tools().timeout_ms_max;
+    let offer = |tool: Tool<'_>| {
+        check_timeout(tool.timeout_ms, timeout_ms_max)?;
+        let schema = tool.parameters.map(|schema| Bytes::copy_from_slice(schema.get().as_bytes()));
+        Ok(ToolOffer {
+            name: tool.id,
+            description: tool.description,
+            input_schema: schema.map(|bytes| Any { format: Format::Json, bytes }),
+            timeout_ms: tool.timeout_ms,
+            progress_extends: true,
+            audience: audience.clone(),
+            ..ToolOffer::default()
+        })
+    };
+    let tools = register.tools.into_iter().map(offer).collect::<Result<_, Error>>()?;
+    let line = line(&register.client_id)?;
+    let offer = LineOffer { line, grace_ms: register.grace_ms, tools };
+    let registered = state.broker().offer_tools(&credential, offer)?;
+    Ok(Json(Registered { registered: registered.iter().map(ToString::to_string).collect() }))
+}
+
+async fn unregister(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InJson(request): InJson<Unregister>,
+) -> Result<Json<Unregistered>, HttpError> {
+    let line = line(&request.client_id)?;
+    let gone = state.broker().withdraw_tools(&credential, &line, request.tool_ids.as_deref())?;
+    let unregistered = gone.iter().map(ToString::to_string).collect();
+    Ok(Json(Unregistered { success: true, unregistered }))
+}
+
+/// No call is given more time than the configuration allows.
+pub(super) fn check_timeout(timeout_ms: Option<u64>, max: u64) -> Result<(), Error> {
+    match timeout_ms {
+        Some(ms) if ms > max => {
+            let message = format!("at most {max} ms (clientTools.maxTimeout), not {ms}");
+            Err(Error::invalid_field("timeout", message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// What is there, null included.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
+    Deserialize::deserialize(from).map(Some)
+}

@@ -1,0 +1,75 @@
+//! The document of all routes, and a page that shows it without asking any other server.
+
+use std::sync::LazyLock;
+
+use axum::http::{HeaderName, header};
+use axum::response::{Html, IntoResponse, Response};
+use bytes::Bytes;
+
+use crate::api::{self, Auth, Content, Operation, Route};
+
+const PAGE: &str = include_str!("docs/page.html");
+const SCRIPT: &str = include_str!("docs/page.js");
+
+/// Nothing from elsewhere: the page works offline, and nobody learns that it was read.
+const POLICY: (HeaderName, &str) = (
+    header::CONTENT_SECURITY_POLICY,
+    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
+     frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+);
+
+/// It changes with the build alone.
+static DOCUMENT: LazyLock<Bytes> =
+    LazyLock::new(|| serde_json::to_vec(&openapi()).expect("a JSON value can be written").into());
+
+/// The OpenAPI 3.1 document of every route, as it is served and committed.
+#[must_use]
+pub fn openapi() -> serde_json::Value {
+    api::document(&api::routes())
+}
+
+pub(crate) fn routes() -> Vec<Route> {
+    const TAG: &str = "docs";
+    let open = |id, about| Operation::new(TAG, id, about).auth(Auth::Nobody);
+    vec![
+        Route::get(
+            "/v1/openapi.json",
+            document,
+            open("get_openapi", "This document.").answers(
+                200,
+                "OpenAPI 3.1.",
+                Content::Text("application/json"),
+            ),
+        ),
+        Route::get(
+            "/docs",
+            page,
+            open("get_docs", "This document as a page for people.").answers(
+                200,
+                "The page.",
+                Content::Text("text/html"),
+            ),
+        ),
+        Route::get(
+            "/docs/page.js",
+            script,
+            open("get_docs_script", "What makes the page of this document.").answers(
+                200,
+                "The script.",
+                Content::Text("text/javascript"),
+            ),
+        ),
+    ]
+}
+
+async fn document() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone()).into_response()
+}
+
+async fn page() -> Response {
+    ([POLICY], Html(PAGE)).into_response()
+}
+
+async fn script() -> Response {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT).into_response()
+}

@@ -1,0 +1,99 @@
+//! What the routes work with, and how they become a router.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::FromRef;
+use ringback_broker::Broker;
+use ringback_proto::{Error, ErrorKind};
+use tokio_util::sync::CancellationToken;
+
+use crate::api;
+use crate::client_tools::ClientToolSettings;
+use crate::error::HttpError;
+use crate::status::Status;
+use crate::tickets::Tickets;
+
+/// How callers show who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// By a bearer token.
+    Token,
+    /// Not at all: whoever reaches the listener is the daemon's own user. Only ever on loopback.
+    Open,
+}
+
+/// The HTTP edge, before it is hung on a listener.
+#[derive(Debug)]
+pub struct HttpEdge {
+    /// Where calls go.
+    pub broker: Broker,
+    /// How callers show who they are.
+    pub door: Door,
+    /// What the status routes report on.
+    pub status: Status,
+    /// What the routes of client tools are told.
+    pub client_tools: ClientToolSettings,
+    /// Fires when open streams should end, so that the listener can drain.
+    pub stopping: CancellationToken,
+}
+
+/// What every route works with.
+#[derive(Debug, Clone)]
+pub(crate) struct State(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    broker: Broker,
+    door: Door,
+    status: Arc<Status>,
+    tickets: Tickets,
+    client_tools: ClientToolSettings,
+    stopping: CancellationToken,
+}
+
+impl HttpEdge {
+    /// Every route, to hang on a listener.
+    pub fn router(self) -> Router {
+        let Self { broker, door, status, client_tools, stopping } = self;
+        let (status, tickets) = (Arc::new(status), Tickets::default());
+        let inner = Inner { broker, door, status, tickets, client_tools, stopping };
+        api::router(api::routes())
+            .fallback(no_such_route)
+            .method_not_allowed_fallback(async || HttpError::WrongMethod)
+            .with_state(State(Arc::new(inner)))
+    }
+}
+
+impl State {
+    pub(crate) fn broker(&self) -> &Broker {
+        &self.0.broker
+    }
+
+    pub(crate) fn door(&self) -> Door {
+        self.0.door
+    }
+
+    pub(crate) fn tickets(&self) -> &Tickets {
+        &self.0.tickets
+    }
+
+    pub(crate) fn client_tools(&self) -> ClientToolSettings {
+        self.0.client_tools
+    }
+
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.0.stopping
+    }
+}
+
+impl FromRef<State> for Arc<Status> {
+    fn from_ref(state: &State) -> Self {
+        Self::clone(&state.0.status)
+    }
+}
+
+async fn no_such_route() -> HttpError {
+    let message = "there is no such route; `GET /v1/openapi.json` describes all of them";
+    Error::new(ErrorKind::NotFound, message).into()
+}

@@ -1,0 +1,211 @@
+//! `GET /event`: what happens, as it happens, to those it concerns.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::State as With;
+use axum::http::{HeaderMap, Version};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use ringback_broker::{Broker, Credential, LineStream, Published, Subscription};
+use ringback_proto::Event;
+use ringback_proto::event::{ClientToolCall, SequencedEvent};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::Interval;
+
+use crate::api::{Auth, Content, Operation, Route};
+use crate::caller::StreamCaller;
+use crate::client_tools::frames::{PING, Pieces, frame, request};
+use crate::client_tools::{line, pings};
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::InQuery;
+use crate::sse;
+
+const ABOUT: &str = "`{type, properties}` each, with an `id` to resume by: first `server.connected`, then \
+    what happens to your tools, calls and jobs, or to everybody's for an admin. `server.missed` tells \
+    how many events are no longer there.";
+
+/// Events looked at in one go: few enough to keep in memory for each subscriber.
+const PAGE: usize = 64;
+
+/// What may stand in the query.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Asked {
+    /// A client of yours, whose calls come on this stream too.
+    #[serde(default, rename = "clientID")]
+    client_id: Option<String>,
+}
+
+/// Somebody who listens.
+struct Listener {
+    broker: Broker,
+    credential: Credential,
+    subscription: Subscription,
+    /// The last event of all that was looked at.
+    seq: u64,
+    line: Option<LineStream>,
+    pings: Interval,
+    waiting: VecDeque<Pieces>,
+}
+
+/// What comes next.
+enum Next {
+    Events(Vec<Arc<Published>>),
+    Frame(Pieces),
+    End,
+}
+
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::get(
+        "/event",
+        event,
+        Operation::new("events", "subscribe", "What happens, as it happens.")
+            .auth(Auth::TokenOrTicket)
+            .query::<Asked>()
+            .header("Last-Event-ID", "The `id` of the last event you got.")
+            .answers(200, "Events.", Content::Events(ABOUT)),
+    )]
+}
+
+async fn event(
+    With(state): With<State>,
+    version: Version,
+    StreamCaller(credential): StreamCaller,
+    InQuery(asked): InQuery<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    if version < Version::HTTP_11 {
+        return Err(HttpError::NoStreaming);
+    }
+    let broker = state.broker().clone();
+    credential.principal(broker.now())?;
+    let mut subscription = broker.subscribe();
+    if let Some((epoch, seq)) = last_event(&headers) {
+        subscription.resume(epoch, seq);
+    }
+    let line = match &asked.client_id {
+        Some(client_id) => Some(broker.open_line(&credential, &line(client_id)?)?),
+        None => None,
+    };
+    let listener = Listener {
+        credential: credential.clone(),
+        seq: subscription.cursor(),
+        subscription,
+        line,
+        pings: pings(&state),
+        waiting: VecDeque::from([vec![connected()]]),
+        broker,
+    };
+    Ok(sse::frames(&state, credential, stream::unfold(listener, Listener::step)))
+}
+
+impl Listener {
+    async fn step(mut self) -> Option<(Pieces, Self)> {
+        loop {
+            if let Some(pieces) = self.waiting.pop_front() {
+                return Some((pieces, self));
+            }
+            match self.next().await {
+                Next::Frame(pieces) => self.waiting.push_back(pieces),
+                Next::Events(page) => self.take(&page)?,
+                Next::End => return None,
+            }
+        }
+    }
+
+    /// A call of the client before an event: somebody waits for it.
+    async fn next(&mut self) -> Next {
+        let line = self.line.as_mut();
+        let post = async {
+            match line {
+                Some(line) => line.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            post = post => post.map_or(Next::End, |post| Next::Frame(frame(&post))),
+            page = self.subscription.next(PAGE) => Next::Events(page),
+            _ = self.pings.tick() => Next::Frame(vec![PING]),
+        }
+    }
+
+    /// Keeps what this caller may see; `None` once its token has ended.
+    fn take(&mut self, page: &[Arc<Published>]) -> Option<()> {
+        let sees_all = self.broker.sees_all_events(&self.credential).ok()?;
+        let id = self.credential.id();
+        for published in page {
+            let seq = published.event.seq;
+            let n_missed = seq.saturating_sub(self.seq + 1);
+            self.seq = seq;
+            if n_missed > 0 {
+                self.waiting.push_back(vec![missed(n_missed)]);
+            }
+            if sees_all || published.owner == id {
+                self.waiting.push_back(self.told(&published.event, published.owner == id));
+            }
+        }
+        Some(())
+    }
+
+    fn told(&self, sequenced: &SequencedEvent, is_own: bool) -> Pieces {
+        let id = format!("id: {}-{}\n", sequenced.epoch, sequenced.seq);
+        if let Event::ClientToolRequest(call) = &sequenced.event {
+            return self.told_request(&id, call, is_own);
+        }
+        let (kind, properties) = parts(&sequenced.event);
+        vec![format!("{id}data: {{\"type\":{kind},\"properties\":{properties}}}\n\n").into()]
+    }
+
+    /// A request with its input for its owner, while the call lasts; without for everybody else.
+    fn told_request(&self, id: &str, call: &ClientToolCall, is_own: bool) -> Pieces {
+        let client_id = serde_json::Value::from(call.client_id.as_str());
+        let before = format!(
+            "{id}data: {{\"type\":\"client-tool.request\",\"properties\":{{\"clientID\":{client_id},\
+             \"request\":"
+        );
+        let waiting = is_own
+            .then(|| self.broker.waiting_request(&self.credential, &call.request_id))
+            .flatten();
+        match waiting {
+            Some(waiting) => {
+                let (head, input) = request(&waiting);
+                let before = format!("{before}{head},\"input\":");
+                vec![before.into(), input, Bytes::from_static(b"}}}\n\n")]
+            }
+            None => {
+                let mut request = serde_json::json!(call);
+                request["type"] = "client-tool-request".into();
+                if let serde_json::Value::Object(fields) = &mut request {
+                    fields.remove("clientID");
+                }
+                vec![format!("{before}{request}}}}}\n\n").into()]
+            }
+        }
+    }
+}
+
+/// The type of an event as JSON, and the rest of it.
+fn parts(event: &Event) -> (serde_json::Value, serde_json::Value) {
+    let mut properties = serde_json::json!(event);
+    let kind = properties.as_object_mut().and_then(|fields| fields.remove("type"));
+    (kind.unwrap_or_default(), properties)
+}
+
+fn connected() -> Bytes {
+    Bytes::from_static(b"data: {\"type\":\"server.connected\",\"properties\":{}}\n\n")
+}
+
+fn missed(n_missed: u64) -> Bytes {
+    format!("data: {{\"type\":\"server.missed\",\"properties\":{{\"count\":{n_missed}}}}}\n\n")
+        .into()
+}
+
+/// Where a subscriber that comes back had got to. What is no such place is ignored.
+fn last_event(headers: &HeaderMap) -> Option<(u64, u64)> {
+    let (epoch, seq) = headers.get("last-event-id")?.to_str().ok()?.split_once('-')?;
+    Some((epoch.parse().ok()?, seq.parse().ok()?))
+}

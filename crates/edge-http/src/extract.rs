@@ -1,0 +1,119 @@
+//! What requests carry, read so that whatever does not fit is answered with the one error body.
+
+use std::error::Error as _;
+
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError};
+use ringback_proto::{Error, ErrorKind};
+use ringback_service::http::Stalled;
+use serde::de::DeserializeOwned;
+
+use crate::edge::State;
+use crate::error::HttpError;
+
+/// Enough to find the field that does not fit.
+const MISFIT_CHARS_MAX: usize = 400;
+
+/// A part of the path.
+#[derive(Debug)]
+pub(crate) struct InPath<T>(pub(crate) T);
+
+/// The query.
+#[derive(Debug)]
+pub(crate) struct InQuery<T>(pub(crate) T);
+
+/// The whole body, as it came.
+#[derive(Debug)]
+pub(crate) struct Whole(pub(crate) Bytes);
+
+/// A JSON body.
+#[derive(Debug)]
+pub(crate) struct InJson<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<State> for InPath<T> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let misfit = |rejection: PathRejection| invalid("the path", &rejection);
+        Path::from_request_parts(parts, state).await.map(|Path(it)| Self(it)).map_err(misfit)
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<State> for InQuery<T> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let misfit = |rejection: QueryRejection| invalid("the query", &rejection);
+        Query::from_request_parts(parts, state).await.map(|Query(it)| Self(it)).map_err(misfit)
+    }
+}
+
+impl FromRequest<State> for Whole {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, _: &State) -> Result<Self, HttpError> {
+        let collected = request.into_body().collect().await;
+        collected.map(|body| Self(body.to_bytes())).map_err(|error| broken_body(&error))
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<State> for InJson<T> {
+    type Rejection = HttpError;
+
+    async fn from_request(request: Request, state: &State) -> Result<Self, HttpError> {
+        check_json(request.headers())?;
+        let Whole(body) = Whole::from_request(request, state).await?;
+        let misfit = |error: serde_json::Error| invalid("the body", &error);
+        serde_json::from_slice(&body).map(Self).map_err(misfit)
+    }
+}
+
+/// A body that says it is something else than JSON is not read as JSON.
+pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), HttpError> {
+    let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if essence.to_ascii_lowercase().ends_with("json") {
+        return Ok(());
+    }
+    let message = "the body is JSON: send `Content-Type: application/json`";
+    Err(Error::new(ErrorKind::UnsupportedContentType, message).into())
+}
+
+/// Why a body could not be read to its end.
+pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            let message = "the body is larger than this route takes (http.max_body_bytes)";
+            return Error::new(ErrorKind::TooLarge, message).into();
+        }
+        if error.is::<Stalled>() {
+            return HttpError::Stalled;
+        }
+        cause = error.source();
+    }
+    Error::invalid("the body could not be read to its end").into()
+}
+
+/// A body whose pieces are read as they come.
+pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, HttpError> {
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.map_err(|error| broken_body(&error))?.into_data() {
+            return Ok(Some(data));
+        }
+    }
+    Ok(None)
+}
+
+/// What does not fit, in few words.
+pub(crate) fn invalid(what: &str, error: &impl std::error::Error) -> HttpError {
+    let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let cause: String = cause.chars().take(MISFIT_CHARS_MAX).collect();
+    Error::invalid(format!("{what} does not fit: {cause}")).into()
+}

@@ -1,0 +1,66 @@
+//! Server-sent events: one way out for every stream of this edge.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
+use ringback_broker::Credential;
+use serde::Serialize;
+
+use crate::edge::State;
+
+/// Tells proxies that gather answers to let events through at once.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// A stream that ends with its events, with its caller's token, or with the daemon.
+pub(crate) fn response(
+    state: &State,
+    credential: Credential,
+    events: impl Stream<Item = Event> + Send + 'static,
+) -> Response {
+    let events = events.take_until(over(state, credential)).map(Ok::<_, Infallible>);
+    let mut response = Sse::new(events).keep_alive(KeepAlive::default()).into_response();
+    response.headers_mut().insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// The same for frames that are made already, each of several pieces: what passes through goes out
+/// uncopied.
+pub(crate) fn frames(
+    state: &State,
+    credential: Credential,
+    frames: impl Stream<Item = Vec<Bytes>> + Send + 'static,
+) -> Response {
+    let pieces = frames
+        .take_until(over(state, credential))
+        .flat_map(|pieces| stream::iter(pieces.into_iter().map(Ok::<_, Infallible>)));
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+        (X_ACCEL_BUFFERING, "no"),
+    ];
+    (headers, Body::from_stream(pieces)).into_response()
+}
+
+/// Resolves when a stream must end, whatever is still to come.
+fn over(state: &State, credential: Credential) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let stopping = state.stopping().clone();
+    Box::pin(async move {
+        tokio::select! {
+            () = credential.ended() => {}
+            () = stopping.cancelled() => {}
+        }
+    })
+}
+
+/// An event with its name and JSON.
+pub(crate) fn named<T: Serialize>(name: &str, data: &T) -> Event {
+    let data = serde_json::to_string(data).expect("what the types define can be written as JSON");
+    Event::default().event(name).data(data)
+}

@@ -1,0 +1,194 @@
+//! `/v1/blobs`: content in and out, piece by piece; no request holds more than a piece of it.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State as With;
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, ETAG, LOCATION, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use ringback_broker::{BlobReader, BlobWriter, Credential, Edge, StoredBlob};
+use ringback_proto::ids::BlobHash;
+use ringback_proto::request::CasStoredResponse;
+use ringback_proto::{Error, ErrorKind};
+
+use super::id;
+use super::range::{Part, is_known, part};
+use crate::api::{Content, Operation, Route};
+use crate::caller::Caller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::{InPath, next_piece};
+
+/// Where content is. Bodies here may be as large as a blob may be.
+pub const PATH: &str = "/v1/blobs";
+
+/// What is read at once: few system calls, little memory.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Content without a type.
+const MIME_UNKNOWN: &str = "application/octet-stream";
+
+/// Content never changes under its name, and is not for everybody.
+const KEEP: (HeaderName, &str) = (CACHE_CONTROL, "private, max-age=31536000, immutable");
+
+/// Content is a stranger's: a browser that shows it runs nothing of it and takes it for what it says.
+const HARMLESS: [(HeaderName, &str); 2] =
+    [(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
+
+pub(super) fn routes() -> Vec<Route> {
+    const TAG: &str = "blobs";
+    const ONE: &str = "/v1/blobs/{hash}";
+    let stored = || Content::json::<CasStoredResponse>();
+    let takes = |id, about| {
+        Operation::new(TAG, id, about)
+            .header("Content-Type", "The content's type.")
+            .body(Content::Bytes)
+            .answers(201, "It is stored.", stored())
+            .with("Location", "Where it is.")
+            .answers(200, "It was there already.", stored())
+            .with("Location", "Where it is.")
+            .fails([504])
+    };
+    let gives = |id, about| {
+        Operation::new(TAG, id, about)
+            .header("Range", "`bytes=0-99`, `bytes=100-` or `bytes=-100`.")
+            .header("If-None-Match", "The tag of what you have.")
+            .header("If-Range", "The tag of what you have a part of.")
+            .answers(200, "The content.", Content::Bytes)
+            .with("ETag", "The hash, in quotes.")
+            .answers(206, "The range.", Content::Bytes)
+            .with("Content-Range", "Which part of how much.")
+            .answers(304, "You have it.", Content::Nothing)
+            .fails([404, 416, 504])
+    };
+    vec![
+        Route::post(PATH, store, takes("store_blob", "Stores content under its hash.")),
+        Route::put(ONE, put, takes("put_blob", "Stores content, if it has this hash.")),
+        Route::get(ONE, get, gives("get_blob", "Reads content, whole or a range of it.")),
+        Route::head(ONE, get, gives("head_blob", "Tells size and type of content.")),
+    ]
+}
+
+async fn store(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, HttpError> {
+    take(&state, &credential, &headers, body, None).await
+}
+
+async fn put(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InPath(hash): InPath<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, HttpError> {
+    let expected = id("hash", &hash)?;
+    take(&state, &credential, &headers, body, Some(expected)).await
+}
+
+async fn take(
+    state: &State,
+    credential: &Credential,
+    headers: &HeaderMap,
+    body: Body,
+    expected: Option<BlobHash>,
+) -> Result<Response, HttpError> {
+    let mime_type = headers.get(CONTENT_TYPE).map_or(Ok(MIME_UNKNOWN), HeaderValue::to_str);
+    let mime_type = mime_type
+        .map_err(|_| Error::new(ErrorKind::UnsupportedContentType, "a type is ASCII text"))?;
+    let mut writer = state.broker().write_blob(credential, Edge::Http)?;
+    tokio::select! {
+        () = credential.ended() => {
+            return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended").into());
+        }
+        taken = take_all(&mut writer, body) => taken?,
+    }
+    let stored = writer.finish(mime_type.to_owned(), expected).await?;
+    let StoredBlob { hash, size, mime_type, is_new } = stored;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    let location = [(LOCATION, format!("{PATH}/{hash}"))];
+    let stored = CasStoredResponse { hash: Some(hash), size, mime_type };
+    Ok((status, location, Json(stored)).into_response())
+}
+
+async fn take_all(writer: &mut BlobWriter, mut body: Body) -> Result<(), HttpError> {
+    while let Some(piece) = next_piece(&mut body).await? {
+        writer.write(&piece).await?;
+    }
+    Ok(())
+}
+
+async fn get(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InPath(hash): InPath<String>,
+    headers: HeaderMap,
+) -> Result<Response, HttpError> {
+    let hash: BlobHash = id("hash", &hash)?;
+    let reader = state.broker().read_blob(&credential, Edge::Http, hash).await?;
+    let etag = format!("\"{hash}\"");
+    let size = reader.size();
+    if is_known(&headers, &etag) {
+        reader.finish();
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, etag)], [KEEP]).into_response());
+    }
+    let (status, start, end) = match part(&headers, &etag, size) {
+        Part::Whole => (StatusCode::OK, 0, size),
+        Part::Bytes { start, end } => (StatusCode::PARTIAL_CONTENT, start, end),
+        Part::Behind => {
+            reader.finish();
+            return Err(HttpError::Range { size });
+        }
+    };
+    let mut about = vec![
+        (ETAG, etag),
+        (CONTENT_TYPE, reader.mime_type().to_owned()),
+        (CONTENT_LENGTH, (end - start).to_string()),
+        (ACCEPT_RANGES, "bytes".to_owned()),
+    ];
+    if status == StatusCode::PARTIAL_CONTENT {
+        about.push((CONTENT_RANGE, format!("bytes {start}-{}/{size}", end - 1)));
+    }
+    let mut response =
+        (status, [KEEP], HARMLESS, pieces(reader, credential, start, end)).into_response();
+    for (name, value) in about {
+        let value = HeaderValue::from_str(&value).unwrap_or(HeaderValue::from_static(MIME_UNKNOWN));
+        response.headers_mut().insert(name, value);
+    }
+    Ok(response)
+}
+
+/// The bytes from `start` to `end`. A failure on the way ends the connection: the length was
+/// promised, so the caller notices.
+fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> Body {
+    Body::from_stream(stream::try_unfold((Some(reader), start), move |(reader, at)| {
+        let credential = credential.clone();
+        async move {
+            let Some(mut reader) = reader else { return Ok(None) };
+            if at == end {
+                reader.finish();
+                return Ok(None);
+            }
+            let piece = tokio::select! {
+                () = credential.ended() => {
+                    return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended"));
+                }
+                piece = reader.read(at, PIECE_BYTES.min(end - at)) => piece?,
+            };
+            let at = at + piece.len() as u64;
+            if at < end {
+                return Ok(Some((piece, (Some(reader), at))));
+            }
+            // Nobody asks for more than was promised, so the last piece is the end.
+            reader.finish();
+            Ok(Some((piece, (None, at))))
+        }
+    }))
+}

@@ -1,0 +1,111 @@
+//! `GET /v1/jobs/{job_id}/events`: a job from where it stands to its end, as it happens.
+
+use std::collections::VecDeque;
+
+use axum::extract::State as With;
+use axum::response::Response;
+use axum::response::sse;
+use futures_util::stream;
+use ringback_broker::{Credential, Published, Subscription};
+use ringback_proto::Event;
+use ringback_proto::ids::JobId;
+use ringback_proto::request::{JobStatusRequest, JobStatusResponse};
+use ringback_proto::tool::tools::JobStatus;
+
+use super::{ask, id};
+use crate::caller::StreamCaller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::InPath;
+use crate::sse::{named, response};
+
+pub(super) const ABOUT: &str = "First `job`, the job as it stands; then `job.state_changed` and \
+    `job.progress` as they come; at the end `end`, the job with its result or error.";
+
+/// Events looked at in one go: few enough to keep in memory for each follower.
+const PAGE: usize = 64;
+
+/// Somebody who follows a job.
+struct Follower {
+    state: State,
+    credential: Credential,
+    job_id: JobId,
+    subscription: Subscription,
+    /// The last event of all that was looked at.
+    seq: u64,
+    waiting: VecDeque<sse::Event>,
+    has_ended: bool,
+}
+
+pub(super) async fn events(
+    With(state): With<State>,
+    StreamCaller(credential): StreamCaller,
+    InPath(job_id): InPath<String>,
+) -> Result<Response, HttpError> {
+    let job_id = id("job_id", &job_id)?;
+    // First listen, then look: what happens between is heard twice rather than never.
+    let subscription = state.broker().subscribe();
+    let seq = subscription.heads(state.broker().now(), None).seq;
+    let mut follower = Follower {
+        state: state.clone(),
+        credential: credential.clone(),
+        job_id,
+        subscription,
+        seq,
+        waiting: VecDeque::new(),
+        has_ended: false,
+    };
+    follower.look().await?;
+    Ok(response(&state, credential, stream::unfold(follower, Follower::step)))
+}
+
+impl Follower {
+    async fn step(mut self) -> Option<(sse::Event, Self)> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some((event, self));
+            }
+            if self.has_ended {
+                return None;
+            }
+            let page = self.subscription.next(PAGE).await;
+            self.take(&page).await.ok()?;
+        }
+    }
+
+    async fn take(&mut self, page: &[std::sync::Arc<Published>]) -> Result<(), HttpError> {
+        let first = page.first().map_or(0, |published| published.event.seq);
+        let has_missed = first > self.seq + 1;
+        self.seq = page.last().map_or(self.seq, |published| published.event.seq);
+        if has_missed {
+            return self.look().await;
+        }
+        for published in page {
+            let event = &published.event.event;
+            if !self.concerns(event) {
+                continue;
+            }
+            self.waiting.push_back(named(event.topic(), event));
+            if matches!(event, Event::JobStateChanged { state, .. } if state.is_terminal()) {
+                return self.look().await;
+            }
+        }
+        Ok(())
+    }
+
+    fn concerns(&self, event: &Event) -> bool {
+        matches!(event, Event::JobStateChanged { job_id, .. } | Event::JobProgress { job_id, .. }
+            if *job_id == self.job_id)
+    }
+
+    /// Where the job stands, if it is the caller's to see.
+    async fn look(&mut self) -> Result<(), HttpError> {
+        let request = JobStatusRequest { job_id: self.job_id };
+        let job: JobStatusResponse =
+            ask::<JobStatus>(&self.state, &self.credential, request).await?;
+        self.has_ended = job.status.is_terminal();
+        let name = if self.has_ended { "end" } else { "job" };
+        self.waiting.push_back(named(name, &job));
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! `/v1/tokens`, for admins.
+
+use axum::Json;
+use axum::extract::State as With;
+use axum::http::StatusCode;
+use axum::http::header::{CACHE_CONTROL, LOCATION};
+use axum::response::{IntoResponse, Response};
+use ringback_proto::request::{
+    AckResponse, TokenCreateRequest, TokenCreatedResponse, TokenListRequest, TokenListResponse,
+    TokenRevokeRequest,
+};
+use ringback_proto::tool::tools::{TokenCreate, TokenList, TokenRevoke};
+
+use super::{ask, id};
+use crate::api::{Content, Operation, Route};
+use crate::caller::Caller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::{InJson, InPath};
+
+const PATH: &str = "/v1/tokens";
+
+pub(super) fn routes() -> Vec<Route> {
+    const TAG: &str = "tokens";
+    vec![
+        Route::get(
+            PATH,
+            list,
+            Operation::new(TAG, "list_tokens", "The tokens, without their secrets.")
+                .answers(200, "The tokens.", Content::json::<TokenListResponse>())
+                .fails([504]),
+        ),
+        Route::post(
+            PATH,
+            create,
+            Operation::new(TAG, "create_token", "Makes a token.")
+                .body(Content::json::<TokenCreateRequest>())
+                .answers(
+                    201,
+                    "The token, with its secret, which is shown this once.",
+                    Content::json::<TokenCreatedResponse>(),
+                )
+                .with("Location", "Where it is revoked.")
+                .fails([504]),
+        ),
+        Route::delete(
+            "/v1/tokens/{token_id}",
+            revoke,
+            Operation::new(TAG, "revoke_token", "Ends a token and closes what it has open.")
+                .answers(200, "It has ended.", Content::json::<AckResponse>())
+                .fails([404, 504]),
+        ),
+    ]
+}
+
+async fn list(
+    With(state): With<State>,
+    Caller(credential): Caller,
+) -> Result<Json<TokenListResponse>, HttpError> {
+    ask::<TokenList>(&state, &credential, TokenListRequest {}).await.map(Json)
+}
+
+async fn create(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InJson(request): InJson<TokenCreateRequest>,
+) -> Result<Response, HttpError> {
+    let created = ask::<TokenCreate>(&state, &credential, request).await?;
+    let location = format!("{PATH}/{}", created.token_id);
+    let headers = [(LOCATION, location), (CACHE_CONTROL, "no-store".to_owned())];
+    Ok((StatusCode::CREATED, headers, Json(created)).into_response())
+}
+
+async fn revoke(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InPath(token_id): InPath<String>,
+) -> Result<Json<AckResponse>, HttpError> {
+    let request = TokenRevokeRequest { token_id: id("token_id", &token_id)? };
+    ask::<TokenRevoke>(&state, &credential, request).await.map(Json)
+}
