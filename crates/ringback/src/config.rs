@@ -6,6 +6,7 @@
 //! line. Nothing here reads the process environment by itself: [`Environment`] is passed in.
 
 mod check;
+mod client_tools;
 mod dirs;
 mod env;
 mod error;
@@ -20,13 +21,14 @@ mod value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+pub use client_tools::ClientTools;
 pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Root, Telemetry};
-pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint};
+pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 use section::{Raw, Section, SetError};
 
@@ -39,6 +41,8 @@ pub struct Config {
     pub http: Http,
     /// `[hoot]`
     pub hoot: Hoot,
+    /// `[clientTools]`
+    pub client_tools: ClientTools,
     /// `[limits]`
     pub limits: Limits,
     /// `[files]`
@@ -148,15 +152,25 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 7] {
-        [&self.root, &self.http, &self.hoot, &self.limits, &self.files, &self.log, &self.telemetry]
+    fn sections(&self) -> [&dyn Section; 8] {
+        [
+            &self.root,
+            &self.http,
+            &self.hoot,
+            &self.client_tools,
+            &self.limits,
+            &self.files,
+            &self.log,
+            &self.telemetry,
+        ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 7] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 8] {
         [
             &mut self.root,
             &mut self.http,
             &mut self.hoot,
+            &mut self.client_tools,
             &mut self.limits,
             &mut self.files,
             &mut self.log,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use metrics_exporter_prometheus::PrometheusHandle;
 use ringback_broker::{Broker, Clock, Entropy, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
-use ringback_edge_http::{Door, ReadyFlag, Router, Status, router, v1};
+use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -113,8 +113,8 @@ impl Daemon {
         metrics: PrometheusHandle,
     ) -> Result<Self, StartDaemonError> {
         let started = Instant::now();
-        let (broker_config, hoot_config) =
-            (settings::broker(config)?, settings::hoot(config, open)?);
+        let (broker_config, hoot_config, http_config) =
+            (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
         config.create_dirs()?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
         let graces = Graces::default();
@@ -122,15 +122,18 @@ impl Daemon {
         own_broker(&shutdown, &broker, graces.jobs)?;
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
-        let http = HttpListener::bind(config.http.listener()).await?;
-        let calls = v1(broker.clone(), if open { Door::Open } else { Door::Token });
-        let hoot = HootEdge::bind(hoot_config, broker).await?;
+        let http = HttpListener::bind(http_config).await?;
+        let hoot = HootEdge::bind(hoot_config, broker.clone()).await?;
         let listening = listening(config, &http, &hoot, token_file);
 
         let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
         let readiness = Arc::new(ready.clone());
         let status = Status { version: VERSION, started, readiness, metrics };
-        serve_http(&shutdown, http, router(status).merge(calls))?;
+        let door = if open { Door::Open } else { Door::Token };
+        let (client_tools, stopping) =
+            (settings::client_tools(config), shutdown.token(Layer::Edges));
+        let edge = HttpEdge { broker, door, status, client_tools, stopping };
+        serve_http(&shutdown, http, edge.router())?;
         serve_hoot(&shutdown, hoot, &broken)?;
         ready.set_ready();
         Ok(Self { shutdown, ready, listening, broken })
@@ -192,7 +195,7 @@ fn listening(
 ) -> Listening {
     let Endpoints { calls, events, calls_ipc, events_ipc, server_key } = hoot.endpoints().clone();
     Listening {
-        http: format!("http://{}", http.local_addr()),
+        http: format!("{}://{}", if http.is_tls() { "https" } else { "http" }, http.local_addr()),
         hoot: calls.unwrap_or_default(),
         iopub: events.unwrap_or_default(),
         hoot_ipc: calls_ipc,

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 
+use ringback_service::http::check_reach;
+
 use super::{Config, ConfigError, dirs};
 
 const KIB: u64 = 1024;
@@ -13,6 +15,9 @@ const MESSAGE_BYTES_LEAST: u64 = 64 * KIB;
 
 /// A peer cannot be slower than this without being gone for every practical purpose.
 const PEER_IDLE_SECS_MOST: u64 = 24 * 60 * 60;
+
+/// No call takes longer than a day, whatever it is.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What nobody needs more of; a typing error has more digits.
 const COUNT_MOST: u64 = 100_000_000;
@@ -55,6 +60,7 @@ impl Config {
 
     fn check_ranges(&self) -> Result<(), ConfigError> {
         let (http, hoot, limits) = (&self.http, &self.hoot, &self.limits);
+        let clients = &self.client_tools;
         let count = |n: usize| n as u64;
         let ranges = [
             ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),
@@ -62,6 +68,9 @@ impl Config {
             ("hoot.message_bytes_max", hoot.message_bytes_max, MESSAGE_BYTES_LEAST..=GIB),
             ("hoot.send_queue_bytes", hoot.send_queue_bytes, hoot.message_bytes_max..=64 * GIB),
             ("hoot.peer_idle_secs", hoot.peer_idle_secs, 1..=PEER_IDLE_SECS_MOST),
+            ("clientTools.maxTimeout", clients.maxTimeout, 1..=DAY_MS),
+            ("clientTools.defaultTimeout", clients.defaultTimeout, 1..=clients.maxTimeout),
+            ("clientTools.keepaliveInterval", clients.keepaliveInterval, 10..=DAY_MS),
             ("limits.calls_per_principal", count(limits.calls_per_principal), 1..=COUNT_MOST),
             ("limits.jobs_running", count(limits.jobs_running), 1..=COUNT_MOST),
             ("limits.jobs_pending_max", count(limits.jobs_pending_max), 1..=COUNT_MOST),
@@ -86,8 +95,9 @@ impl Config {
     }
 
     fn check_http(&self) -> Result<(), ConfigError> {
-        let listener = self.http.listener();
-        listener.check().map_err(|error| self.invalid("http.listen", error.to_string()))?;
+        let is_protected = self.http.tls.is_some() || self.http.behind_proxy;
+        check_reach(self.http.listen, is_protected)
+            .map_err(|error| self.invalid("http.listen", error.to_string()))?;
         if let Some(host) = self.http.hosts.iter().find(|host| !is_host(host)) {
             let reason = format!("expected names such as `ring.example`, found `{host}`");
             return Err(self.invalid("http.hosts", reason));

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::section::Raw;
-use super::{Config, ConfigError, Name, Origin};
+use super::{Config, ConfigError, Key, Name, Origin};
 
 /// What every variable of this program starts with.
 const PREFIX: &str = "RINGBACK_";
@@ -77,9 +77,10 @@ pub(super) fn variable(section: &str, key: &str) -> String {
 /// The key that a variable means to set: all with the nesting mark, and the keys outside sections.
 /// Others with our prefix (`RINGBACK_TOKEN`, `RINGBACK_CONFIG`) are not keys.
 fn key_of(variable: &str) -> Option<(String, String)> {
-    let name = variable.strip_prefix(PREFIX)?.to_lowercase();
-    if let Some((section, key)) = name.split_once(NESTING) {
-        return Some((section.to_owned(), key.to_owned()));
+    let known = Config::keys().into_iter().find(|key| key.variable() == variable);
+    if let Some(Key { section, name, .. }) = known {
+        return Some((section.to_owned(), name.to_owned()));
     }
-    matches!(name.as_str(), "data_dir" | "runtime_dir").then(|| (String::new(), name))
+    let name = variable.strip_prefix(PREFIX)?.to_lowercase();
+    name.split_once(NESTING).map(|(section, key)| (section.to_owned(), key.to_owned()))
 }

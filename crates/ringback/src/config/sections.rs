@@ -3,11 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use ringback_service::HttpConfig;
 use ringback_service::http::{DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS};
 
 use super::section::section;
-use super::value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint};
+use super::value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -65,7 +64,9 @@ section! {
         pub hosts: Vec<String> = Vec::new(),
         /// Origins whose pages may send requests besides the loopback ones, such as `https://app.example`.
         pub origins: Vec<String> = Vec::new(),
-        /// States that a reverse proxy with TLS stands in front; needed to listen beyond loopback.
+        /// PEM files of a certificate (with its chain) and its key, `{ cert = "…", key = "…" }`: the listener speaks TLS.
+        pub tls: Option<TlsFiles> = None,
+        /// States that a reverse proxy with TLS stands in front; beyond loopback it is this or `http.tls`.
         pub behind_proxy: bool = false,
         /// Connections served at once; the next one is answered 503.
         pub max_connections: usize = DEFAULT_MAX_CONNECTIONS,
@@ -135,21 +136,6 @@ section! {
     pub struct Telemetry = "telemetry" {
         /// OpenTelemetry collector that gets traces, such as `http://127.0.0.1:4317`; none by default.
         pub otlp_endpoint: Option<OtlpEndpoint> = None,
-    }
-}
-
-impl Http {
-    /// The listener this section describes.
-    #[must_use]
-    pub fn listener(&self) -> HttpConfig {
-        HttpConfig {
-            listen: self.listen,
-            hosts: self.hosts.clone(),
-            origins: self.origins.clone(),
-            behind_proxy: self.behind_proxy,
-            max_connections: self.max_connections,
-            max_body_bytes: self.max_body_bytes,
-        }
     }
 }
 

@@ -86,6 +86,8 @@ fn a_variable_is_read_as_the_type_of_its_key() {
         ("RINGBACK_HTTP__ORIGINS", r#"["https://a.example"]"#),
         ("RINGBACK_HOOT__IPC", "false"),
         ("RINGBACK_HOOT__LISTEN", "tcp://localhost:0"),
+        ("RINGBACK_HTTP__TLS", "{ cert = '/x/cert.pem', key = '/x/key.pem' }"),
+        ("RINGBACK_CLIENTTOOLS__DEFAULTTIMEOUT", "5000"),
         ("RINGBACK_LIMITS__EVENT_RING", "1_000"),
         ("RINGBACK_LOG__FORMAT", "json"),
         ("RINGBACK_FILES__ROOTS", "/srv/a,/srv/b"),
@@ -98,6 +100,8 @@ fn a_variable_is_read_as_the_type_of_its_key() {
     assert_eq!(config.http.origins, ["https://a.example"]);
     assert_eq!((config.hoot.ipc, config.hoot.listen.0.port()), (false, 0));
     assert_eq!((config.limits.event_ring, config.log.format.name()), (1000, "json"));
+    assert_eq!(config.http.tls.unwrap().key, Path::new("/x/key.pem"));
+    assert_eq!(config.client_tools.defaultTimeout, 5000);
     assert_eq!(config.files.roots, [Path::new("/srv/a"), Path::new("/srv/b")]);
     assert_eq!(config.telemetry.otlp_endpoint, None);
     assert_eq!(config.root.runtime_dir, Path::new("/srv/data/run"));
@@ -183,7 +187,11 @@ fn keys_that_disagree_are_refused() {
         let text = complaint(file);
         assert!(text.contains(&format!("`{key}`")) && text.contains(hint), "{text}");
     };
-    check("[http]\nlisten = '0.0.0.0:1'", "http.listen", "reverse proxy");
+    check("[http]\nlisten = '0.0.0.0:1'", "http.listen", "`http.tls`");
+    check("[http.tls]\ncert = '/x'", "http.tls", "`key` is missing");
+    check("[http]\ntls = { cert = '/x', key = '/y', ca = '/z' }", "http.tls", "no `ca`");
+    check("[http]\ntls = '/x'", "http.tls", "a table of two files");
+    check("[clientTools]\nmaxTimeout = 9", "clientTools.defaultTimeout", "1 to 9");
     check("[hoot]\nlisten = 'tcp://*:1'", "hoot.listen", "curve_secret_key_file");
     check("[hoot]\nlisten = 'tcp://127.0.0.1:7180'", "hoot.listen", "`http.listen`");
     check("[hoot]\nsend_queue_bytes = 1", "hoot.send_queue_bytes", "found 1");
@@ -202,6 +210,27 @@ fn a_socket_path_that_the_system_cannot_bind_is_refused_with_the_limit() {
     from_env(&[("RINGBACK_RUNTIME_DIR", &long), ("RINGBACK_HOOT__IPC", "false")]).unwrap();
 }
 
+/// REQ: seed 004 "Configuration".
+#[test]
+fn client_tools_have_the_keys_and_defaults_that_clients_know() {
+    let default = from_file("").unwrap().client_tools;
+    assert_eq!(
+        (default.defaultTimeout, default.keepaliveInterval, default.maxTimeout),
+        (30_000, 30_000, 3_600_000)
+    );
+    let file =
+        "[clientTools]\ndefaultTimeout = 1000\nkeepaliveInterval = 2000\nmaxTimeout = 3000\n";
+    let set = from_file(file).unwrap().client_tools;
+    assert_eq!((set.defaultTimeout, set.keepaliveInterval, set.maxTimeout), (1000, 2000, 3000));
+}
+
+#[test]
+fn beyond_loopback_it_is_tls_or_a_stated_proxy() {
+    from_file("[http]\nlisten = '0.0.0.0:1'\ntls = { cert = '/c', key = '/k' }").unwrap();
+    from_file("[http]\nlisten = '0.0.0.0:1'\nbehind_proxy = true").unwrap();
+    from_file("[http]\nlisten = '0.0.0.0:1'").unwrap_err();
+}
+
 /// Rule: a daemon without tokens is reachable from this machine alone.
 #[test]
 fn open_is_refused_beyond_loopback_even_behind_a_proxy() {
@@ -216,8 +245,7 @@ fn open_is_refused_beyond_loopback_even_behind_a_proxy() {
 
 #[test]
 fn what_is_shown_can_be_loaded_again() {
-    let file =
-        "[http]\nhosts = ['a.example']\n[telemetry]\notlp_endpoint = 'http://127.0.0.1:4317/'\n";
+    let file = "[http]\nhosts = ['a.example']\ntls = {cert = '/c', key = '/k'}\n[telemetry]\notlp_endpoint = 'http://127.0.0.1:4317/'\n";
     let config = from_file(file).unwrap();
     let shown = config.to_toml_masked();
     let again = from_file(&shown).unwrap();

@@ -27,6 +27,15 @@ pub(super) trait Value: Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HootEndpoint(pub SocketAddr);
 
+/// A certificate and its key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate, with those that vouch for it.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -194,6 +203,47 @@ impl Value for HootEndpoint {
 
     fn show(&self) -> Option<toml::Value> {
         Some(self.to_string().into())
+    }
+}
+
+impl Value for TlsFiles {
+    const KIND: &'static str = "table";
+
+    /// In text it is an inline table of TOML.
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        const EXPECTED: &str = "a table of two files such as `{ cert = \"/etc/ringback/cert.pem\", \
+            key = \"/etc/ringback/key.pem\" }`";
+        let table = match raw {
+            Raw::Toml(DeValue::Table(table)) => table,
+            Raw::Toml(_) => return Err(mismatch(EXPECTED, raw)),
+            Raw::Text(text) => {
+                let parsed = DeValue::parse(text).map_err(|_| mismatch(EXPECTED, raw))?;
+                let is_table = matches!(parsed.get_ref(), DeValue::Table(_));
+                return if is_table {
+                    Self::parse(Raw::Toml(parsed.get_ref()))
+                } else {
+                    Err(mismatch(EXPECTED, raw))
+                };
+            }
+        };
+        let file = |name: &str| {
+            let value = table.get(name).ok_or_else(|| format!("`{name}` is missing"))?;
+            PathBuf::parse(Raw::Toml(value.get_ref()))
+                .map_err(|reason| format!("`{name}`: {reason}"))
+        };
+        let (cert, key) = (file("cert")?, file("key")?);
+        match table.keys().find(|name| !matches!(name.get_ref().as_ref(), "cert" | "key")) {
+            Some(unknown) => {
+                Err(format!("there is no `{}`, only `cert` and `key`", unknown.get_ref()))
+            }
+            None => Ok(Self { cert, key }),
+        }
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        let entry = |name: &str, path: &PathBuf| Some((name.to_owned(), path.show()?));
+        let entries = [entry("cert", &self.cert), entry("key", &self.key)];
+        Some(toml::Value::Table(entries.into_iter().flatten().collect()))
     }
 }
 

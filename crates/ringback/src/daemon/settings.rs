@@ -6,19 +6,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_broker::ConfigView;
+use ringback_broker::{ConfigView, LineSettings};
 use ringback_edge_hoot::{Ipc, Listen};
+use ringback_edge_http::ClientToolSettings;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
+use ringback_service::http::{LargerBodies, Patience};
+use ringback_service::{HttpConfig, Tls};
 
 use super::VERSION;
-use crate::config::{Config, ConfigError};
+use crate::config::{Config, ConfigError, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 const CURVE_KEY: &str = "hoot.curve_secret_key_file";
+const TLS: &str = "http.tls";
 
 /// The configuration as `config_get` shows it.
 #[derive(Debug)]
@@ -49,7 +53,41 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
         uploads_open_max: limits.uploads_open,
         upload_bytes_max: limits.upload_bytes_max,
         call_ms_max: CALL_MS_MAX,
+        lines: LineSettings {
+            client_call_ms_default: config.client_tools.defaultTimeout,
+            ..LineSettings::default()
+        },
     })
+}
+
+/// What the HTTP listener is told. The certificate is read here, before anything is opened.
+pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
+    let http = &config.http;
+    let load = |files: &TlsFiles| {
+        Tls::load(&files.cert, &files.key).map_err(|error| bad(config, TLS, error.to_string()))
+    };
+    Ok(HttpConfig {
+        listen: http.listen,
+        hosts: http.hosts.clone(),
+        origins: http.origins.clone(),
+        tls: http.tls.as_ref().map(load).transpose()?,
+        behind_proxy: http.behind_proxy,
+        max_connections: http.max_connections,
+        max_body_bytes: http.max_body_bytes,
+        larger_bodies: vec![LargerBodies {
+            path: ringback_edge_http::BLOBS,
+            max_bytes: config.limits.upload_bytes_max,
+        }],
+        patience: Patience::default(),
+    })
+}
+
+/// What the routes of client tools are told.
+pub(super) fn client_tools(config: &Config) -> ClientToolSettings {
+    ClientToolSettings {
+        keepalive: Duration::from_millis(config.client_tools.keepaliveInterval),
+        timeout_ms_max: config.client_tools.maxTimeout,
+    }
 }
 
 /// What the HOOT01 edge is told.
