@@ -60,7 +60,7 @@ impl Shared {
     }
 
     /// Jobs remember their request ids longer than other calls do, and over a restart.
-    async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
+    pub(crate) async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
         let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
         stored.and_then(|record| record.repeat).map_or(Ok(()), |first| same_body(&first, &key))
     }

@@ -174,7 +174,10 @@ impl Shared {
             };
         }
         let mut abandoned = Abandoned { owed: Some(owed) };
-        let outcome = self.put_on_line(caller, out, admitted).await;
+        let outcome = match self.unused_for_a_job(principal, key).await {
+            Ok(()) => self.put_on_line(caller, out, admitted).await,
+            Err(error) => Err(error),
+        };
         if let Err(error) = &outcome {
             self.repeats.reconsider(principal, key.request_id, error);
         }

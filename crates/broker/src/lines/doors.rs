@@ -7,7 +7,7 @@ use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::timing::ToolTiming;
-use ringback_proto::{Result, StreamChunk};
+use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 use tokio::sync::{Notify, watch};
 
 use super::{ChunkSink, LineCall, LineStream, OfferedTool};
@@ -171,7 +171,7 @@ impl Broker {
         };
         match answered {
             Ok(ended) => {
-                self.0.end_line_call(ended, outcome);
+                self.0.end_line_call(ended, outcome.map_err(ran));
                 Ok(())
             }
             Err((error, late)) => {
@@ -246,5 +246,13 @@ impl Broker {
     #[must_use]
     pub fn tools_changed(&self) -> watch::Receiver<u64> {
         self.0.lines.changes.subscribe()
+    }
+}
+
+/// A tool that failed by its own account has run, unless its party says otherwise.
+fn ran(error: Error) -> Error {
+    match (error.kind(), error.certainty()) {
+        (ErrorKind::ToolFailed, Certainty::NotStarted) => error.with_certainty(Certainty::Ran),
+        _ => error,
     }
 }

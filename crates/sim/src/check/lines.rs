@@ -1,9 +1,12 @@
 //! Calls on lines: the answer is the party's own, and a party gets a call once unless it may be
 //! delivered again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use ringback_proto::record::UnixMs;
 
 use super::Violation;
+use super::repeats::SURELY_REMEMBERED_MS;
 use crate::history::{History, Marker, Op, Reply, What};
 
 const RULE: &str = "a call on a line has one answer, its party's";
@@ -28,11 +31,12 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
         .collect();
     let calls: BTreeMap<_, _> =
         history.calls().map(|(_, _, called)| (called.call, called.op.marker())).collect();
-    let mut taken: BTreeSet<(u32, Marker)> = BTreeSet::new();
+    let mut taken: BTreeMap<(u32, Marker), UnixMs> = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         match &event.what {
             What::Took(marker) => {
-                let is_again = !taken.insert((event.life, *marker));
+                let before = taken.insert((event.life, *marker), event.at);
+                let is_again = before.is_some_and(|at| event.at - at < SURELY_REMEMBERED_MS);
                 if is_again && tools.get(marker) != Some(&true) {
                     let seen = format!("the call with {marker} went out twice");
                     violations.push(Violation { rule: RULE, entry, seen });
@@ -40,7 +44,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
             }
             What::Replied(call, Reply::Passed(answer)) => {
                 let asked = calls.get(call).copied().flatten();
-                if asked != Some(*answer) || !taken.contains(&(event.life, *answer)) {
+                if asked != Some(*answer) || !taken.contains_key(&(event.life, *answer)) {
                     let seen = format!("call {call} of {asked:?} was answered with {answer}");
                     violations.push(Violation { rule: RULE, entry, seen });
                 }

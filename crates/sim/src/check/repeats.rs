@@ -10,7 +10,7 @@ use super::Violation;
 use crate::history::{Called, Durable, History, Marker, Op, Reply, Who};
 
 /// Calls without a job are remembered for ten minutes after they began, and take a minute at most.
-const SURELY_REMEMBERED_MS: u64 = 9 * 60 * 1000;
+pub(super) const SURELY_REMEMBERED_MS: u64 = 9 * 60 * 1000;
 
 const RULE: &str = "repeats never run twice";
 
