@@ -44,6 +44,31 @@ pub(crate) enum ApplyError {
 #[derive(Debug, Default)]
 pub(crate) struct Counts(HashMap<(PrincipalId, Option<ProjectId>, JobState), i64>);
 
+/// Jobs that this writer has written and that have not ended: where each lies and how it stands,
+/// so that its next record need not look for it. Forgetting any of them costs a lookup, no more.
+#[derive(Debug, Default)]
+pub(crate) struct LiveJobs(HashMap<JobId, JobNow>);
+
+/// More than there are live jobs with the usual limits; further ones are looked up.
+const LIVE_JOBS_MAX: usize = 16_384;
+
+impl LiveJobs {
+    /// After a rollback they may be wrong.
+    pub(crate) fn forget(&mut self) {
+        self.0.clear();
+    }
+
+    fn keep(&mut self, id: JobId, now: JobNow) {
+        if self.0.len() < LIVE_JOBS_MAX {
+            self.0.insert(id, now);
+        }
+    }
+
+    fn take(&mut self, connection: &Connection, id: JobId) -> Result<JobNow, ApplyError> {
+        self.0.remove(&id).map_or_else(|| job_now(connection, id), Ok)
+    }
+}
+
 impl From<rusqlite::Error> for ApplyError {
     fn from(error: rusqlite::Error) -> Self {
         Self::Database(error)
@@ -83,12 +108,13 @@ impl Counts {
 pub(crate) fn apply(
     connection: &Connection,
     record: &Record,
+    live: &mut LiveJobs,
     counts: &mut Counts,
 ) -> Result<Applied, ApplyError> {
     match record {
-        Record::JobCreated(job) => job_created(connection, job, counts)?,
-        Record::JobStarted { id, at } => job_started(connection, *id, *at, counts)?,
-        Record::JobEnded { id, end } => job_ended(connection, *id, end, counts)?,
+        Record::JobCreated(job) => job_created(connection, job, live, counts)?,
+        Record::JobStarted { id, at } => job_started(connection, *id, *at, live, counts)?,
+        Record::JobEnded { id, end } => job_ended(connection, *id, end, live, counts)?,
         Record::ArtifactCreated(artifact) => return artifact_created(connection, artifact),
         Record::AnnotationAdded(annotation) => annotation_added(connection, annotation)?,
         Record::TokenCreated(token) => token_created(connection, token)?,
@@ -139,6 +165,7 @@ pub(crate) fn purge_expired(
 fn job_created(
     connection: &Connection,
     job: &JobRecord,
+    live: &mut LiveJobs,
     counts: &mut Counts,
 ) -> Result<(), ApplyError> {
     let inserted = connection
@@ -170,6 +197,11 @@ fn job_created(
     }
     inserted?;
     counts.add(job.owner, job.project, job.state, 1);
+    if !job.state.is_terminal() {
+        let n = connection.last_insert_rowid();
+        let now = JobNow { n, owner: job.owner, project: job.project, state: job.state };
+        live.keep(job.id, now);
+    }
     Ok(())
 }
 
@@ -187,6 +219,7 @@ fn job_taken(connection: &Connection, job: &JobRecord) -> rusqlite::Result<Commi
     })
 }
 
+#[derive(Debug)]
 struct JobNow {
     n: i64,
     owner: PrincipalId,
@@ -214,9 +247,10 @@ fn job_started(
     connection: &Connection,
     id: JobId,
     at: UnixMs,
+    live: &mut LiveJobs,
     counts: &mut Counts,
 ) -> Result<(), ApplyError> {
-    let JobNow { n, owner, project, state } = job_now(connection, id)?;
+    let JobNow { n, owner, project, state } = live.take(connection, id)?;
     if state != JobState::Pending {
         return Err(CommitError::Stale { id, state }.into());
     }
@@ -225,6 +259,7 @@ fn job_started(
         .execute(params![n, state_int(JobState::Running), int(at)])?;
     counts.add(owner, project, state, -1);
     counts.add(owner, project, JobState::Running, 1);
+    live.keep(id, JobNow { n, owner, project, state: JobState::Running });
     Ok(())
 }
 
@@ -232,12 +267,13 @@ fn job_ended(
     connection: &Connection,
     id: JobId,
     end: &JobEnd,
+    live: &mut LiveJobs,
     counts: &mut Counts,
 ) -> Result<(), ApplyError> {
     if !end.state.is_terminal() {
         return Err(CommitError::NotAnEnd { id, state: end.state }.into());
     }
-    let JobNow { n, owner, project, state } = job_now(connection, id)?;
+    let JobNow { n, owner, project, state } = live.take(connection, id)?;
     if state.is_terminal() {
         return Err(CommitError::Stale { id, state }.into());
     }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, ErrorCode};
 use crate::by_hand::Turn;
 use crate::error::{Cause, CommitError};
 use crate::lock::DataLock;
-use crate::write::{self, Applied, ApplyError, Counts};
+use crate::write::{self, Applied, ApplyError, Counts, LiveJobs};
 
 /// Requests in one transaction: more would hardly save syncs but delay the first answer.
 const BATCH_MAX: usize = 256;
@@ -43,6 +43,7 @@ pub(crate) struct Writer {
     inbox: Receiver<Message>,
     counters: Arc<Counters>,
     failed: Option<Cause>,
+    live: LiveJobs,
     // Last, so that the directory is free only when the connection is closed.
     _lock: Arc<DataLock>,
 }
@@ -81,7 +82,7 @@ impl Writer {
         counters: Arc<Counters>,
         lock: Arc<DataLock>,
     ) -> Self {
-        Self { connection, inbox, counters, failed: None, _lock: lock }
+        Self { connection, inbox, counters, failed: None, live: LiveJobs::default(), _lock: lock }
     }
 
     pub(crate) fn run(mut self) {
@@ -156,7 +157,11 @@ impl Writer {
     fn write(&mut self, batch: &[Message]) -> Result<Vec<Outcome>, CommitError> {
         let mut written = self.transaction(batch, Isolation::None);
         if matches!(written, Err(BatchError::Torn)) {
+            self.live.forget();
             written = self.transaction(batch, Isolation::Savepoints);
+        }
+        if written.is_err() {
+            self.live.forget();
         }
         match written {
             Ok(outcomes) => Ok(outcomes),
@@ -174,17 +179,22 @@ impl Writer {
         let mut transaction = self.connection.transaction()?;
         let mut counts = Counts::default();
         let mut outcomes = Vec::with_capacity(batch.len());
+        let live = &mut self.live;
         for message in batch {
             outcomes.push(match isolation {
-                Isolation::None => request(&transaction, message, &mut counts)?,
+                Isolation::None => request(&transaction, message, live, &mut counts)?,
                 Isolation::Savepoints => {
                     let savepoint = transaction.savepoint()?;
-                    match request(&savepoint, message, &mut counts) {
+                    match request(&savepoint, message, live, &mut counts) {
                         Ok(outcome) => {
                             savepoint.commit()?;
                             outcome
                         }
-                        Err(Torn::Refused(error)) => Err(error), // dropped, so rolled back
+                        // Dropped, so rolled back.
+                        Err(Torn::Refused(error)) => {
+                            live.forget();
+                            Err(error)
+                        }
                         Err(Torn::Database(error)) => return Err(error.into()),
                     }
                 }
@@ -243,6 +253,7 @@ impl From<Torn> for BatchError {
 fn request(
     connection: &Connection,
     message: &Message,
+    live: &mut LiveJobs,
     counts: &mut Counts,
 ) -> Result<Outcome, Torn> {
     let mut own_counts = Counts::default();
@@ -250,7 +261,7 @@ fn request(
         Message::Commit(records, _) => {
             let mut applied = Vec::with_capacity(records.len());
             for (record_idx, record) in records.iter().enumerate() {
-                match write::apply(connection, record, &mut own_counts) {
+                match write::apply(connection, record, live, &mut own_counts) {
                     Ok(decided) => applied.push(decided),
                     Err(ApplyError::Refused(error)) if record_idx == 0 => return Ok(Err(error)),
                     Err(ApplyError::Refused(error)) => return Err(Torn::Refused(error)),
