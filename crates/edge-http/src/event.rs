@@ -118,6 +118,8 @@ impl Listener {
 
     /// A call of the client before an event: somebody waits for it.
     async fn next(&mut self) -> Next {
+        // Who only listens for events need not know of pings.
+        let ping = if self.line.is_some() { PING } else { Bytes::from_static(b": ping\n\n") };
         let line = self.line.as_mut();
         let post = async {
             match line {
@@ -129,7 +131,7 @@ impl Listener {
             biased;
             post = post => post.map_or(Next::End, |post| Next::Frame(frame(&post))),
             page = self.subscription.next(PAGE) => Next::Events(page),
-            _ = self.pings.tick() => Next::Frame(vec![PING]),
+            _ = self.pings.tick() => Next::Frame(vec![ping]),
         }
     }
 

@@ -3,19 +3,24 @@
 use std::error::Error as _;
 
 use axum::body::Body;
+use axum::body::HttpBody as _;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt as _, LengthLimitError};
 use ringback_proto::{Error, ErrorKind};
 use ringback_service::http::Stalled;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::edge::State;
 use crate::error::HttpError;
+
+/// What an announced length is believed before anything has come.
+const TRUSTED_BYTES: usize = 64 << 10;
 
 /// Enough to find the field that does not fit.
 const MISFIT_CHARS_MAX: usize = 400;
@@ -58,8 +63,17 @@ impl FromRequest<State> for Whole {
     type Rejection = HttpError;
 
     async fn from_request(request: Request, _: &State) -> Result<Self, HttpError> {
-        let collected = request.into_body().collect().await;
-        collected.map(|body| Self(body.to_bytes())).map_err(|error| broken_body(&error))
+        let mut body = request.into_body();
+        let announced = usize::try_from(body.size_hint().exact().unwrap_or(0)).unwrap_or(0);
+        let mut whole = BytesMut::with_capacity(announced.min(TRUSTED_BYTES));
+        while let Some(piece) = next_piece(&mut body).await? {
+            // Who has sent this much will send the rest: room is made once, and no more than needed.
+            if whole.len() + piece.len() > whole.capacity() && announced > whole.len() {
+                whole.reserve(announced - whole.len());
+            }
+            whole.extend_from_slice(&piece);
+        }
+        Ok(Self(whole.freeze()))
     }
 }
 
@@ -69,9 +83,13 @@ impl<T: DeserializeOwned> FromRequest<State> for InJson<T> {
     async fn from_request(request: Request, state: &State) -> Result<Self, HttpError> {
         check_json(request.headers())?;
         let Whole(body) = Whole::from_request(request, state).await?;
-        let misfit = |error: serde_json::Error| invalid("the body", &error);
-        serde_json::from_slice(&body).map(Self).map_err(misfit)
+        read_json(&body).map(Self)
     }
+}
+
+/// What a body holds, whatever its sender calls it.
+pub(crate) fn read_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, HttpError> {
+    serde_json::from_slice(body).map_err(|error| invalid("the body", &error))
 }
 
 /// A body that says it is something else than JSON is not read as JSON.

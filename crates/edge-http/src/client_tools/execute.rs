@@ -22,7 +22,7 @@ use crate::api::{Content, Operation};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{Whole, invalid};
+use crate::extract::{Whole, read_json};
 use crate::v1::unexpected;
 
 /// A call.
@@ -81,8 +81,7 @@ pub(super) async fn execute(
     Caller(credential): Caller,
     Whole(body): Whole,
 ) -> Result<Response, HttpError> {
-    let execute: Execute<'_> =
-        serde_json::from_slice(&body).map_err(|error| invalid("the body", &error))?;
+    let execute: Execute<'_> = read_json(&body)?;
     check_timeout(execute.timeout, state.client_tools().timeout_ms_max)?;
     if execute.request_id.as_deref() == Some("") {
         return Err(Error::invalid_field("requestID", "an id is not empty").into());

@@ -17,7 +17,7 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::HttpError;
-use crate::extract::{InJson, Whole, invalid};
+use crate::extract::{Whole, read_json};
 
 /// Tools to register.
 #[derive(Deserialize, JsonSchema)]
@@ -121,8 +121,7 @@ async fn register(
     Caller(credential): Caller,
     Whole(body): Whole,
 ) -> Result<Json<Registered>, HttpError> {
-    let register: Register<'_> =
-        serde_json::from_slice(&body).map_err(|error| invalid("the body", &error))?;
+    let register: Register<'_> = read_json(&body)?;
     let audience = match register.share {
         None => Audience::Owner,
         Some(Share::Project(ShareProject::Project)) => Audience::Project,
@@ -152,8 +151,9 @@ async fn register(
 async fn unregister(
     With(state): With<State>,
     Caller(credential): Caller,
-    InJson(request): InJson<Unregister>,
+    Whole(body): Whole,
 ) -> Result<Json<Unregistered>, HttpError> {
+    let request: Unregister = read_json(&body)?;
     let line = line(&request.client_id)?;
     let gone = state.broker().withdraw_tools(&credential, &line, request.tool_ids.as_deref())?;
     let unregistered = gone.iter().map(ToString::to_string).collect();

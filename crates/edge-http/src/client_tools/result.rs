@@ -21,7 +21,7 @@ use crate::api::{Content, Operation, Route};
 use crate::caller::Caller;
 use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
-use crate::extract::{InJson, Whole, invalid};
+use crate::extract::{Whole, invalid, read_json};
 
 /// What is passed on of a client's error: enough for a stack trace, too little to flood a log.
 const ERROR_CHARS_MAX: usize = 16_384;
@@ -165,8 +165,7 @@ async fn result(
     Caller(credential): Caller,
     Whole(body): Whole,
 ) -> Result<Response, HttpError> {
-    let misfit = |error: serde_json::Error| invalid("the body", &error);
-    let posted: Posted<'_> = serde_json::from_slice(&body).map_err(misfit)?;
+    let posted: Posted<'_> = read_json(&body)?;
     if posted.request_id.is_empty() {
         return Err(Error::invalid_field("requestID", "requestID required").into());
     }
@@ -178,7 +177,7 @@ async fn result(
             (Dialect::Nested, taken(&outcome, || Ok(body.slice_ref(nested.get().as_bytes())))?)
         }
         None => {
-            let outcome: Outcome<'_> = serde_json::from_slice(&body).map_err(misfit)?;
+            let outcome: Outcome<'_> = read_json(&body)?;
             (Dialect::Flat, taken(&outcome, || flat(&outcome))?)
         }
     };
@@ -198,8 +197,9 @@ async fn result(
 async fn progress(
     With(state): With<State>,
     Caller(credential): Caller,
-    InJson(Progress { request_id, percent, message }): InJson<Progress>,
+    Whole(body): Whole,
 ) -> Result<Json<Counted>, HttpError> {
+    let Progress { request_id, percent, message } = read_json(&body)?;
     if !(0.0..=100.0).contains(&percent) {
         return Err(Error::invalid_field("percent", "a percentage is 0 to 100").into());
     }

@@ -1,10 +1,12 @@
 //! `POST /v1/tools/{name}/call`: JSON in, JSON or server-sent events out.
 
+use std::convert::Infallible;
 use std::num::NonZeroU64;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State as With;
-use axum::http::header::LOCATION;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
@@ -143,6 +145,9 @@ fn request(name: String, body: Bytes) -> Result<ToolCall, HttpError> {
 
 fn answer(reply: ResponseEnvelope) -> Result<Response, HttpError> {
     match reply {
+        ResponseEnvelope::Success { response: ToolResponse::Passed(Any { bytes, .. }) } => {
+            Ok(passed(bytes))
+        }
         ResponseEnvelope::Success { response } => {
             Ok(Json(Answered { result: raw(&response)? }).into_response())
         }
@@ -156,6 +161,13 @@ fn answer(reply: ResponseEnvelope) -> Result<Response, HttpError> {
         | ResponseEnvelope::StreamChunk { .. }
         | ResponseEnvelope::StreamEnd { .. } => Err(unexpected()),
     }
+}
+
+/// The answer of a tool that is not native: its own bytes, not copied.
+fn passed(bytes: Bytes) -> Response {
+    let pieces = [Bytes::from_static(b"{\"result\":"), bytes, Bytes::from_static(b"}")];
+    let body = Body::from_stream(stream::iter(pieces.map(Ok::<_, Infallible>)));
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// An answer as JSON: written anew if it is ours, as it came if it only passes through.

@@ -6,6 +6,7 @@ mod calls;
 mod errors;
 mod events;
 mod execute;
+mod faults;
 mod jobs;
 mod openapi;
 mod register;
