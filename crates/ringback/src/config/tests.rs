@@ -191,7 +191,8 @@ fn keys_that_disagree_are_refused() {
     check("[http.tls]\ncert = '/x'", "http.tls", "`key` is missing");
     check("[http]\ntls = { cert = '/x', key = '/y', ca = '/z' }", "http.tls", "no `ca`");
     check("[http]\ntls = '/x'", "http.tls", "a table of two files");
-    check("[clientTools]\nmaxTimeout = 9", "clientTools.defaultTimeout", "1 to 9");
+    let too_long = "[clientTools]\ndefaultTimeout = 10\nmaxTimeout = 9";
+    check(too_long, "clientTools.defaultTimeout", "1 to 9");
     check("[hoot]\nlisten = 'tcp://*:1'", "hoot.listen", "curve_secret_key_file");
     check("[hoot]\nlisten = 'tcp://127.0.0.1:7180'", "hoot.listen", "`http.listen`");
     check("[hoot]\nsend_queue_bytes = 1", "hoot.send_queue_bytes", "found 1");
