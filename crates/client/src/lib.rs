@@ -7,6 +7,7 @@
 //! * [`Outcome`]: what a call came to: a result, a job, or an acknowledgement.
 //! * [`CallStream`]: the chunks of a call as they come.
 //! * [`Subscriber`]: events, and what was missed of them, as [`Notice`]s.
+//! * [`Worker`]: offers [`WorkerTools`] to a daemon and carries out the calls that come back.
 //!
 //! Invariants:
 //!
@@ -29,6 +30,7 @@ mod stream;
 mod subscriber;
 mod task;
 mod transport;
+mod worker;
 
 pub use self::call::Outcome;
 pub use self::client::Client;
@@ -38,3 +40,4 @@ pub use self::gaps::Gap;
 pub use self::stream::{CallStream, StreamItem};
 pub use self::subscriber::{Notice, SubscribeError, Subscriber};
 pub use self::transport::LinkState;
+pub use self::worker::{ServeError, Serving, Worker, WorkerCall, WorkerTools};

@@ -65,17 +65,29 @@ impl Views {
 }
 
 impl IoPub {
-    /// Publishes until told to stop.
+    /// Publishes until told to stop. While nobody is connected events only pass by: waking up for
+    /// each of them would cost every job.
     pub(crate) async fn run(self, stop: CancellationToken) {
         let mut subscription = self.broker.subscribe();
         let mut heads = tokio::time::interval(HEADS_PERIOD);
         let mut sweep = tokio::time::interval(SWEEP);
+        let mut seen = self.publisher.generation();
+        let mut is_heard = self.publisher.has_subscribers().await;
         loop {
             tokio::select! {
                 () = stop.cancelled() => break,
-                events = subscription.next(BATCH) => self.publish(&events).await,
+                () = self.publisher.changed(seen) => {
+                    // Before the question, so that what changes meanwhile is noticed.
+                    seen = self.publisher.generation();
+                    is_heard = self.publisher.has_subscribers().await;
+                }
+                events = subscription.next(BATCH), if is_heard => self.publish(&events).await,
                 _ = heads.tick() => self.heads(&subscription).await,
-                _ = sweep.tick() => self.sweep().await,
+                _ = sweep.tick() => match is_heard {
+                    true => self.sweep().await,
+                    // So a newcomer gets what happens from now on, and little of what was before.
+                    false => subscription.skip(),
+                },
             }
         }
         self.publisher.close().await;

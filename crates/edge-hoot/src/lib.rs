@@ -1,5 +1,5 @@
 //! The HOOT01 edge: a ROUTER for calls and a PUB for events, on TCP and on Unix sockets. It decodes
-//! frames, calls the broker and encodes what comes back.
+//! frames, calls the broker and encodes what comes back; peers that offer tools get calls the same way.
 //!
 //! Main types: [`HootEdge`], [`Config`].
 //!
@@ -21,6 +21,7 @@ mod peers;
 mod router;
 mod transport;
 mod wire;
+mod worker;
 
 pub use config::{Config, Ipc, Listen};
 pub use edge::{BindError, Endpoints, HootEdge};

@@ -1,14 +1,17 @@
 //! The peers that are connected: who each is, what it asked for, what waits for it.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_broker::{CallControl, Credential};
 use ringback_proto::ids::RequestId;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::backlog::Backlog;
 use crate::transport::{Connected, ConnectionId};
+use crate::worker::Worker;
 
 /// Tells two calls of a peer apart that carry the same id: the broker may answer both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub(crate) struct Peer {
     /// The tasks that pass the replies of its calls on. Dropped, its callers have left.
     pub(crate) tasks: JoinSet<()>,
     pub(crate) backlog: Backlog,
+    /// What it offers tools by, if it does.
+    pub(crate) worker: Option<Worker>,
 }
 
 impl Peer {
@@ -40,6 +45,7 @@ impl Peer {
             n_calls_ever: 0,
             tasks: JoinSet::new(),
             backlog: Backlog::new(backlog_bytes_max),
+            worker: None,
         }
     }
 
@@ -72,6 +78,7 @@ impl Peer {
         self.accepts_binary = false;
         self.calls.clear();
         self.tasks = JoinSet::new();
+        self.worker = None;
     }
 }
 
@@ -151,6 +158,24 @@ impl Peers {
     pub(crate) fn which(&self, holds: impl Fn(&Peer) -> bool) -> Vec<ConnectionId> {
         let held = self.by_connection.iter().filter(|(_, peer)| holds(peer));
         held.map(|(connection, _)| *connection).collect()
+    }
+
+    /// Workers that said nothing for so long are gone; as callers they may stay.
+    pub(crate) fn dismiss_silent(&mut self, patience: Duration) {
+        let now = Instant::now();
+        for peer in self.by_connection.values_mut() {
+            if peer.worker.as_ref().is_some_and(|worker| worker.is_silent(now, patience)) {
+                tracing::warn!(principal = %peer.credential.id(), "a worker is silent and gone");
+                peer.worker = None;
+            }
+        }
+    }
+
+    /// No peer is a worker any more.
+    pub(crate) fn dismiss_workers(&mut self) {
+        for peer in self.by_connection.values_mut() {
+            peer.worker = None;
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

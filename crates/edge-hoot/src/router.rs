@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_broker::{Answer, Broker, Call, Edge};
-use ringback_proto::frame::{Body, Command, Frame, Prefix};
+use ringback_proto::frame::{Body, Command, Frame, Prefix, Text};
 use ringback_proto::ready::Ready;
 use ringback_proto::{Error, ErrorKind, ResponseEnvelope, Result};
 use tokio::runtime::Handle;
@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::peers::{Peer, Peers};
 use crate::transport::{ConnectionId, Generation, Received, Router, SendError};
 use crate::wire::{self, ReplyTo};
+use crate::worker::{Link, Offer, Taken, Worker};
 
 /// Replies that wait for the loop.
 const INBOX: usize = 1024;
@@ -81,8 +82,12 @@ impl RouterLoop {
                 _ = sweep.tick() => self.sweep().await,
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
             }
-            if stop.is_cancelled() && self.is_idle() {
-                break;
+            if stop.is_cancelled() {
+                // Nothing is read any more, so no answer of theirs could come.
+                self.peers.dismiss_workers();
+                if self.is_idle() {
+                    break;
+                }
             }
         }
         drop(self.peers);
@@ -145,9 +150,12 @@ impl RouterLoop {
 
     async fn on_message(&mut self, (connection, decoded): Received) {
         self.settle().await;
-        if self.peers.get(connection).is_none() {
+        let Some(peer) = self.peers.get(connection) else {
             // It has left, and with it whoever would read the answer.
             return metrics::counter!("ringback_hoot_late_total").increment(1);
+        };
+        if let Some(worker) = &mut peer.worker {
+            worker.heard();
         }
         match decoded {
             Ok((prefix, frame)) => self.on_frame(connection, prefix, frame).await,
@@ -180,8 +188,7 @@ impl RouterLoop {
                     peer.leave();
                 }
             }
-            // Nobody was asked for anything yet, so nothing waits for an answer.
-            Command::Reply => metrics::counter!("ringback_hoot_unexpected_total").increment(1),
+            Command::Reply => self.on_workers_reply(connection, &prefix, &frame).await,
         }
     }
 
@@ -226,16 +233,60 @@ impl RouterLoop {
 
     async fn on_ready(&mut self, connection: ConnectionId, prefix: Prefix, frame: &Frame) {
         let Some(peer) = self.peers.get(connection) else { return };
+        let reply_to = ReplyTo::new(prefix, frame, false);
         let reply = match ready(frame) {
+            Ok(ready) if ready.tools.is_empty() => {
+                peer.accepts_binary = ready.accepts_binary;
+                peer.worker = None;
+                ResponseEnvelope::Ack { message: "welcome".to_owned(), job_id: None }
+            }
             Ok(ready) => {
                 peer.accepts_binary = ready.accepts_binary;
-                ResponseEnvelope::Ack { message: "welcome".to_owned(), job_id: None }
+                let offer = Offer { tools: ready.tools, reply_to };
+                return self.on_offer(connection, &frame.service, offer).await;
             }
             Err(error) => error.into(),
         };
-        let reply_to = ReplyTo::new(prefix, frame, false);
         let reply = reply_to.reply(reply);
         self.send(connection, &reply_to.prefix, reply).await;
+    }
+
+    /// A peer offers tools: it becomes a worker, or offers others than before.
+    async fn on_offer(&mut self, connection: ConnectionId, service: &Text, offer: Offer) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        let taken = match &peer.worker {
+            Some(worker) => worker.offer(service, offer),
+            None => Taken::NotByThis(offer),
+        };
+        let offer = match taken {
+            Taken::Yes => return,
+            Taken::NotByThis(offer) => offer,
+            Taken::Busy(reply_to) => {
+                let busy = reply_to.reply(Error::busy("the list of your offers").into());
+                return self.send(connection, &reply_to.prefix, busy).await;
+            }
+        };
+        let link = Link {
+            to: connection,
+            room: Arc::clone(peer.backlog.room()),
+            patience: self.peer_idle,
+            router: self.to_self.clone(),
+        };
+        let (broker, credential) = (self.broker.clone(), peer.credential.clone());
+        let worker = Worker::start(broker, credential, service.clone(), offer, link, &self.workers);
+        peer.worker = Some(worker);
+    }
+
+    async fn on_workers_reply(&mut self, connection: ConnectionId, prefix: &Prefix, frame: &Frame) {
+        let Some(peer) = self.peers.get(connection) else { return };
+        let Some(worker) = &mut peer.worker else {
+            // It was asked for nothing, so nothing waits for an answer.
+            return metrics::counter!("ringback_hoot_unexpected_total").increment(1);
+        };
+        if worker.on_reply(&self.broker, &peer.credential, frame, &self.workers).is_break() {
+            let stop = Frame::new(Command::Cancel, frame.request_id, Body::Empty);
+            self.send(connection, prefix, stop).await;
+        }
     }
 
     fn control(
@@ -249,11 +300,23 @@ impl RouterLoop {
         }
     }
 
+    /// Replies come in swarms, because calls that share a commit end together. Where their tasks
+    /// wait for this very core, letting them go first spares a wake-up for each.
     async fn on_replies(&mut self, first: FromCall) {
         self.on_reply(first).await;
+        let mut has_yielded = false;
         for _ in 1..BATCH {
-            let Ok(next) = self.inbox.try_recv() else { return };
-            self.on_reply(next).await;
+            match self.inbox.try_recv() {
+                Ok(next) => {
+                    has_yielded = false;
+                    self.on_reply(next).await;
+                }
+                Err(_) if has_yielded => return,
+                Err(_) => {
+                    std::thread::yield_now();
+                    has_yielded = true;
+                }
+            }
         }
     }
 
@@ -317,13 +380,14 @@ impl RouterLoop {
         }
     }
 
-    /// Closes the connections of tokens that have ended.
+    /// Closes the connections of tokens that have ended, and the lines of workers that say nothing.
     async fn sweep(&mut self) {
         let now = self.broker.now();
         for connection in self.peers.which(|peer| !peer.credential.is_valid(now)) {
             self.peers.remove(connection);
             self.router.disconnect(connection).await;
         }
+        self.peers.dismiss_silent(self.peer_idle);
         metrics::gauge!("ringback_hoot_peers").set(self.peers.len() as f64);
     }
 }
@@ -362,9 +426,6 @@ fn ready(frame: &Frame) -> Result<Ready> {
         .map_err(|error| Error::invalid(format!("the Ready does not fit: {error:.200}")))?;
     if ready.protocol != "HOOT01" {
         return Err(Error::invalid_field("protocol", "this daemon speaks HOOT01"));
-    }
-    if !ready.tools.is_empty() {
-        return Err(Error::invalid_field("tools", "this daemon takes no tools over HOOT01"));
     }
     Ok(ready)
 }

@@ -209,6 +209,26 @@ impl Publisher {
         Ok((Self { socket }, bound.to_string()))
     }
 
+    /// Which connections there are, as a number to compare.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation(self.socket.connections_generation())
+    }
+
+    /// Resolves when others are connected than at `seen`; never once closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses nothing.
+    pub(crate) async fn changed(&self, seen: Generation) {
+        if self.socket.connections_changed(seen.0).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Whether anybody is connected.
+    pub(crate) async fn has_subscribers(&self) -> bool {
+        self.socket.connections().await.is_ok_and(|connections| !connections.is_empty())
+    }
+
     /// Publishes. A subscriber that does not read misses it; nobody else does.
     pub(crate) async fn publish(&self, topic: Bytes, body: Bytes) {
         if let Err(error) = self.socket.send(Message::multipart([topic, body])).await {

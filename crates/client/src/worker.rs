@@ -1,0 +1,109 @@
+//! A worker: offers tools to a daemon, and carries out the calls that come back.
+
+mod task;
+mod tools;
+
+use std::sync::Arc;
+
+use ringback_proto::Error;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinSet;
+
+use self::task::WorkerTask;
+pub use self::tools::{WorkerCall, WorkerTools};
+use crate::config::Config;
+use crate::error::{ConnectError, closed};
+use crate::transport::Dealer;
+
+/// Why a worker does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// There is no connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The daemon does not take its tools.
+    #[error("the daemon refuses the tools of service `{service}`")]
+    Refused {
+        /// Whose tools.
+        service: String,
+        /// What it says.
+        #[source]
+        source: Error,
+    },
+}
+
+/// Whether the tools can be called.
+#[derive(Debug, Clone)]
+pub enum Serving {
+    /// The daemon has yet to answer.
+    Asking,
+    /// They can be called.
+    Yes,
+    /// The daemon does not take them.
+    Refused(Error),
+    /// The connection is lost, and being made again.
+    Down,
+}
+
+/// A worker that serves until it is closed or dropped. After a lost connection it offers its tools
+/// again by itself.
+#[derive(Debug)]
+#[must_use = "a worker ends when it is dropped"]
+pub struct Worker {
+    serving: watch::Receiver<Serving>,
+    close: mpsc::Sender<oneshot::Sender<()>>,
+    /// Aborts the task with the worker.
+    _task: JoinSet<()>,
+}
+
+impl Worker {
+    /// Connects and offers tools; returns once the daemon has taken them.
+    ///
+    /// # Errors
+    /// Without a connection, or when the daemon refuses the tools.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped leaves no worker behind.
+    pub async fn serve(config: Config, tools: WorkerTools) -> Result<Self, ServeError> {
+        let (dealer, mut link) = Dealer::open(&config.endpoint, &config.credentials).await?;
+        let connection_id = link.up(&config.endpoint, config.connect_timeout).await?;
+        let (state, mut serving) = watch::channel(Serving::Asking);
+        let (close, closing) = mpsc::channel(1);
+        let service = tools.service().to_owned();
+        let task =
+            WorkerTask::new(&config, Arc::new(tools), dealer, link, connection_id, state, closing);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(task.run());
+        let is_answer = |serving: &Serving| matches!(serving, Serving::Yes | Serving::Refused(_));
+        let decided = tokio::time::timeout(config.connect_timeout, serving.wait_for(is_answer));
+        let answer = match decided.await {
+            Ok(Ok(answer)) => answer.clone(),
+            Ok(Err(_)) => Serving::Refused(closed()),
+            Err(_) => {
+                let (endpoint, timeout) = (config.endpoint.clone(), config.connect_timeout);
+                return Err(ConnectError::Unreachable { endpoint, timeout }.into());
+            }
+        };
+        match answer {
+            Serving::Refused(source) => Err(ServeError::Refused { service, source }),
+            Serving::Asking | Serving::Yes | Serving::Down => {
+                Ok(Self { serving, close, _task: tasks })
+            }
+        }
+    }
+
+    /// Whether its tools can be called, and when that changes.
+    #[must_use]
+    pub fn serving(&self) -> watch::Receiver<Serving> {
+        self.serving.clone()
+    }
+
+    /// Leaves: tells the daemon, stops what runs, and returns when that is done.
+    pub async fn close(self) {
+        let (done, closed) = oneshot::channel();
+        if self.close.send(done).await.is_ok() {
+            // An error means that it had ended already.
+            drop(closed.await);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The tools of a worker, and a call of one of them.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::frame::{Body, Command, Frame};
+use ringback_proto::ids::{RequestId, StreamId};
+use ringback_proto::ready::OfferedTool;
+use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, StreamChunk, ToolResponse};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// Calls that run at the same time unless somebody says otherwise.
+const CONCURRENCY: usize = 16;
+
+type Work = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
+type Handler = Box<dyn Fn(WorkerCall) -> Work + Send + Sync>;
+
+/// The tools that one worker offers, as a service.
+pub struct WorkerTools {
+    service: String,
+    offered: Vec<OfferedTool>,
+    handlers: HashMap<String, Handler>,
+    concurrency: usize,
+}
+
+impl std::fmt::Debug for WorkerTools {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "WorkerTools({}: {} tools)", self.service, self.offered.len())
+    }
+}
+
+impl WorkerTools {
+    /// No tools yet. A tool is called as `{service}_{tool}`.
+    #[must_use]
+    pub fn new(service: impl Into<String>) -> Self {
+        Self {
+            service: service.into(),
+            offered: Vec::new(),
+            handlers: HashMap::new(),
+            concurrency: CONCURRENCY,
+        }
+    }
+
+    /// How many calls run at the same time; further ones wait.
+    #[must_use]
+    pub fn concurrency(mut self, calls_max: usize) -> Self {
+        self.concurrency = calls_max.max(1);
+        self
+    }
+
+    /// Adds a tool whose input and output are types. Input that does not fit is `invalid`, and the
+    /// handler does not run.
+    #[must_use]
+    pub fn tool<A, R, W>(
+        self,
+        offered: OfferedTool,
+        handler: impl Fn(A, WorkerCall) -> W + Send + Sync + Clone + 'static,
+    ) -> Self
+    where
+        A: DeserializeOwned + Send + 'static,
+        R: Serialize,
+        W: Future<Output = Result<R, Error>> + Send + 'static,
+    {
+        self.raw_tool(offered, move |call| {
+            let handler = handler.clone();
+            async move {
+                let arguments = call.decode()?;
+                let result = handler(arguments, call).await?;
+                let encoded = rmp_serde::to_vec_named(&result).map_err(|error| {
+                    let message = format!("the result cannot be encoded: {error}");
+                    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::Ran)
+                })?;
+                Ok(Bytes::from(encoded))
+            }
+        })
+    }
+
+    /// Adds a tool that takes and gives one MsgPack value each, as bytes.
+    #[must_use]
+    pub fn raw_tool<W>(
+        mut self,
+        offered: OfferedTool,
+        handler: impl Fn(WorkerCall) -> W + Send + Sync + 'static,
+    ) -> Self
+    where
+        W: Future<Output = Result<Bytes, Error>> + Send + 'static,
+    {
+        let (OfferedTool::Name(name) | OfferedTool::Described { name, .. }) = &offered;
+        let handler: Handler = Box::new(move |call| Box::pin(handler(call)));
+        self.handlers.insert(name.clone(), handler);
+        self.offered.push(offered);
+        self
+    }
+
+    pub(crate) fn service(&self) -> &str {
+        &self.service
+    }
+
+    pub(super) fn offered(&self) -> &[OfferedTool] {
+        &self.offered
+    }
+
+    pub(super) const fn calls_max(&self) -> usize {
+        self.concurrency
+    }
+
+    /// The work of a call, if there is such a tool.
+    pub(super) fn work(&self, tool: &str, call: WorkerCall) -> Option<Work> {
+        self.handlers.get(tool).map(|handler| handler(call))
+    }
+}
+
+/// A call that a worker carries out.
+#[derive(Debug, Clone)]
+pub struct WorkerCall {
+    pub(super) request_id: RequestId,
+    pub(super) stream_id: StreamId,
+    pub(super) arguments: Bytes,
+    pub(super) session_id: Option<String>,
+    pub(super) deadline: Duration,
+    pub(super) cancelled: CancellationToken,
+    pub(super) outbox: mpsc::Sender<Frame>,
+}
+
+impl WorkerCall {
+    /// The input: one MsgPack value.
+    #[must_use]
+    pub const fn arguments(&self) -> &Bytes {
+        &self.arguments
+    }
+
+    /// The input as a type.
+    ///
+    /// # Errors
+    /// `invalid` if it does not fit.
+    pub fn decode<A: DeserializeOwned>(&self) -> Result<A, Error> {
+        rmp_serde::from_slice(&self.arguments)
+            .map_err(|error| Error::invalid(format!("the input does not fit: {error}")))
+    }
+
+    /// The session the call belongs to, if it belongs to one.
+    #[must_use]
+    pub fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    /// How long the call may take from its arrival on.
+    #[must_use]
+    pub const fn deadline(&self) -> Duration {
+        self.deadline
+    }
+
+    /// Ends when nobody wants the answer any more. A handler that does not look at it runs on for
+    /// nothing.
+    #[must_use]
+    pub const fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Sends a chunk to the caller; waits while the connection takes no more.
+    pub async fn send(&self, chunk: StreamChunk) {
+        let chunk = ResponseEnvelope::StreamChunk { stream_id: self.stream_id, chunk };
+        // A worker that has ended has nobody to tell.
+        drop(self.outbox.send(reply(self.request_id, &chunk)).await);
+    }
+
+    /// Tells the caller how far the work is.
+    pub async fn progress(&self, percent: f32, message: impl Into<String>) {
+        self.send(StreamChunk::Progress { percent, message: message.into() }).await;
+    }
+}
+
+/// The last reply of a call.
+pub(super) fn outcome(request_id: RequestId, outcome: Result<Bytes, Error>) -> Frame {
+    let envelope = match outcome {
+        Ok(bytes) => {
+            let response = ToolResponse::Passed(Any { format: Format::MsgPack, bytes });
+            ResponseEnvelope::Success { response }
+        }
+        Err(error) => error.into(),
+    };
+    reply(request_id, &envelope)
+}
+
+fn reply(request_id: RequestId, envelope: &ResponseEnvelope) -> Frame {
+    Frame::new(Command::Reply, request_id, Body::MsgPack(envelope.encode().into()))
+}

@@ -1,0 +1,214 @@
+//! A peer that offers tools: calls go out to it as Requests, and its Replies come back.
+
+mod given;
+mod said;
+mod task;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_broker::{Broker, Credential};
+use ringback_proto::any::Any;
+use ringback_proto::frame::{Frame, Text};
+use ringback_proto::ids::RequestId;
+use ringback_proto::ready::OfferedTool;
+use ringback_proto::{Certainty, Error, Result, StreamChunk};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use self::given::Given;
+use self::said::{Said, said};
+use self::task::WorkerTask;
+use crate::backlog::Room;
+use crate::call::FromCall;
+use crate::transport::ConnectionId;
+use crate::wire::ReplyTo;
+
+/// Lists of tools that wait to be offered instead of the present one.
+const OFFERS_MAX: usize = 4;
+
+/// A peer that offers tools. Dropped, its line closes: what it was given fails as `gone`, or moves.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    service: Text,
+    offers: mpsc::Sender<Offer>,
+    given: Given,
+    tasks: JoinSet<()>,
+    heard_at: Instant,
+}
+
+/// Tools to offer, and where the answer to that goes.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) tools: Vec<OfferedTool>,
+    pub(crate) reply_to: ReplyTo,
+}
+
+/// Whether an offer was taken.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// It will be answered.
+    Yes,
+    /// The peer is to be another worker than it was.
+    NotByThis(Offer),
+    /// Too many offers wait.
+    Busy(ReplyTo),
+}
+
+/// How a worker's task reaches its peer.
+#[derive(Debug, Clone)]
+pub(crate) struct Link {
+    pub(crate) to: ConnectionId,
+    pub(crate) room: Arc<Room>,
+    /// A peer that takes nothing for so long while much waits for it is gone.
+    pub(crate) patience: Duration,
+    pub(crate) router: mpsc::Sender<FromCall>,
+}
+
+impl Worker {
+    /// Makes a peer a worker of a service, once the broker agrees; the peer is told either way.
+    pub(crate) fn start(
+        broker: Broker,
+        credential: Credential,
+        service: Text,
+        first: Offer,
+        link: Link,
+        workers: &Handle,
+    ) -> Self {
+        let (offers, inbox) = mpsc::channel(OFFERS_MAX);
+        let given = Given::default();
+        let task = WorkerTask { broker, credential, link, given: given.clone(), inbox };
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(task.run(service.clone(), first), workers);
+        Self { service, offers, given, tasks, heard_at: Instant::now() }
+    }
+
+    /// Anything it says is a sign of life.
+    pub(crate) fn heard(&mut self) {
+        self.heard_at = Instant::now();
+    }
+
+    /// Whether it has said nothing for too long.
+    pub(crate) fn is_silent(&self, now: Instant, patience: Duration) -> bool {
+        now.saturating_duration_since(self.heard_at) > patience
+    }
+
+    /// Offers other tools instead. Not taken if it serves another service, or no more.
+    pub(crate) fn offer(&self, service: &Text, offer: Offer) -> Taken {
+        if self.service != *service {
+            return Taken::NotByThis(offer);
+        }
+        match self.offers.try_send(offer) {
+            Ok(()) => Taken::Yes,
+            Err(mpsc::error::TrySendError::Full(offer)) => Taken::Busy(offer.reply_to),
+            Err(mpsc::error::TrySendError::Closed(offer)) => Taken::NotByThis(offer),
+        }
+    }
+
+    /// The peer says something of a call it was given. What it was not given changes nothing.
+    /// `Break` if the call has failed by it, so that the peer may stop.
+    pub(crate) fn on_reply(
+        &mut self,
+        broker: &Broker,
+        credential: &Credential,
+        frame: &Frame,
+        workers: &Handle,
+    ) -> ControlFlow<()> {
+        while self.tasks.try_join_next().is_some() {}
+        let Some(said) = said(frame) else { return ControlFlow::Continue(()) };
+        let request_id = frame.request_id;
+        let is_open = self.given.lock().open.contains_key(&request_id);
+        if !is_open {
+            metrics::counter!("ringback_hoot_unexpected_total").increment(1);
+            if let (Some(id), Said::End(outcome)) = (self.given.late(request_id), said) {
+                // The broker keeps a record of answers that come too late.
+                tell(broker, credential, &id, outcome);
+            }
+            return ControlFlow::Continue(());
+        }
+        match said {
+            Said::Chunk(chunk) => self.on_chunk(broker, credential, request_id, chunk, workers),
+            Said::End(outcome) => {
+                self.on_end(broker, credential, request_id, outcome);
+                ControlFlow::Continue(())
+            }
+        }
+    }
+
+    fn on_chunk(
+        &mut self,
+        broker: &Broker,
+        credential: &Credential,
+        request_id: RequestId,
+        chunk: StreamChunk,
+        workers: &Handle,
+    ) -> ControlFlow<()> {
+        let Some((id, chunks, inbox)) = self.given.chunks(request_id) else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(inbox) = inbox {
+            let passing = pass_on(broker.clone(), credential.clone(), Arc::clone(&id), inbox);
+            self.tasks.spawn_on(passing, workers);
+        }
+        let is_taken = chunks.try_send(Said::Chunk(chunk)).is_ok();
+        if !is_taken {
+            let error = Error::busy("the queue of the call's chunks");
+            let error = error.with_certainty(Certainty::MayHaveRun);
+            drop(self.given.take(request_id));
+            tell(broker, credential, &id, Err(error));
+        }
+        if is_taken { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    fn on_end(
+        &self,
+        broker: &Broker,
+        credential: &Credential,
+        request_id: RequestId,
+        outcome: Result<Any>,
+    ) {
+        let Some(call) = self.given.take(request_id) else { return };
+        // Behind the chunks it came after; where they are too many, it need not wait for them.
+        let rest = match call.chunks {
+            None => Some(outcome),
+            Some(chunks) => {
+                chunks.try_send(Said::End(outcome)).err().and_then(|unsent| match unsent {
+                    mpsc::error::TrySendError::Full(said)
+                    | mpsc::error::TrySendError::Closed(said) => said.end(),
+                })
+            }
+        };
+        if let Some(outcome) = rest {
+            tell(broker, credential, &call.id, outcome);
+        }
+    }
+}
+
+/// Passes the chunks of one call on at the pace of its caller, and then its end.
+async fn pass_on(
+    broker: Broker,
+    credential: Credential,
+    id: Arc<str>,
+    mut inbox: mpsc::Receiver<Said>,
+) {
+    while let Some(said) = inbox.recv().await {
+        match said {
+            Said::Chunk(chunk) => match broker.chunk_sink(&credential, &id) {
+                Ok(sink) => sink.send(chunk).await,
+                // Nobody waits for it any more; its worker has been told.
+                Err(_) => return,
+            },
+            Said::End(outcome) => return tell(&broker, &credential, &id, outcome),
+        }
+    }
+}
+
+/// Tells the broker how a call ended. That nobody waits any more is no fault of the worker.
+fn tell(broker: &Broker, credential: &Credential, id: &str, outcome: Result<Any>) {
+    if let Err(error) = broker.answer_call(credential, id, outcome) {
+        tracing::debug!(%error, "an answer came too late");
+    }
+}

@@ -1,0 +1,74 @@
+//! What a worker's Reply says of its call.
+
+use bytes::Bytes;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::error::ToolError;
+use ringback_proto::frame::{Body, Frame};
+use ringback_proto::msgpack::{self, TopLevel};
+use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
+
+/// What a call that ends without saying anything came to.
+const NIL: &[u8] = &[0xc0];
+
+/// What a worker says of a call.
+#[derive(Debug)]
+pub(super) enum Said {
+    Chunk(StreamChunk),
+    End(Result<Any>),
+}
+
+impl Said {
+    pub(super) fn end(self) -> Option<Result<Any>> {
+        match self {
+            Self::Chunk(_) => None,
+            Self::End(outcome) => Some(outcome),
+        }
+    }
+}
+
+/// What a Reply says of its call. `None` for what says nothing.
+pub(super) fn said(frame: &Frame) -> Option<Said> {
+    let Body::MsgPack(body) = &frame.body else {
+        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker replies in MsgPack");
+        return Some(Said::End(Err(error.with_certainty(Certainty::MayHaveRun))));
+    };
+    match read(body) {
+        Ok(said) => said,
+        Err(error) => Some(Said::End(Err(not_understood(error.message())))),
+    }
+}
+
+/// Reads the body of a Reply. The `stream_id` of a worker means nothing to anybody: its caller's
+/// stream has one of its own.
+fn read(body: &Bytes) -> Result<Option<Said>> {
+    let passed = |bytes: &[u8]| Any { format: Format::MsgPack, bytes: body.slice_ref(bytes) };
+    let TopLevel::Map(fields) = msgpack::open(body)? else {
+        return Err(Error::invalid("an envelope is a map"));
+    };
+    let end = match fields.get("kind").and_then(msgpack::as_text) {
+        Some("stream_start") => return Ok(None),
+        Some("stream_chunk") => {
+            let chunk = fields.get("chunk").unwrap_or_default();
+            let chunk = rmp_serde::from_slice(chunk)
+                .map_err(|error| Error::invalid(format!("the chunk does not fit: {error:.200}")))?;
+            return Ok(Some(Said::Chunk(chunk)));
+        }
+        Some("stream_end") => Ok(fields.get("final_response").map_or_else(nil, passed)),
+        Some("success") => Ok(fields.get("response").map_or_else(nil, passed)),
+        Some("error") => {
+            let error = ToolError::decode(body);
+            Err(error.ok_or_else(|| Error::invalid("the error does not fit"))?.into())
+        }
+        Some(_) | None => return Err(Error::invalid("it is neither a result nor an error")),
+    };
+    Ok(Some(Said::End(end)))
+}
+
+fn nil() -> Any {
+    Any { format: Format::MsgPack, bytes: Bytes::from_static(NIL) }
+}
+
+fn not_understood(why: &str) -> Error {
+    Error::new(ErrorKind::ToolFailed, format!("the worker's reply was not understood: {why}"))
+        .with_certainty(Certainty::Ran)
+}
