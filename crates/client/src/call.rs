@@ -109,8 +109,12 @@ impl Client {
         envelope: RequestEnvelope,
     ) -> Result<ResponseEnvelope, Error> {
         let timeout = self.reply_timeout(&envelope.options);
+        let decode = match &envelope.request {
+            ToolCall::Native(_) => decode_reply,
+            ToolCall::Named { .. } => decode_passing,
+        };
         let reply = self.call_within(request_frame(envelope), timeout).await?;
-        decode_reply(reply.body)
+        decode(reply.body)
     }
 
     fn reply_timeout(&self, options: &CallOptions) -> Duration {
@@ -144,6 +148,15 @@ pub(crate) fn decode_reply(body: Body) -> Result<ResponseEnvelope, Error> {
             envelope.put_data(data);
             Ok(envelope)
         }
+        Body::Empty | Body::Credit(_) => Err(unexpected("it is empty")),
+    }
+}
+
+/// The same for a tool that is not of the table: its answer stays the bytes that came.
+pub(crate) fn decode_passing(body: Body) -> Result<ResponseEnvelope, Error> {
+    match body {
+        Body::MsgPack(bytes) => ResponseEnvelope::decode_passing(&bytes).map_err(unexpected),
+        Body::RawBinary { .. } => Err(unexpected("bytes apart from an answer that has none")),
         Body::Empty | Body::Credit(_) => Err(unexpected("it is empty")),
     }
 }

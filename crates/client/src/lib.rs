@@ -6,8 +6,10 @@
 //! * [`Client`]: a cloneable handle to one connection; [`Config`] and [`Credentials`] say which.
 //! * [`Outcome`]: what a call came to: a result, a job, or an acknowledgement.
 //! * [`CallStream`]: the chunks of a call as they come.
+//! * [`NamedStream`]: the same for a tool on a line, whose input and answer are only bytes here.
 //! * [`Subscriber`]: events, and what was missed of them, as [`Notice`]s.
 //! * [`Worker`]: offers [`WorkerTools`] to a daemon and carries out the calls that come back.
+//! * [`line::Line`]: the same over HTTP, as client tools.
 //!
 //! Invariants:
 //!
@@ -25,6 +27,8 @@ mod config;
 mod error;
 mod gaps;
 mod heartbeat;
+pub mod line;
+mod named;
 mod pending;
 mod stream;
 mod subscriber;
@@ -37,6 +41,7 @@ pub use self::client::Client;
 pub use self::config::{Config, Credentials};
 pub use self::error::ConnectError;
 pub use self::gaps::Gap;
+pub use self::named::NamedStream;
 pub use self::stream::{CallStream, StreamItem};
 pub use self::subscriber::{Notice, SubscribeError, Subscriber};
 pub use self::transport::LinkState;

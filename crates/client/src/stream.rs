@@ -10,6 +10,7 @@ use ringback_proto::frame::{Body, Command, Frame};
 use ringback_proto::ids::{JobId, StreamId};
 use ringback_proto::{
     CallOptions, Error, RequestEnvelope, ResponseEnvelope, StreamChunk, Tool, ToolCall,
+    ToolResponse,
 };
 use tokio::sync::mpsc;
 
@@ -42,13 +43,19 @@ pub enum StreamItem<R> {
 #[derive(Debug)]
 #[must_use = "a stream that is dropped cancels its call"]
 pub struct CallStream<T: Tool> {
+    replies: Replies,
+    tool: PhantomData<fn() -> T>,
+}
+
+/// The replies to one call, whatever its tool.
+#[derive(Debug)]
+pub(crate) struct Replies {
     client: Client,
     frames: mpsc::Receiver<Answer>,
     in_flight: InFlight,
     /// Lossless bytes read and not yet credited.
     uncredited: u64,
     ended: bool,
-    tool: PhantomData<fn() -> T>,
 }
 
 impl Client {
@@ -69,20 +76,52 @@ impl Client {
         request: T::Request,
         options: CallOptions,
     ) -> Result<CallStream<T>, Error> {
-        let request = ToolCall::Native(request.into());
-        let options = CallOptions { stream: true, ..options };
-        let frame = request_frame(RequestEnvelope { request, options });
-        let (frames, in_flight) = self.open_stream(frame)?;
-        let client = self.clone();
-        let tool = PhantomData;
-        Ok(CallStream { client, frames, in_flight, uncredited: 0, ended: false, tool })
+        let replies = Replies::of(self, ToolCall::Native(request.into()), options)?;
+        Ok(CallStream { replies, tool: PhantomData })
     }
 }
 
-impl<T: Tool> CallStream<T> {
-    fn on_answer(&mut self, answer: Option<Answer>) -> Result<StreamItem<T::Response>, Error> {
-        let frame = answer.unwrap_or_else(|| Err(closed()))?;
-        match decode_reply(frame.body)? {
+impl Replies {
+    /// Sends the call.
+    pub(crate) fn of(
+        client: &Client,
+        request: ToolCall,
+        options: CallOptions,
+    ) -> Result<Self, Error> {
+        let options = CallOptions { stream: true, ..options };
+        let frame = request_frame(RequestEnvelope { request, options });
+        let (frames, in_flight) = client.open_stream(frame)?;
+        Ok(Self { client: client.clone(), frames, in_flight, uncredited: 0, ended: false })
+    }
+
+    /// The next thing of the stream, read in two steps: the reply, and the tool's answer in it.
+    pub(crate) fn poll_next<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        decode: fn(Body) -> Result<ResponseEnvelope, Error>,
+        read: fn(ToolResponse) -> Result<R, Error>,
+    ) -> Poll<Option<Result<StreamItem<R>, Error>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        let answer = ready!(self.frames.poll_recv(cx));
+        let item = answer
+            .unwrap_or_else(|| Err(closed()))
+            .and_then(|frame| decode(frame.body))
+            .and_then(|reply| self.item(reply, read));
+        if matches!(item, Ok(StreamItem::End(_)) | Err(_)) {
+            self.ended = true;
+            self.in_flight.stream_finished();
+        }
+        Poll::Ready(Some(item))
+    }
+
+    fn item<R>(
+        &mut self,
+        reply: ResponseEnvelope,
+        read: fn(ToolResponse) -> Result<R, Error>,
+    ) -> Result<StreamItem<R>, Error> {
+        match reply {
             ResponseEnvelope::StreamStart { stream_id, job_id, .. } => {
                 Ok(StreamItem::Started { stream_id, job_id })
             }
@@ -91,11 +130,10 @@ impl<T: Tool> CallStream<T> {
                 Ok(StreamItem::Chunk(chunk))
             }
             ResponseEnvelope::StreamEnd { final_response, .. } => {
-                let response = final_response.map(typed::<T>).transpose()?;
-                Ok(StreamItem::End(response))
+                final_response.map(read).transpose().map(StreamItem::End)
             }
             ResponseEnvelope::Success { response } => {
-                typed::<T>(response).map(|response| StreamItem::End(Some(response)))
+                read(response).map(|response| StreamItem::End(Some(response)))
             }
             ResponseEnvelope::Error(error) => Err(error.into()),
             ResponseEnvelope::JobStarted { .. } | ResponseEnvelope::Ack { .. } => {
@@ -123,15 +161,6 @@ impl<T: Tool> Stream for CallStream<T> {
     type Item = Result<StreamItem<T::Response>, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.ended {
-            return Poll::Ready(None);
-        }
-        let answer = ready!(self.frames.poll_recv(cx));
-        let item = self.on_answer(answer);
-        if matches!(item, Ok(StreamItem::End(_)) | Err(_)) {
-            self.ended = true;
-            self.in_flight.stream_finished();
-        }
-        Poll::Ready(Some(item))
+        self.replies.poll_next(cx, decode_reply, typed::<T>)
     }
 }

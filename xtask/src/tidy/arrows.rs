@@ -58,8 +58,9 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http"]),
-    ("hyper", &["ringback-service", "ringback-edge-http"]),
-    ("hyper-util", &["ringback-service", "ringback-edge-http"]),
+    // The client holds lines over HTTP.
+    ("hyper", &["ringback-service", "ringback-edge-http", "ringback-client"]),
+    ("hyper-util", &["ringback-service", "ringback-edge-http", "ringback-client"]),
 ];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.

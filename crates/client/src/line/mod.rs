@@ -1,0 +1,359 @@
+//! Holds a line over HTTP: registers tools, keeps a stream open, and gets the calls that come on it.
+//!
+//! A lost stream is opened again, with longer and longer pauses; the daemon sends calls that were not
+//! answered once more, under the same ids, as long as the line's grace lasts.
+
+mod caller;
+mod error;
+mod http;
+mod party;
+mod sse;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use ringback_proto::secret::Secret;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+pub use self::caller::{Executed, LineCaller};
+pub use self::error::LineError;
+use self::http::{Ask, Coming, Http};
+use self::party::json;
+pub use self::party::{LineParty, LineResult};
+use self::sse::{Frame, Reader};
+
+/// The first pause before a lost stream is opened again; each further one is twice as long.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+/// Short enough that a restarted daemon is found while people look.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Where to hold a line, as whom, and what to offer on it.
+#[derive(Debug, Clone)]
+pub struct LineConfig {
+    /// The daemon's HTTP listener, such as `127.0.0.1:7180`. Plain HTTP carries the token in the
+    /// clear: loopback only.
+    pub address: String,
+    /// Who offers; a daemon that runs open needs none.
+    pub token: Option<Secret>,
+    /// The line's name.
+    pub client_id: String,
+    /// How long calls wait when the stream is lost.
+    pub grace: Duration,
+    /// What is offered.
+    pub tools: Vec<LineTool>,
+    /// The largest call that is taken.
+    pub call_bytes_max: usize,
+    /// A stream that brings nothing for so long, not even a ping, is dead.
+    pub silence_max: Duration,
+}
+
+/// A tool to offer.
+#[derive(Debug, Clone, Serialize)]
+pub struct LineTool {
+    /// Its name on the line.
+    pub id: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its input; any object if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Box<RawValue>>,
+    /// How long a call may take.
+    #[serde(rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// A call to carry out.
+#[derive(Debug, Clone, Deserialize)]
+pub struct LineCall {
+    /// The id to answer by. One that comes again is the same call.
+    #[serde(rename = "requestID")]
+    pub request_id: String,
+    /// The tool's full name.
+    pub tool: String,
+    /// The input, as the caller wrote it.
+    pub input: Box<RawValue>,
+}
+
+/// What happens on a line.
+#[derive(Debug)]
+pub enum LineEvent {
+    /// A call, or one that was not answered once more.
+    Call(LineCall),
+    /// Nobody waits for this call any more.
+    Cancel {
+        /// Which.
+        request_id: String,
+        /// Why.
+        reason: String,
+    },
+    /// The stream is lost and will be opened again.
+    Lost {
+        /// Why.
+        reason: String,
+    },
+    /// The stream is open again.
+    Back {
+        /// The daemon had forgotten the line: no call of before is waited for.
+        anew: bool,
+    },
+}
+
+/// A line that is held. Dropping it closes its stream; [`Line::close`] takes the tools back too.
+#[derive(Debug)]
+#[must_use = "a line that is dropped gets no calls"]
+pub struct Line {
+    config: LineConfig,
+    http: Arc<Http>,
+    full_names: Vec<String>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Up(Box<Stream>),
+    Down { retry_at: Instant, pause: Duration },
+}
+
+#[derive(Debug)]
+struct Stream {
+    coming: Coming,
+    reader: Reader,
+    heard_at: Instant,
+}
+
+#[derive(Serialize)]
+struct Register<'a> {
+    #[serde(rename = "clientID")]
+    client_id: &'a str,
+    tools: &'a [LineTool],
+    #[serde(rename = "graceMs")]
+    grace_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct Registered {
+    registered: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Unregister<'a> {
+    #[serde(rename = "clientID")]
+    client_id: &'a str,
+    #[serde(rename = "toolIDs")]
+    tool_ids: Vec<&'a str>,
+}
+
+/// A tool as the daemon lists it.
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Cancel {
+    #[serde(rename = "requestID")]
+    request_id: String,
+    #[serde(default)]
+    reason: String,
+}
+
+impl LineConfig {
+    /// Twice what a request body may be by default.
+    pub const CALL_BYTES_MAX: usize = 32 << 20;
+    /// Three of the daemon's usual intervals between pings, and a little.
+    pub const SILENCE_MAX: Duration = Duration::from_secs(100);
+
+    /// A line without tools, with the default limits and no grace.
+    #[must_use]
+    pub fn new(address: impl Into<String>, client_id: impl Into<String>) -> Self {
+        Self {
+            address: address.into(),
+            token: None,
+            client_id: client_id.into(),
+            grace: Duration::ZERO,
+            tools: Vec::new(),
+            call_bytes_max: Self::CALL_BYTES_MAX,
+            silence_max: Self::SILENCE_MAX,
+        }
+    }
+}
+
+impl Line {
+    /// Registers the tools and opens the stream.
+    ///
+    /// # Errors
+    /// If the daemon cannot be reached, or refuses the token or a tool.
+    pub async fn open(config: LineConfig) -> Result<Self, LineError> {
+        let http = Arc::new(Http::new(config.address.clone(), config.token.as_ref())?);
+        let state = State::Down { retry_at: Instant::now(), pause: PAUSE_FIRST };
+        let mut line = Self { config, http, full_names: Vec::new(), state };
+        line.full_names = line.register().await?;
+        line.state = State::Up(Box::new(line.stream().await?));
+        Ok(line)
+    }
+
+    /// The names that the tools are called by.
+    #[must_use]
+    pub fn full_names(&self) -> &[String] {
+        &self.full_names
+    }
+
+    /// Who answers the calls.
+    #[must_use]
+    pub fn party(&self) -> LineParty {
+        LineParty::new(Arc::clone(&self.http))
+    }
+
+    /// What happens next.
+    ///
+    /// # Errors
+    /// When the daemon no longer lets this party hold the line; nothing follows.
+    ///
+    /// # Cancel safety
+    /// Dropping the wait loses nothing.
+    pub async fn next(&mut self) -> Result<LineEvent, LineError> {
+        loop {
+            match &mut self.state {
+                State::Up(stream) => match stream.next(self.config.silence_max).await {
+                    Ok(frame) => {
+                        if let Some(event) = read(&frame) {
+                            return Ok(event);
+                        }
+                    }
+                    Err(reason) => {
+                        let (retry_at, pause) = (Instant::now() + PAUSE_FIRST, PAUSE_FIRST);
+                        self.state = State::Down { retry_at, pause };
+                        return Ok(LineEvent::Lost { reason });
+                    }
+                },
+                State::Down { retry_at, pause } => {
+                    let (at, pause) = (*retry_at, *pause);
+                    tokio::time::sleep_until(at).await;
+                    match self.reopen().await {
+                        Ok(anew) => return Ok(LineEvent::Back { anew }),
+                        Err(error) if error.is_final() => return Err(error),
+                        Err(error) => {
+                            tracing::debug!(%error, "the line is not back yet");
+                            let pause = pause.saturating_mul(2).min(PAUSE_MAX);
+                            self.state = State::Down { retry_at: Instant::now() + pause, pause };
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes the tools back and closes the stream.
+    ///
+    /// # Errors
+    /// If the daemon cannot be told; it notices the end of the stream all the same.
+    pub async fn close(self) -> Result<(), LineError> {
+        let tool_ids = self.config.tools.iter().map(|tool| &*tool.id).collect();
+        let body = json(&Unregister { client_id: &self.config.client_id, tool_ids });
+        let ask = Ask {
+            action: "take the tools back",
+            method: Method::DELETE,
+            path: "/client-tools/unregister".to_owned(),
+            body: Some(body),
+        };
+        self.http.ask(ask).await.map(drop)
+    }
+
+    /// Opens the stream again. Whether the daemon had to be told of the tools again.
+    async fn reopen(&mut self) -> Result<bool, LineError> {
+        // The stream first: it ends the grace, so that the line cannot lapse between the two.
+        let stream = self.stream().await?;
+        let anew = !self.is_registered().await?;
+        if anew {
+            self.full_names = self.register().await?;
+        }
+        self.state = State::Up(Box::new(stream));
+        Ok(anew)
+    }
+
+    async fn register(&self) -> Result<Vec<String>, LineError> {
+        let action = "register the tools";
+        let LineConfig { client_id, tools, grace, .. } = &self.config;
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        let body = Some(json(&Register { client_id, tools, grace_ms }));
+        let path = "/client-tools/register".to_owned();
+        let answer = self.http.ask(Ask { action, method: Method::POST, path, body }).await?;
+        read_json::<Registered>(action, &answer).map(|answer| answer.registered)
+    }
+
+    async fn is_registered(&self) -> Result<bool, LineError> {
+        let action = "list the tools of the line";
+        let path = format!("/client-tools/tools/{}", self.id_in_path());
+        let answer = self.http.ask(Ask { action, method: Method::GET, path, body: None }).await?;
+        let listed = read_json::<Vec<Listed>>(action, &answer)?;
+        Ok(self.full_names.iter().all(|name| listed.iter().any(|tool| tool.id == *name)))
+    }
+
+    async fn stream(&self) -> Result<Stream, LineError> {
+        let path = format!("/client-tools/pending/{}", self.id_in_path());
+        let ask = Ask { action: "open the stream", method: Method::GET, path, body: None };
+        let coming = self.http.open(ask).await?;
+        let reader = Reader::new(self.config.call_bytes_max);
+        Ok(Stream { coming, reader, heard_at: Instant::now() })
+    }
+
+    fn id_in_path(&self) -> impl std::fmt::Display {
+        utf8_percent_encode(&self.config.client_id, NON_ALPHANUMERIC)
+    }
+}
+
+impl Stream {
+    /// The next frame, or why there will be none.
+    async fn next(&mut self, silence_max: Duration) -> Result<Frame, String> {
+        loop {
+            if let Some(frame) = self.reader.next().map_err(|error| error.to_string())? {
+                return Ok(frame);
+            }
+            let frame = self.coming.body.frame();
+            let frame = tokio::time::timeout_at(self.heard_at + silence_max, frame)
+                .await
+                .map_err(|_| format!("nothing came for {silence_max:?}"))?;
+            let frame = frame.ok_or("the daemon closed it")?.map_err(|error| error.to_string())?;
+            self.heard_at = Instant::now();
+            if let Some(bytes) = frame.data_ref() {
+                self.reader.push(bytes);
+            }
+        }
+    }
+}
+
+/// What a frame says, if it is one that matters here: a ping does not, nor what is not known yet.
+fn read(frame: &Frame) -> Option<LineEvent> {
+    match &*frame.event {
+        "tool-request" => match serde_json::from_str(&frame.data) {
+            Ok(call) => Some(LineEvent::Call(call)),
+            Err(error) => {
+                tracing::warn!(%error, "a call that cannot be read");
+                None
+            }
+        },
+        "tool-cancel" => match serde_json::from_str(&frame.data) {
+            Ok(Cancel { request_id, reason }) => Some(LineEvent::Cancel { request_id, reason }),
+            Err(error) => {
+                tracing::warn!(%error, "a cancel that cannot be read");
+                None
+            }
+        },
+        _ => None,
+    }
+}
+
+fn read_json<T: for<'a> Deserialize<'a>>(
+    action: &'static str,
+    answer: &Bytes,
+) -> Result<T, LineError> {
+    serde_json::from_slice(answer)
+        .map_err(|error| LineError::Unreadable { action, reason: error.to_string() })
+}
