@@ -16,3 +16,4 @@ mod limits;
 mod stalls;
 mod support;
 mod tokens;
+mod workers;
