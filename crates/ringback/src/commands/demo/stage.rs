@@ -6,7 +6,6 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_client::{Client, Config as ClientConfig, Credentials, Notice, Subscriber};
 use ringback_proto::Event;
 use ringback_proto::event::SequencedEvent;
-use ringback_proto::ids::JobId;
 use ringback_proto::request::JobSleepRequest;
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::JobSleep;

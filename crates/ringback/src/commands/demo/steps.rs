@@ -207,23 +207,21 @@ fn is_end(event: &Event, job: JobId) -> bool {
 }
 
 fn state_of(event: &Event, job: JobId) -> Option<JobState> {
-    match event {
-        Event::JobStateChanged { job_id, state, .. } if *job_id == job => Some(*state),
-        Event::JobStateChanged { .. }
-        | Event::JobProgress { .. }
-        | Event::StreamChunk { .. }
-        | Event::ArtifactCreated { .. } => None,
+    if let Event::JobStateChanged { job_id, state, .. } = event
+        && *job_id == job
+    {
+        Some(*state)
+    } else {
+        None
     }
 }
 
 fn progress_of(event: &Event, job: JobId) -> Option<String> {
-    match event {
-        Event::JobProgress { percent, .. } if event.job_id() == Some(job) => {
-            Some(format!("{percent:.0}%"))
-        }
-        Event::JobStateChanged { .. }
-        | Event::JobProgress { .. }
-        | Event::StreamChunk { .. }
-        | Event::ArtifactCreated { .. } => None,
+    if let Event::JobProgress { job_id, percent, .. } = event
+        && *job_id == job
+    {
+        Some(format!("{percent:.0}%"))
+    } else {
+        None
     }
 }
