@@ -6,111 +6,183 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringback_proto::ToolRequest;
-use ringback_proto::tool::{TOOLS, ToolRow, find};
-use serde_json::{Map, Value};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::request::ToolInfo;
+use ringback_proto::tool::{TOOLS, ToolRow};
+use ringback_proto::value::Value;
+use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::nearest::nearest;
 
-/// The row of a tool, or a failure that names the nearest one.
-pub(crate) fn tool(name: &str) -> Result<&'static ToolRow, Failure> {
-    find(name).ok_or_else(|| {
-        let known = TOOLS.iter().map(|row| row.name);
-        let hint = nearest(name, known).map_or_else(
-            || "`ringback tools` lists them".to_owned(),
-            |near| format!("did you mean `{near}`?"),
-        );
-        Failure::Usage(format!("there is no tool `{name}`; {hint}"))
-    })
+/// Whole numbers from here on have more than 64 bits.
+const WHOLE_MAX: f64 = 18_446_744_073_709_551_616.0;
+
+/// What a tool takes.
+#[derive(Debug)]
+pub(crate) struct Takes<'a> {
+    tool: &'a str,
+    schema: Value,
+    /// Whether it may be given fields that its schema does not name.
+    takes_others: bool,
 }
 
-/// Fills an input from pairs, on top of what a JSON object already says.
-pub(crate) fn input(
-    row: &ToolRow,
-    json: Option<&str>,
-    pairs: &[String],
-) -> Result<Map<String, Value>, Failure> {
-    let schema = (row.request_schema)().to_value();
-    let mut input = match json {
-        None => Map::new(),
-        Some(text) => match serde_json::from_str(text) {
-            Ok(Value::Object(input)) => input,
-            Ok(_) => return Err(usage("the arguments are JSON, but not an object")),
-            Err(error) => return Err(usage(format!("the arguments are not JSON: {error}"))),
-        },
-    };
-    for name in input.keys() {
-        property(row, &schema, name)?;
+impl<'a> Takes<'a> {
+    /// Of a native tool: exactly the fields of its type.
+    pub(crate) fn native(row: &'a ToolRow) -> Result<Self, Failure> {
+        let schema = Value::deserialize((row.request_schema)().to_value())
+            .map_err(|error| usage(format!("`{}` has no readable schema: {error}", row.name)))?;
+        Ok(Self { tool: row.name, schema, takes_others: false })
     }
-    for pair in pairs {
-        let (name, text) = pair.split_once('=').ok_or_else(|| {
-            usage(format!("`{pair}` is not `key=value`; a whole input goes into `--json`"))
-        })?;
-        let property = property(row, &schema, name)?;
-        let value = value(name, text, property)?;
-        match (input.get_mut(name), value) {
-            (Some(Value::Array(items)), Value::Array(more)) => items.extend(more),
-            (Some(_), _) => return Err(usage(format!("`{name}` is given twice"))),
-            (None, value) => drop(input.insert(name.to_owned(), value)),
+
+    /// Of a tool on a line: as its party says.
+    pub(crate) fn on_line(tool: &'a ToolInfo) -> Self {
+        let schema = tool.input_schema.clone();
+        let takes_others = schema.get("additionalProperties") != Some(&Value::Bool(false));
+        Self { tool: &tool.name, schema, takes_others }
+    }
+
+    /// Fills an input from pairs, on top of what a JSON object already says. The order stays.
+    pub(crate) fn input(&self, json: Option<&str>, pairs: &[String]) -> Result<Value, Failure> {
+        let mut input = match json.map(serde_json::from_str) {
+            None => Vec::new(),
+            Some(Ok(Value::Map(input))) => input,
+            Some(Ok(_)) => return Err(usage("the arguments are JSON, but not an object")),
+            Some(Err(error)) => {
+                return Err(usage(format!("the arguments are not JSON: {error}")));
+            }
+        };
+        for (name, value) in &input {
+            self.property(name)?;
+            check_numbers(name, value)?;
         }
+        for pair in pairs {
+            let (name, text) = pair.split_once('=').ok_or_else(|| {
+                usage(format!("`{pair}` is not `key=value`; a whole input goes into `--json`"))
+            })?;
+            let value = value(name, text, self.property(name)?)?;
+            check_numbers(name, &value)?;
+            let before = input.iter_mut().find(|(known, _)| known == name);
+            match (before.map(|(_, before)| before), value) {
+                (Some(Value::List(items)), Value::List(more)) => items.extend(more),
+                (Some(_), _) => return Err(usage(format!("`{name}` is given twice"))),
+                (None, value) => input.push((name.to_owned(), value)),
+            }
+        }
+        Ok(Value::Map(input))
     }
-    Ok(input)
+
+    /// The schema of one field, or a failure that names those there are.
+    fn property(&self, name: &str) -> Result<&Value, Failure> {
+        let fields = match self.schema.get("properties") {
+            Some(Value::Map(fields)) => fields.as_slice(),
+            Some(_) | None => &[],
+        };
+        if let Some((_, property)) = fields.iter().find(|(known, _)| known == name) {
+            return Ok(property);
+        }
+        if self.takes_others {
+            return Ok(&Value::Null);
+        }
+        let known: Vec<&str> = fields.iter().map(|(known, _)| known.as_str()).collect();
+        let hint = match (nearest(name, known.iter().copied()), known.as_slice()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, []) => "it takes nothing".to_owned(),
+            (None, known) => format!("it takes {}", known.join(", ")),
+        };
+        Err(usage(format!("`{}` has no field `{name}`; {hint}", self.tool)))
+    }
+}
+
+/// The native tool that was probably meant.
+pub(crate) fn near_native(name: &str) -> Option<&'static str> {
+    nearest(name, TOOLS.iter().map(|row| row.name))
+}
+
+/// There is no such tool, and which one may have been meant.
+pub(crate) fn unknown(name: &str, near: Option<&str>) -> Failure {
+    let hint = near.map_or_else(
+        || "`ringback tools` lists them".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    usage(format!("there is no tool `{name}`; {hint}"))
 }
 
 /// The typed request that an input stands for.
-pub(crate) fn request(row: &ToolRow, input: Map<String, Value>) -> Result<ToolRequest, Failure> {
-    let request = ToolRequest::deserialize_named(row.name, Value::Object(input));
-    request
-        .ok_or_else(|| usage(format!("there is no tool `{}`", row.name)))?
-        .map_err(|error| usage(format!("`{}` cannot take that: {error}", row.name)))
+pub(crate) fn request(row: &ToolRow, input: &Value) -> Result<ToolRequest, Failure> {
+    let misfit =
+        |error: serde_json::Error| usage(format!("`{}` cannot take that: {error}", row.name));
+    let input = serde_json::to_value(input).map_err(misfit)?;
+    ToolRequest::deserialize_named(row.name, input)
+        .ok_or_else(|| unknown(row.name, None))?
+        .map_err(misfit)
 }
 
-/// The schema of one field, or a failure that names those there are.
-fn property<'a>(row: &ToolRow, schema: &'a Value, name: &str) -> Result<&'a Value, Failure> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    if let Some(property) = properties.and_then(|properties| properties.get(name)) {
-        return Ok(property);
+/// The input of a tool on a line.
+pub(crate) fn passed(input: &Value) -> Result<Any, Failure> {
+    let bytes = rmp_serde::to_vec_named(input)
+        .map_err(|error| usage(format!("the input cannot be sent: {error}")))?;
+    Ok(Any { format: Format::MsgPack, bytes: bytes.into() })
+}
+
+/// Refuses what would be rounded on the way.
+fn check_numbers(name: &str, value: &Value) -> Result<(), Failure> {
+    match value {
+        Value::Float(number) if number.abs() >= WHOLE_MAX => Err(usage(format!(
+            "`{name}` has a number of more than 64 bits, which would be rounded; give it as text"
+        ))),
+        Value::List(values) => values.iter().try_for_each(|value| check_numbers(name, value)),
+        Value::Map(entries) => entries.iter().try_for_each(|(_, value)| check_numbers(name, value)),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Text(_)
+        | Value::Bytes(_) => Ok(()),
     }
-    let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    let hint = match (nearest(name, known.iter().copied()), known.as_slice()) {
-        (Some(near), _) => format!("did you mean `{near}`?"),
-        (None, []) => "it takes nothing".to_owned(),
-        (None, known) => format!("it takes {}", known.join(", ")),
-    };
-    Err(usage(format!("`{}` has no field `{name}`; {hint}", row.name)))
 }
 
 fn value(name: &str, text: &str, property: &Value) -> Result<Value, Failure> {
     let misfit = |expected: &str| usage(format!("`{name}` takes {expected}, found `{text}`"));
     let json = || serde_json::from_str::<Value>(text).ok();
     if is_bytes(property) {
-        return read(text).map(|bytes| STANDARD.encode(bytes).into());
+        return read(text).map(|bytes| Value::Text(STANDARD.encode(bytes)));
     }
     let types = types(property);
     let takes = |kind: &str| types.contains(&kind);
-    if types.is_empty() {
-        return Ok(json().unwrap_or_else(|| text.into()));
-    }
     if takes("null") && text == "null" {
         return Ok(Value::Null);
     }
     if takes("string") {
         let text = String::from_utf8(read(text)?).map_err(|_| misfit("text in UTF-8"))?;
-        return Ok(text.into());
+        return Ok(Value::Text(text));
+    }
+    if types.is_empty() {
+        return match json() {
+            Some(value) => Ok(value),
+            None => String::from_utf8(read(text)?)
+                .map(Value::Text)
+                .map_err(|_| misfit("JSON, or text in UTF-8")),
+        };
     }
     if takes("array") {
         return match json() {
-            Some(list @ Value::Array(_)) => Ok(list),
-            Some(_) | None => value(name, text, &property["items"]).map(|item| vec![item].into()),
+            Some(list @ Value::List(_)) => Ok(list),
+            Some(_) | None => {
+                let items = property.get("items").unwrap_or(&Value::Null);
+                value(name, text, items).map(|item| Value::List(vec![item]))
+            }
         };
     }
     let expected = types.join(" or ");
     let value = json().ok_or_else(|| misfit(&expected))?;
     let fits = match &value {
         Value::Bool(_) => takes("boolean"),
-        Value::Number(number) => takes("number") || (takes("integer") && !number.is_f64()),
-        Value::Object(_) => takes("object"),
-        Value::Null | Value::String(_) | Value::Array(_) => false,
+        Value::Int(_) | Value::UInt(_) => takes("number") || takes("integer"),
+        Value::Float(_) => takes("number"),
+        Value::Map(_) => takes("object"),
+        Value::Null | Value::Text(_) | Value::Bytes(_) | Value::List(_) => false,
     };
     if fits { Ok(value) } else { Err(misfit(&expected)) }
 }
@@ -131,11 +203,26 @@ fn read(text: &str) -> Result<Vec<u8>, Failure> {
 /// The types a schema allows; empty when it allows all.
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
-        Some(Value::String(kind)) => vec![kind],
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
-        Some(_) | None if schema.get("enum").is_some() => vec!["string"],
-        Some(_) | None => alternatives(schema).flat_map(types).collect(),
+        Some(Value::Text(kind)) => vec![kind],
+        Some(Value::List(kinds)) => kinds.iter().filter_map(text_of).collect(),
+        Some(_) | None if schema.get("enum").is_some() => constants(list(schema, "enum")),
+        Some(_) | None => {
+            let each: Vec<_> = alternatives(schema)
+                .map(|alternative| match alternative.get("const") {
+                    // A named constant has no type of its own.
+                    Some(constant) => constants(std::slice::from_ref(constant)),
+                    None => types(alternative),
+                })
+                .collect();
+            // One that allows all makes the rest of no account.
+            if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
+        }
     }
+}
+
+/// Texts are written without quotes; constants of other types are JSON, as where all is allowed.
+fn constants(values: &[Value]) -> Vec<&'static str> {
+    if values.iter().all(|value| text_of(value).is_some()) { vec!["string"] } else { Vec::new() }
 }
 
 fn is_bytes(schema: &Value) -> bool {
@@ -143,20 +230,16 @@ fn is_bytes(schema: &Value) -> bool {
 }
 
 fn alternatives(schema: &Value) -> impl Iterator<Item = &Value> {
-    ["anyOf", "oneOf"]
-        .into_iter()
-        .filter_map(|name| schema.get(name).and_then(Value::as_array))
-        .flatten()
-        // A list of constants has no types of its own.
-        .map(|alternative| match alternative.get("const") {
-            Some(_) => &CONSTANT,
-            None => alternative,
-        })
+    ["anyOf", "oneOf"].into_iter().flat_map(|name| list(schema, name))
 }
 
-/// What a named constant is on the wire.
-static CONSTANT: std::sync::LazyLock<Value> =
-    std::sync::LazyLock::new(|| serde_json::json!({ "type": "string" }));
+fn list<'a>(schema: &'a Value, name: &str) -> &'a [Value] {
+    if let Some(Value::List(items)) = schema.get(name) { items } else { &[] }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    if let Value::Text(text) = value { Some(text) } else { None }
+}
 
 fn usage(text: impl Into<String>) -> Failure {
     Failure::Usage(text.into())
@@ -165,15 +248,66 @@ fn usage(text: impl Into<String>) -> Failure {
 #[cfg(test)]
 mod tests {
     use ringback_proto::ToolRequest;
+    use ringback_proto::principal::Level;
+    use ringback_proto::request::ToolInfo;
+    use ringback_proto::timing::ToolTiming;
+    use ringback_proto::tool::find;
+    use serde::Deserialize;
     use serde_json::{Value, json};
 
-    use super::{input, request, tool};
+    use super::{Takes, near_native, request, unknown};
 
     fn filled(name: &str, pairs: &[&str]) -> Result<Value, String> {
         let pairs: Vec<_> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
-        let row = tool(name).map_err(|failure| failure.to_string())?;
-        let input = input(row, None, &pairs).map_err(|failure| failure.to_string())?;
-        Ok(Value::Object(input))
+        let row = find(name).ok_or_else(|| unknown(name, near_native(name)).to_string())?;
+        let input = Takes::native(row).unwrap().input(None, &pairs);
+        Ok(serde_json::to_value(input.map_err(|failure| failure.to_string())?).unwrap())
+    }
+
+    /// The input of a tool with this schema, as the text that its party will see.
+    fn on_line(schema: &Value, json: Option<&str>, pairs: &[&str]) -> Result<String, String> {
+        let tool = ToolInfo {
+            name: "client_a_b".to_owned(),
+            description: String::new(),
+            input_schema: Deserialize::deserialize(schema).unwrap(),
+            timing: ToolTiming::AsyncShort,
+            scope: Level::Write,
+        };
+        let pairs: Vec<_> = pairs.iter().map(|pair| (*pair).to_owned()).collect();
+        let input = Takes::on_line(&tool).input(json, &pairs);
+        Ok(serde_json::to_string(&input.map_err(|failure| failure.to_string())?).unwrap())
+    }
+
+    #[test]
+    fn a_tool_on_a_line_types_its_fields_and_may_take_others() {
+        let schema = json!({"type": "object", "properties": {
+            "n": {"type": "integer"}, "text": {"type": "string"}, "mode": {"enum": ["a", "b"]},
+        }});
+        let cases = [
+            (vec!["text=5", "n=5"], r#"{"text":"5","n":5}"#),
+            (vec!["mode=a", "other=5", "more=x y"], r#"{"mode":"a","other":5,"more":"x y"}"#),
+            (vec!["z=null", "a=[1, 2]"], r#"{"z":null,"a":[1,2]}"#),
+        ];
+        for (pairs, expected) in cases {
+            assert_eq!(on_line(&schema, None, &pairs).as_deref(), Ok(expected));
+        }
+        assert!(on_line(&schema, None, &["n=x"]).unwrap_err().contains("takes integer"));
+        let closed = json!({"properties": {"word": {}}, "additionalProperties": false});
+        let refused = on_line(&closed, None, &["wrod=x"]).unwrap_err();
+        assert!(refused.contains("did you mean `word`?"), "{refused}");
+    }
+
+    /// Rule: a payload keeps its order and its numbers, or is refused.
+    #[test]
+    fn what_is_given_as_json_keeps_its_order_and_its_numbers() {
+        let open = json!({"type": "object"});
+        let text =
+            r#"{"z":18446744073709551615,"a":[null,-9223372036854775808,"ä"],"m":{"y":1.5}}"#;
+        assert_eq!(on_line(&open, Some(text), &[]).as_deref(), Ok(text));
+        for pair in ["n=18446744073709551616", "n=[{\"x\": -18446744073709551617}]"] {
+            let refused = on_line(&open, None, &[pair]).unwrap_err();
+            assert!(refused.contains("more than 64 bits"), "{refused}");
+        }
     }
 
     #[test]
@@ -210,9 +344,10 @@ mod tests {
         let path = dir.path().join("all");
         let bytes: Vec<u8> = (0..=255).collect();
         std::fs::write(&path, &bytes).unwrap();
-        let row = tool("cas_store").unwrap();
+        let row = find("cas_store").unwrap();
         let pairs = [format!("data=@{}", path.display()), "mime_type=a/b".to_owned()];
-        let stored = request(row, input(row, None, &pairs).unwrap()).unwrap();
+        let input = Takes::native(row).unwrap().input(None, &pairs).unwrap();
+        let stored = request(row, &input).unwrap();
         let ToolRequest::CasStore(stored) = stored else { panic!("{stored:?}") };
         assert_eq!(stored.data.0, bytes);
         let text = filled("cas_store", &[&format!("mime_type=@{}", path.display())]);
@@ -239,14 +374,15 @@ mod tests {
 
     #[test]
     fn a_json_object_is_an_input_and_pairs_add_to_it() {
-        let row = tool("artifact_create").unwrap();
+        let takes = Takes::native(find("artifact_create").unwrap()).unwrap();
         let pairs = ["creator=me".to_owned()];
-        let input = input(row, Some(r#"{"tags": ["x"]}"#), &pairs).unwrap();
-        assert_eq!(Value::Object(input), json!({"tags": ["x"], "creator": "me"}));
+        let input = takes.input(Some(r#"{"tags": ["x"]}"#), &pairs).unwrap();
+        let expected = json!({"tags": ["x"], "creator": "me"});
+        assert_eq!(serde_json::to_value(input).unwrap(), expected);
         for (text, expected) in
             [("[1]", "not an object"), ("{", "not JSON"), (r#"{"tag": 1}"#, "tags")]
         {
-            let error = super::input(row, Some(text), &[]).unwrap_err().to_string();
+            let error = takes.input(Some(text), &[]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }

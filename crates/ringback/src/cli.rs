@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, events, jobs, serve, token, tools, why,
+    artifacts, call, cas, completions, config, demo, events, jobs, offer, serve, token, tools,
+    verify, why,
 };
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
@@ -31,6 +32,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Call a tool
     Call(call::CallArgs),
+    /// Offer a command of this machine as a tool
+    Offer(offer::OfferArgs),
     /// List the tools you may call
     Tools(tools::ToolsArgs),
     /// List, show, watch or cancel jobs
@@ -45,6 +48,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
+    /// Prove that a program of yours offers tools as it should
+    Verify(verify::VerifyArgs),
     /// Show or check the configuration
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
@@ -59,6 +64,7 @@ impl Command {
             Self::Serve(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Call(args) => args.wants_json(),
+            Self::Offer(args) => args.json,
             Self::Tools(args) => args.json,
             Self::Jobs(args) => args.json,
             Self::Events(args) => args.json,
@@ -66,6 +72,7 @@ impl Command {
             Self::Artifacts(args) => args.json,
             Self::Token(args) => args.json,
             Self::Why(args) => args.json,
+            Self::Verify(args) => args.wants_json(),
             Self::Config(args) => args.json,
             Self::Completions(_) => false,
         }

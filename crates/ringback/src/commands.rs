@@ -8,9 +8,11 @@ pub mod config;
 pub mod demo;
 pub mod events;
 pub mod jobs;
+pub mod offer;
 pub mod serve;
 pub mod token;
 pub mod tools;
+pub mod verify;
 pub mod why;
 
 use crate::cli::Command;
@@ -26,6 +28,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Serve(args) => serve::run(&args, environment).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Call(args) => call::run(args, environment).await,
+        Command::Offer(args) => offer::run(args, environment).await,
         Command::Tools(args) => tools::run(args, environment).await,
         Command::Jobs(args) => jobs::run(args, environment).await,
         Command::Events(args) => events::run(args, environment).await,
@@ -33,6 +36,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Artifacts(args) => artifacts::run(args, environment).await,
         Command::Token(args) => token::run(args, environment).await,
         Command::Why(args) => why::run(args, environment).await,
+        Command::Verify(args) => verify::run(args).await,
         Command::Config(args) => config::run(&args, environment),
         Command::Completions(args) => completions::run(&args),
     }

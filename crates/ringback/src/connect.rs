@@ -1,10 +1,12 @@
 //! From a command line to a connection: which daemon, as whom.
 
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use ringback_client::line::LineError;
 use ringback_client::{Client, ConnectError, Credentials, Subscriber};
 use ringback_proto::request::PingRequest;
 use ringback_proto::secret::Secret;
@@ -17,6 +19,9 @@ use crate::failure::Failure;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What is left to say to the daemon fits into a few small messages.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Where a token came from that there is none of.
+const NO_TOKEN: &str = "nowhere: no token was found";
 
 /// Which daemon to call, and as whom.
 #[derive(Debug, Clone, Default, Args)]
@@ -49,6 +54,34 @@ pub(crate) struct Target {
     origin: String,
     /// Where its events are, unless the command line says.
     iopub: Option<String>,
+}
+
+/// A daemon's HTTP listener, and the token to show there.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpTarget {
+    /// Host and port.
+    pub(crate) address: String,
+    pub(crate) token: Option<Secret>,
+    /// Where the token came from, for whoever is refused.
+    origin: String,
+}
+
+impl HttpTarget {
+    /// What an error means for whoever typed the command.
+    pub(crate) fn explain(&self, error: LineError) -> Failure {
+        let endpoint = format!("http://{}", self.address);
+        match error {
+            LineError::Connect { source, .. } => Failure::NoDaemon { endpoint, source },
+            LineError::Refused { status: 401, message, .. } => {
+                Failure::Refused { endpoint, reason: message, origin: self.origin.clone() }
+            }
+            other @ (LineError::Token
+            | LineError::Exchange { .. }
+            | LineError::Timeout { .. }
+            | LineError::Refused { .. }
+            | LineError::Unreadable { .. }) => other.into(),
+        }
+    }
 }
 
 /// A token and where it was found.
@@ -86,6 +119,44 @@ impl ConnectArgs {
         Ok(self.at(config.hoot.listen.to_string(), found, Some(config.hoot.iopub.to_string())))
     }
 
+    /// Finds the daemon's HTTP listener: as told, else `http.listen` of the configuration.
+    ///
+    /// Only on this machine and without TLS: what is farther away is reached through a tunnel, so
+    /// that no token crosses a network in the clear.
+    pub(crate) fn http(
+        &self,
+        environment: &Environment,
+        named: Option<&str>,
+    ) -> Result<HttpTarget, Failure> {
+        let config = self.config(environment)?;
+        let address = match named {
+            None if config.http.tls.is_some() => {
+                let text = "the daemon speaks TLS there, which this command does not; name a plain \
+                            listener on this machine with `--http ADDR`";
+                return Err(Failure::Usage(text.to_owned()));
+            }
+            None => config.http.listen.to_string(),
+            Some(named) => {
+                named.strip_prefix("http://").unwrap_or(named).trim_end_matches('/').to_owned()
+            }
+        };
+        if !is_here(&address) {
+            let text = format!(
+                "`{address}` is not HOST:PORT of this machine; open a tunnel such as `ssh -L \
+                 7180:127.0.0.1:7180 HOST` and use `--http 127.0.0.1:7180`"
+            );
+            return Err(Failure::Usage(text));
+        }
+        let found = match self.given_token(environment)? {
+            Some(found) => Some(found),
+            None => token_in(&config),
+        };
+        Ok(match found {
+            Some(Found { token, origin }) => HttpTarget { address, token: Some(token), origin },
+            None => HttpTarget { address, token: None, origin: NO_TOKEN.to_owned() },
+        })
+    }
+
     pub(crate) fn config(&self, environment: &Environment) -> Result<Config, Failure> {
         let flags = ServeFlags {
             config: self.config.clone(),
@@ -109,7 +180,7 @@ impl ConnectArgs {
 
     fn at(&self, endpoint: String, found: Option<Found>, iopub: Option<String>) -> Target {
         let (credentials, origin) = match (found, &self.server_key) {
-            (None, _) => (Credentials::None, "nowhere: no token was found".to_owned()),
+            (None, _) => (Credentials::None, NO_TOKEN.to_owned()),
             (Some(Found { token, origin }), None) => (Credentials::Token(token), origin),
             (Some(Found { token, origin }), Some(key)) => {
                 (Credentials::Curve { token, server_key: key.clone() }, origin)
@@ -224,6 +295,16 @@ async fn probe(endpoint: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether an address with a port is one of this machine alone.
+fn is_here(address: &str) -> bool {
+    match address.parse::<SocketAddr>() {
+        Ok(address) => address.ip().is_loopback(),
+        Err(_) => {
+            address.strip_prefix("localhost:").is_some_and(|port| port.parse::<u16>().is_ok())
+        }
+    }
+}
+
 fn is_token(token: &Secret) -> bool {
     let digits = token.expose().strip_prefix("oub_").unwrap_or_default();
     digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
@@ -287,6 +368,23 @@ mod tests {
         assert_eq!(endpoint(&none, &variable), "tcp://a:1");
         let flag = ConnectArgs { daemon: Some("tcp://b:2".to_owned()), ..none };
         assert_eq!(endpoint(&flag, &variable), "tcp://b:2");
+    }
+
+    /// Rule: a token never crosses a network in the clear.
+    #[test]
+    fn http_is_spoken_on_this_machine_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let args = ConnectArgs::default();
+        let address = |named| {
+            let target = args.http(&environment(dir.path(), &[]), named);
+            target.map(|target| target.address).map_err(|failure| failure.to_string())
+        };
+        assert_eq!(address(None).as_deref(), Ok("127.0.0.1:7180"));
+        assert_eq!(address(Some("http://localhost:80/")).as_deref(), Ok("localhost:80"));
+        assert_eq!(address(Some("[::1]:80")).as_deref(), Ok("[::1]:80"));
+        for other in ["192.0.2.1:80", "example.org:80", "localhost.example.org:80", "127.0.0.1"] {
+            assert!(address(Some(other)).unwrap_err().contains("tunnel"), "{other}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use ringback_client::line::LineError;
 use ringback_client::{ConnectError, SubscribeError};
 use ringback_proto::error::ToolError;
 use ringback_proto::{Certainty, Error, ErrorKind};
@@ -70,6 +71,9 @@ pub enum Failure {
     /// The tool answered with an error.
     #[error("{}", explain(.0))]
     Tool(Error),
+    /// The line cannot be held.
+    #[error(transparent)]
+    Line(#[from] LineError),
     /// The event subscription ended.
     #[error(transparent)]
     Subscribe(#[from] SubscribeError),
@@ -130,12 +134,15 @@ impl Failure {
                 ConnectError::Token | ConnectError::Refused { .. } => EXIT_NOT_ALLOWED,
             },
             Self::TokenFile { .. } | Self::Refused { .. } => EXIT_NOT_ALLOWED,
+            Self::Line(LineError::Connect { .. }) => EXIT_NO_DAEMON,
+            Self::Line(error) if matches!(error.status(), Some(401 | 403)) => EXIT_NOT_ALLOWED,
             Self::Tool(error) if is_denial(error.kind()) => EXIT_NOT_ALLOWED,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Interrupted => EXIT_INTERRUPTED,
             Self::Start(error) if error.is_bad_config() => EXIT_BAD_CONFIG,
             Self::Telemetry(TelemetryError::NoExporter) => EXIT_BAD_CONFIG,
             Self::Tool(_)
+            | Self::Line(_)
             | Self::Subscribe(_)
             | Self::Start(_)
             | Self::Telemetry(_)

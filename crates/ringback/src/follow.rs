@@ -8,11 +8,11 @@ use indicatif::ProgressBar;
 use ringback_client::{Client, StreamItem};
 use ringback_proto::ids::{JobId, StreamId};
 use ringback_proto::tool::tools;
-use ringback_proto::{CallOptions, Error, StreamChunk, ToolRequest, ToolResponse};
+use ringback_proto::{CallOptions, Error, StreamChunk, ToolCall, ToolRequest, ToolResponse};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::commands::call::show;
+use crate::commands::call::{Answer, show};
 use crate::failure::Failure;
 use crate::progress;
 use crate::screen::{Screen, size};
@@ -35,13 +35,22 @@ pub(crate) enum Ended {
 enum Line {
     Started { stream_id: StreamId, job_id: Option<JobId> },
     Chunk(StreamChunk),
-    Result(Option<Box<ToolResponse>>),
+    Result(Option<Answer>),
+}
+
+/// How much of a call is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Everything that comes.
+    All,
+    /// Its answer, and how far it is to those who watch.
+    Answer,
 }
 
 macro_rules! open_any {
     ($($variant:ident($request:ident) -> $response:ident { $($rest:tt)* })*) => {
-        /// Opens the stream of any tool.
-        fn open(
+        /// Opens the stream of any native tool.
+        fn open_native(
             client: &Client,
             request: ToolRequest,
             options: CallOptions,
@@ -56,46 +65,82 @@ macro_rules! open_any {
 }
 ringback_proto::tool_table!(open_any);
 
-fn any<R: Into<ToolResponse>>(item: StreamItem<R>) -> StreamItem<ToolResponse> {
-    match item {
-        StreamItem::Started { stream_id, job_id } => StreamItem::Started { stream_id, job_id },
-        StreamItem::Chunk(chunk) => StreamItem::Chunk(chunk),
-        StreamItem::End(response) => StreamItem::End(response.map(Into::into)),
+/// Opens the stream of any tool.
+fn open(client: &Client, call: ToolCall, options: CallOptions) -> Result<Items, Error> {
+    match call {
+        ToolCall::Native(request) => open_native(client, request, options),
+        ToolCall::Named { name, arguments } => {
+            let stream = client.stream_named(name, arguments, options)?;
+            Ok(Box::pin(stream.map_ok(|item| mapped(item, ToolResponse::Passed))))
+        }
     }
 }
 
-/// Shows everything that comes until the end.
+fn any<R: Into<ToolResponse>>(item: StreamItem<R>) -> StreamItem<ToolResponse> {
+    mapped(item, Into::into)
+}
+
+fn mapped<R>(
+    item: StreamItem<R>,
+    response: impl FnOnce(R) -> ToolResponse,
+) -> StreamItem<ToolResponse> {
+    match item {
+        StreamItem::Started { stream_id, job_id } => StreamItem::Started { stream_id, job_id },
+        StreamItem::Chunk(chunk) => StreamItem::Chunk(chunk),
+        StreamItem::End(end) => StreamItem::End(end.map(response)),
+    }
+}
+
+/// Follows a call until its end.
 pub(crate) async fn to_end(
     client: &Client,
     screen: Screen,
-    request: ToolRequest,
+    call: ToolCall,
     options: CallOptions,
+    shown: Shown,
 ) -> Result<(), Failure> {
-    let bar = progress::job(screen, request.row().name);
-    let mut items = open(client, request, options)?;
+    let bar = progress::job(screen, call.name());
+    let mut items = open(client, call, options)?;
     while let Some(item) = items.next().await {
         match item? {
-            StreamItem::Started { stream_id, job_id } => {
+            StreamItem::Started { stream_id, job_id } if shown == Shown::All => {
                 if screen.is_json() {
                     screen.item(&Line::Started { stream_id, job_id }, |_| String::new())?;
                 } else if let Some(job_id) = job_id {
                     screen.remark(job_id);
                 }
             }
-            StreamItem::Chunk(StreamChunk::Progress { percent, message }) if !bar.is_hidden() => {
-                progress::job_at(&bar, percent, &message);
-            }
-            StreamItem::Chunk(chunk) => {
-                let text = chunk_text(&chunk);
-                bar.suspend(|| screen.item(&Line::Chunk(chunk), |_| text))?;
-            }
+            StreamItem::Started { .. } => {}
+            StreamItem::Chunk(chunk) => show_chunk(screen, &bar, chunk, shown)?,
             StreamItem::End(response) => {
                 bar.finish_and_clear();
-                return end(screen, response);
+                return end(screen, response, shown);
             }
         }
     }
     Err(Failure::Wrong("the stream ended without its end".to_owned()))
+}
+
+fn show_chunk(
+    screen: Screen,
+    bar: &ProgressBar,
+    chunk: StreamChunk,
+    shown: Shown,
+) -> Result<(), Failure> {
+    match (shown, &chunk) {
+        (Shown::All, StreamChunk::Progress { percent, message }) if !bar.is_hidden() => {
+            progress::job_at(bar, *percent, message);
+            Ok(())
+        }
+        (Shown::All, _) => {
+            let text = chunk_text(&chunk);
+            bar.suspend(|| screen.item(&Line::Chunk(chunk), |_| text))
+        }
+        (Shown::Answer, _) => {
+            move_bar(bar, &chunk);
+            Ok(())
+        }
+    }
 }
 
 /// Shows a bar until the end, for at most so long; then leaves and lets the work go on.
@@ -107,7 +152,7 @@ pub(crate) async fn watched(
     wait: Duration,
 ) -> Result<Ended, Failure> {
     let bar = progress::job(screen, request.row().name);
-    let mut items = open(client, request, options)?;
+    let mut items = open_native(client, request, options)?;
     let until = Instant::now() + wait;
     let mut job = None;
     loop {
@@ -158,9 +203,12 @@ pub(crate) fn chunk_text(chunk: &StreamChunk) -> String {
     }
 }
 
-fn end(screen: Screen, response: Option<ToolResponse>) -> Result<(), Failure> {
+fn end(screen: Screen, response: Option<ToolResponse>, shown: Shown) -> Result<(), Failure> {
     match response {
-        Some(response) if !screen.is_json() => show(screen, &response),
-        response => screen.item(&Line::Result(response.map(Box::new)), |_| String::new()),
+        Some(response) if shown == Shown::Answer || !screen.is_json() => show(screen, response),
+        response => {
+            let answer = response.map(Answer::of).transpose()?;
+            screen.item(&Line::Result(answer), |_| String::new())
+        }
     }
 }

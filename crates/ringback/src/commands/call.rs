@@ -7,20 +7,27 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ringback_client::Client;
+use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::JobId;
-use ringback_proto::tool::ToolRow;
+use ringback_proto::request::{ListToolsRequest, ToolInfo};
+use ringback_proto::tool::tools::ListTools;
+use ringback_proto::tool::{ToolRow, find};
+use ringback_proto::value::Value;
 use ringback_proto::{
     CallOptions, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse, ToolTiming,
 };
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
-use crate::arguments;
+use crate::arguments::{self, Takes};
 use crate::config::Environment;
-use crate::connect::ConnectArgs;
+use crate::connect::{ConnectArgs, Target};
 use crate::failure::Failure;
-use crate::follow::{self, Ended};
+use crate::follow::{self, Ended, Shown};
+use crate::nearest::nearest;
 use crate::screen::{Screen, json_text};
+
+/// Pages of tools that are looked through for the name that was meant.
+const SUGGESTION_PAGES_MAX: usize = 20;
 
 /// `ringback call`
 #[derive(Debug, Args)]
@@ -28,7 +35,8 @@ use crate::screen::{Screen, json_text};
     after_help = "Examples:\n  ringback call ping\n  ringback call job_sleep milliseconds=2000\n  \
                   ringback call cas_store mime_type=text/plain data=@README.md\n  ringback call \
                   artifact_list --json '{\"tag\": \"draft\"}'\n  ringback call job_sleep \
-                  milliseconds=2000 --stream --output json\n\n`ringback tools TOOL` shows what a tool \
+                  milliseconds=2000 --stream --output json\n  ringback call \
+                  client_shout_shout text=hello    a tool that somebody offers\n\n`ringback tools TOOL` shows what a tool \
                   takes. A value `@FILE` is that file's content; a list takes its key several times."
 )]
 pub struct CallArgs {
@@ -116,11 +124,64 @@ impl CallArgs {
 
 pub(crate) async fn run(args: CallArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.wants_json());
-    let row = arguments::tool(&args.tool)?;
-    let input = arguments::input(row, args.input()?.as_deref(), &args.pairs)?;
-    let request = arguments::request(row, input)?;
+    let json = args.input()?;
+    let Some(row) = find(&args.tool) else {
+        let target = args.connect.target(environment)?;
+        return on_line(&target, screen, &args, json.as_deref()).await;
+    };
+    let input = Takes::native(row)?.input(json.as_deref(), &args.pairs)?;
+    let request = arguments::request(row, &input)?;
     let target = args.connect.target(environment)?;
     target.run(async |client| call(client, screen, &args, row, request).await).await
+}
+
+/// Calls a tool that the daemon knows and this build does not.
+async fn on_line(
+    target: &Target,
+    screen: Screen,
+    args: &CallArgs,
+    json: Option<&str>,
+) -> Result<(), Failure> {
+    let called = target.run(async |client| {
+        let tool = offered(client, &args.tool).await?;
+        let input = Takes::on_line(&tool).input(json, &args.pairs)?;
+        let arguments = arguments::passed(&input)?;
+        let options = CallOptions { deadline_ms: args.deadline, ..CallOptions::default() };
+        let shown = if args.stream { Shown::All } else { Shown::Answer };
+        let call = ToolCall::Named { name: tool.name, arguments };
+        follow::to_end(client, screen, call, options, shown).await
+    });
+    match called.await {
+        // A slip in the name of a native tool needs no daemon to be seen.
+        Err(Failure::NoDaemon { endpoint, source }) => match arguments::near_native(&args.tool) {
+            Some(near) => Err(arguments::unknown(&args.tool, Some(near))),
+            None => Err(Failure::NoDaemon { endpoint, source }),
+        },
+        called => called,
+    }
+}
+
+/// The tool of this name, or a failure that tells the one that was probably meant.
+async fn offered(client: &Client, name: &str) -> Result<ToolInfo, Failure> {
+    let request = ListToolsRequest { cursor: None, prefix: Some(name.to_owned()) };
+    let page = client.call::<ListTools>(request).await?;
+    // Names are in order: if it is there, it is the first of those that start with it.
+    if let Some(tool) = page.tools.into_iter().find(|tool| tool.name == name) {
+        return Ok(tool);
+    }
+    let (mut names, mut cursor) = (Vec::new(), None);
+    for _ in 0..SUGGESTION_PAGES_MAX {
+        let page = client.call::<ListTools>(ListToolsRequest { cursor, prefix: None }).await?;
+        names.extend(page.tools.into_iter().map(|tool| tool.name));
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let known = || names.iter().map(String::as_str);
+    let suffix = format!("_{name}");
+    let near = known().find(|known| known.ends_with(&suffix)).or_else(|| nearest(name, known()));
+    Err(arguments::unknown(name, near))
 }
 
 async fn call(
@@ -133,11 +194,12 @@ async fn call(
     let wait = args.wait(row.timing);
     let options = CallOptions { deadline_ms: args.deadline, ..CallOptions::default() };
     if args.stream {
-        return follow::to_end(client, screen, request, options).await;
+        let call = ToolCall::Native(request);
+        return follow::to_end(client, screen, call, options, Shown::All).await;
     }
     if row.makes_job && screen.is_watched() && !wait.is_zero() {
         return match follow::watched(client, screen, request, options, wait).await? {
-            Ended::Done(response) => show(screen, &response),
+            Ended::Done(response) => show(screen, *response),
             Ended::GoesOn(job_id) => hand_over(screen, row, job_id, Some(row.timing)),
         };
     }
@@ -148,7 +210,7 @@ async fn call(
         options: CallOptions { wait_ms, ..options },
     };
     match client.call_envelope(envelope).await? {
-        ResponseEnvelope::Success { response } => show(screen, &response),
+        ResponseEnvelope::Success { response } => show(screen, response),
         ResponseEnvelope::JobStarted { job_id, expected_timing, .. } => {
             hand_over(screen, row, Some(job_id), Some(expected_timing))
         }
@@ -179,17 +241,50 @@ fn hand_over(
     Ok(())
 }
 
-/// The answer of any tool: its fields, one per line.
-pub(crate) fn show(screen: Screen, response: &ToolResponse) -> Result<(), Failure> {
-    if screen.is_json() {
-        return screen.json_document(response);
+/// The answer of any tool, as it is shown.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    /// Of a native tool.
+    Native(Box<ToolResponse>),
+    /// Of a tool on a line.
+    Passed(Value),
+}
+
+impl Answer {
+    /// Reads what a line passed on.
+    pub(crate) fn of(response: ToolResponse) -> Result<Self, Failure> {
+        if let ToolResponse::Passed(Any { format: Format::MsgPack, bytes }) = &response {
+            let read = rmp_serde::from_slice(bytes);
+            return read.map(Self::Passed).map_err(|error| {
+                Failure::Wrong(format!("the tool's answer cannot be read: {error}"))
+            });
+        }
+        Ok(Self::Native(Box::new(response)))
     }
-    let Ok(Value::Object(fields)) = serde_json::to_value(response) else {
-        return screen.json_document(response);
+
+    fn fields(&self) -> Option<Vec<(String, Value)>> {
+        let value = match self {
+            Self::Native(response) => {
+                serde_json::to_value(response).ok().and_then(|value| Value::deserialize(value).ok())
+            }
+            Self::Passed(value) => Some(value.clone()),
+        };
+        if let Some(Value::Map(fields)) = value { Some(fields) } else { None }
+    }
+}
+
+/// The answer of any tool: its fields, one per line.
+pub(crate) fn show(screen: Screen, response: ToolResponse) -> Result<(), Failure> {
+    let answer = Answer::of(response)?;
+    let fields = if screen.is_json() { None } else { answer.fields() };
+    let Some(fields) = fields else {
+        return screen.json_document(&answer);
     };
+    let is_tag = |name: &str| matches!(answer, Answer::Native(_)) && name == "type";
     let pairs = fields
         .iter()
-        .filter(|(name, _)| *name != "type")
+        .filter(|(name, _)| !is_tag(name))
         .map(|(name, value)| Ok((name.as_str(), field_text(value)?)))
         .collect::<Result<Vec<_>, Failure>>()?;
     screen.text(screen.pairs(&pairs))
@@ -197,10 +292,14 @@ pub(crate) fn show(screen: Screen, response: &ToolResponse) -> Result<(), Failur
 
 fn field_text(value: &Value) -> Result<String, Failure> {
     match value {
-        Value::String(text) => Ok(text.clone()),
+        Value::Text(text) => Ok(text.clone()),
         Value::Null => Ok("-".to_owned()),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            json_text(value, false)
-        }
+        Value::Bool(_)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::Bytes(_)
+        | Value::List(_)
+        | Value::Map(_) => json_text(value, false),
     }
 }

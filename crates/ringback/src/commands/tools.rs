@@ -1,5 +1,7 @@
 //! `ringback tools`: what can be called.
 
+mod watch;
+
 use clap::Args;
 use ringback_client::Client;
 use ringback_proto::request::{ListToolsRequest, ToolInfo, ToolsListResponse};
@@ -15,12 +17,15 @@ use crate::screen::{Screen, json_text};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback tools\n  ringback tools cas_\n  ringback tools job_sleep    one \
-                  tool, with what it takes"
+                  tool, with what it takes\n  ringback tools --watch      the list, then what changes on lines"
 )]
 pub struct ToolsArgs {
     /// Only names that start so; a whole name also shows what the tool takes
     pub prefix: Option<String>,
-    /// Print one JSON document
+    /// Go on with what is offered and withdrawn, until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// Print JSON: one document, or one line per tool and change when watching
     #[arg(long)]
     pub json: bool,
     /// The daemon.
@@ -33,6 +38,9 @@ pub(crate) async fn run(args: ToolsArgs, environment: &Environment) -> Result<()
     let target = args.connect.target(environment)?;
     target
         .run(async |client| {
+            if args.watch {
+                return watch::run(client, screen, args.prefix.as_deref()).await;
+            }
             let listed = all(client, args.prefix.clone()).await?;
             let whole = |tool: &&ToolInfo| Some(&tool.name) == args.prefix.as_ref();
             if !screen.is_json()
@@ -62,11 +70,14 @@ async fn all(client: &Client, prefix: Option<String>) -> Result<ToolsListRespons
 
 fn table(screen: Screen, tools: &[ToolInfo]) -> String {
     let rows = tools.iter().map(|tool| {
-        let first = tool.description.split_inclusive(". ").next().unwrap_or_default();
         let (timing, scope) = (tool.timing.as_str().to_owned(), tool.scope.to_string());
-        [tool.name.clone(), timing, scope, first.trim_end().to_owned()]
+        [tool.name.clone(), timing, scope, first_sentence(tool).to_owned()]
     });
     screen.table(["TOOL", "TIMING", "SCOPE", "WHAT IT DOES"], rows, "no tool has such a name")
+}
+
+fn first_sentence(tool: &ToolInfo) -> &str {
+    tool.description.split_inclusive(". ").next().unwrap_or_default().trim_end()
 }
 
 fn one(screen: Screen, tool: &ToolInfo) -> Result<String, Failure> {

@@ -6,5 +6,7 @@ mod alone;
 mod calls;
 mod content;
 mod daemon;
+mod offer;
 mod secrets;
 mod support;
+mod verify;

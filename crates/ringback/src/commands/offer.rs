@@ -1,0 +1,216 @@
+//! `ringback offer`: a command of this machine as a tool that others can call.
+
+mod calls;
+mod child;
+mod schema;
+
+use std::ffi::OsString;
+use std::num::{NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use ringback_client::line::{Line, LineConfig, LineEvent, LineTool};
+use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::calls::Calls;
+use self::child::Program;
+use crate::config::Environment;
+use crate::connect::{ConnectArgs, HttpTarget};
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// The daemon need not wait for longer to be told that the tool is gone: it sees the stream end.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// `ringback offer`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback offer shout -- tr a-z A-Z\n  ringback offer resize --schema resize.json \
+                  --timeout 60000 --concurrency 2 -- ./resize.sh\n\nEach call runs COMMAND once, with the input as \
+                  one line of JSON on its standard input. Its standard output, UTF-8 text of up to 8 MiB and \
+                  without the last line end, is the result; another exit code than 0 is an error with the end of \
+                  its standard error. A line `progress: 40 text` on standard error tells the caller how far it \
+                  is. A call that nobody waits for is ended with its whole process group."
+)]
+pub struct OfferArgs {
+    /// The tool's name; it is called as `client_ID_NAME`
+    pub name: String,
+    /// What carries out each call
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+    /// File with the JSON Schema of the input [default: any object]
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
+    /// What the tool does, for those who choose among tools
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// Name of the line it is offered on; no two running offers of different tools share one
+    /// [default: NAME]
+    #[arg(long, value_name = "ID")]
+    pub client_id: Option<String>,
+    /// How long a call may take, in milliseconds; progress gives it that time again [default: as the
+    /// daemon says, 30000]
+    #[arg(long, value_name = "MS")]
+    pub timeout: Option<NonZeroU64>,
+    /// How long calls wait while the connection is lost, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    pub grace: u64,
+    /// Calls carried out at once; others wait
+    #[arg(long, value_name = "N", default_value = "4")]
+    pub concurrency: NonZeroUsize,
+    /// The daemon's HTTP listener, on this machine [default: `http.listen` of the configuration]
+    #[arg(long, value_name = "ADDR", help_heading = "Connection")]
+    pub http: Option<String>,
+    /// File with the token [default: `RINGBACK_TOKEN`, else `token` in the data directory]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    pub token_file: Option<PathBuf>,
+    /// Configuration file that says where the daemon is
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    pub config: Option<PathBuf>,
+    /// Data directory of the daemon
+    #[arg(long, value_name = "DIR", help_heading = "Connection")]
+    pub data_dir: Option<String>,
+    /// Print one JSON line for each thing that happens
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A line for programs.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Told<'a> {
+    Offered { tool: &'a str, call: String },
+    Lost { reason: &'a str },
+    Back,
+}
+
+/// The signals that end an offer.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl OfferArgs {
+    fn target(&self, environment: &Environment) -> Result<HttpTarget, Failure> {
+        let connect = ConnectArgs {
+            token_file: self.token_file.clone(),
+            config: self.config.clone(),
+            data_dir: self.data_dir.clone(),
+            ..ConnectArgs::default()
+        };
+        connect.http(environment, self.http.as_deref())
+    }
+
+    fn line(&self, target: &HttpTarget) -> Result<LineConfig, Failure> {
+        let parameters = self.schema.as_deref().map(schema::read).transpose()?;
+        // Its name alone: what is given to it may be a secret.
+        let program = self.command.first().map(|program| program.to_string_lossy());
+        let runs = || format!("Runs `{}`.", program.unwrap_or_default());
+        let tool = LineTool {
+            id: self.name.clone(),
+            description: self.description.clone().unwrap_or_else(runs),
+            parameters,
+            timeout_ms: self.timeout.map(NonZeroU64::get),
+        };
+        let client_id = self.client_id.clone().unwrap_or_else(|| self.name.clone());
+        let mut config = LineConfig::new(target.address.clone(), client_id);
+        config.token = target.token.clone();
+        config.grace = Duration::from_millis(self.grace);
+        config.tools = vec![tool];
+        Ok(config)
+    }
+
+    fn program(&self) -> Result<Program, Failure> {
+        let mut words = self.command.iter().cloned();
+        let name = words.next().ok_or_else(|| Failure::Usage("there is no COMMAND".to_owned()))?;
+        Ok(Program { name, arguments: words.collect() })
+    }
+}
+
+pub(crate) async fn run(args: OfferArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let target = args.target(environment)?;
+    let config = args.line(&target)?;
+    let mut signals = Signals::new()?;
+    let schema = config.tools.first().and_then(|tool| tool.parameters.clone());
+    let grace = config.grace;
+    let mut line = tokio::select! {
+        line = Line::open(config) => line.map_err(|error| target.explain(error))?,
+        () = signals.next() => return Err(Failure::Interrupted),
+    };
+    for tool in line.full_names() {
+        let call = format!("ringback call {tool}{}", schema::sample(schema.as_deref()));
+        announce(screen, &Told::Offered { tool, call })?;
+    }
+    let mut calls =
+        Calls::new(args.program()?, args.name, line.party(), args.concurrency, grace, screen);
+    let ended = tokio::select! {
+        () = signals.next() => Ok(()),
+        error = serve(&mut line, &mut calls, screen) => error,
+    };
+    if let Ok(Err(error)) = tokio::time::timeout(CLOSE_LIMIT, line.close()).await {
+        tracing::debug!(%error, "the tool was not taken back");
+    }
+    calls.end().await;
+    ended
+}
+
+/// Carries out calls until the daemon no longer lets it.
+async fn serve(line: &mut Line, calls: &mut Calls, screen: Screen) -> Result<(), Failure> {
+    loop {
+        let event = tokio::select! {
+            biased;
+            () = calls.done(), if !calls.is_idle() => continue,
+            event = line.next() => event?,
+        };
+        match event {
+            LineEvent::Call(call) => calls.begin(call).await,
+            LineEvent::Cancel { request_id, reason } => calls.cancel(&request_id, &reason),
+            LineEvent::Lost { reason } => announce(screen, &Told::Lost { reason: &reason })?,
+            LineEvent::Back { anew } => {
+                if anew {
+                    calls.cancel_all();
+                }
+                announce(screen, &Told::Back)?;
+            }
+        }
+    }
+}
+
+fn announce(screen: Screen, told: &Told<'_>) -> Result<(), Failure> {
+    if screen.is_json() {
+        return screen.item(told, |_| String::new());
+    }
+    match told {
+        Told::Offered { tool, call } => screen.text(format_args!(
+            "`{tool}` can be called now. Stop with Ctrl-C; from another terminal:\n  {call}"
+        )),
+        Told::Lost { reason } => {
+            screen.remark(format_args!("the connection is lost ({reason}); trying again"));
+            Ok(())
+        }
+        Told::Back => {
+            screen.remark("connected again");
+            Ok(())
+        }
+    }
+}
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|source| Failure::System { action: "listen for signals", source })
+        };
+        let interrupt = listen(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: listen(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

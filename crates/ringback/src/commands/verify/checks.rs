@@ -1,0 +1,201 @@
+//! What a holder of a line must do, one check each.
+
+use std::time::Duration;
+
+use ringback_client::line::{Executed, LineError};
+use ringback_service::chain;
+use serde::Serialize;
+
+use super::stage::{Stage, Tools};
+
+/// Inputs that come back wrong from programs that read them as numbers, sort keys or escape anew.
+const INPUTS: [&str; 8] = [
+    "{}",
+    r#"{"text":"hello"}"#,
+    r#"{"z":1,"a":2,"m":{"y":1,"b":2}}"#,
+    r#"{"n":18446744073709551615,"m":-9223372036854775808,"big":12345678901234567890123}"#,
+    r#"{"f":1.0,"e":1e3,"small":0.1,"zero":-0.0}"#,
+    r#"{"nothing":null,"list":[null,[],{}],"yes":true}"#,
+    r#"{"text":"Grüße, 世界, 🎵, \u0041 \"quoted\" \\ / \n\t","":"empty name"}"#,
+    r#"{ "spaced" : [ 1 ,  2 ] , "data":"event: tool-cancel" }"#,
+];
+/// Larger than any buffer a reader may have by default.
+const LARGE_CHARS: usize = 256 << 10;
+/// Long enough that the kit acts while it runs.
+const SLOW_INPUT: &str = r#"{"ms":1500}"#;
+/// Longer than the one above.
+const SLOWER_INPUT: &str = r#"{"ms":3000}"#;
+
+/// Enough for a reader that pauses for some seconds before it connects again.
+const RETURN_LIMIT: Duration = Duration::from_secs(10);
+
+/// The outcome of one check.
+#[derive(Debug, Serialize)]
+pub(super) struct Check {
+    pub(super) check: &'static str,
+    pub(super) passed: bool,
+    /// What went wrong, and what to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+}
+
+/// Whether it is as it should be.
+type Verdict = Result<(), String>;
+
+impl Check {
+    fn of(check: &'static str, verdict: Verdict) -> Self {
+        Self { check, passed: verdict.is_ok(), reason: verdict.err() }
+    }
+}
+
+/// Runs every check, in order, and tells each as soon as it is known.
+pub(super) async fn run<E>(
+    stage: &Stage,
+    tools: &Tools,
+    mut tell: impl FnMut(Check) -> Result<(), E>,
+) -> Result<(), E> {
+    tell(Check::of("skips pings, comments and unknown events", skips_noise(stage, tools).await))?;
+    tell(Check::of("returns the input byte for byte", byte_for_byte(stage, tools).await))?;
+    tell(Check::of("takes an input of 256 KiB", takes_large(stage, tools).await))?;
+    tell(Check::of("carries out two calls at once", two_at_once(stage, tools).await))?;
+    tell(Check::of("answers a failure with an error", fails(stage, tools).await))?;
+    tell(Check::of("heeds tool-cancel", heeds_cancel(stage, tools).await))?;
+    tell(Check::of("comes back after a cut and answers once", survives_cut(stage, tools).await))?;
+    tell(Check::of("serves on after all that", serves_on(stage, tools).await))
+}
+
+async fn skips_noise(stage: &Stage, tools: &Tools) -> Verdict {
+    stage.call(&tools.echo, "verify-noise", "{}").await.map(drop).map_err(|error| {
+        format!(
+            "the stream begins with a comment, unknown fields and events, and a cancel of an unknown \
+             call, all to be skipped; then `echo` was called: {}",
+            chain(&error)
+        )
+    })
+}
+
+async fn byte_for_byte(stage: &Stage, tools: &Tools) -> Verdict {
+    for (number, input) in INPUTS.iter().enumerate() {
+        let request_id = format!("verify-echo-{number}");
+        let Executed { output, .. } = called(stage.call(&tools.echo, &request_id, input).await)?;
+        if output != *input {
+            return Err(format!(
+                "`echo` got {input} and answered {output}; take `input` out of the event as text, \
+                 without parsing it"
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn takes_large(stage: &Stage, tools: &Tools) -> Verdict {
+    let input = format!(r#"{{"text":"{}"}}"#, "ä".repeat(LARGE_CHARS / 2));
+    let Executed { output, .. } = called(stage.call(&tools.echo, "verify-large", &input).await)?;
+    if output == input {
+        return Ok(());
+    }
+    Err(format!("of {} bytes {} came back, or others", input.len(), output.len()))
+}
+
+async fn two_at_once(stage: &Stage, tools: &Tools) -> Verdict {
+    let slow = stage.call(&tools.slow, "verify-first", SLOW_INPUT);
+    let second = async {
+        stage.delivered("verify-first", 1).await?;
+        called(stage.call(&tools.echo, "verify-second", "{}").await).map(drop)
+    };
+    tokio::pin!(slow, second);
+    tokio::select! {
+        slow = &mut slow => {
+            called(slow)?;
+            Err("`echo` was answered only after a `slow` call that was made before it".to_owned())
+        }
+        second = &mut second => {
+            second?;
+            called(slow.await).map(drop)
+        }
+    }
+}
+
+async fn fails(stage: &Stage, tools: &Tools) -> Verdict {
+    match stage.call(&tools.fail, "verify-fail", "{}").await {
+        Err(LineError::Refused { status: 502, message, .. }) if !message.is_empty() => Ok(()),
+        Err(error) => Err(format!(
+            "`fail` must answer `{{\"status\": \"error\", \"error\": …}}` with a text, not: {}",
+            chain(&error)
+        )),
+        Ok(Executed { output, .. }) => {
+            Err(format!("`fail` must answer with status `error`, it succeeded with {output}"))
+        }
+    }
+}
+
+async fn heeds_cancel(stage: &Stage, tools: &Tools) -> Verdict {
+    let request_id = "verify-cancel";
+    let slow = stage.call(&tools.slow, request_id, SLOW_INPUT);
+    tokio::select! {
+        slow = slow => {
+            called(slow)?;
+            return Err("`slow` must wait for `ms` milliseconds before it answers".to_owned());
+        }
+        delivered = stage.delivered(request_id, 1) => delivered?,
+    }
+    // Its caller has hung up. When a longer call has ended, this one would have too.
+    called(stage.call(&tools.slow, "verify-after-cancel", SLOWER_INPUT).await)?;
+    match stage.proxy.n_results(request_id) {
+        0 => Ok(()),
+        n => Err(format!(
+            "{n} results were posted for a call that was taken back with `tool-cancel`; its work \
+             must stop"
+        )),
+    }
+}
+
+async fn survives_cut(stage: &Stage, tools: &Tools) -> Verdict {
+    let request_id = "verify-cut";
+    let slow = stage.call(&tools.slow, request_id, SLOW_INPUT);
+    let cutting = async {
+        stage.delivered(request_id, 1).await?;
+        stage.proxy.cut();
+        stage.delivered(request_id, 2).await
+    };
+    tokio::pin!(slow, cutting);
+    let slow = tokio::select! {
+        cut = &mut cutting => {
+            cut?;
+            slow.await
+        }
+        slow = &mut slow => slow,
+    };
+    match slow {
+        Ok(_) => {}
+        Err(LineError::Refused { status: 503, .. }) => {
+            return Err(
+                "the call failed when the connection was cut: register with `graceMs`, at \
+                        least 5000, and open the stream again"
+                    .to_owned(),
+            );
+        }
+        Err(error) => return Err(chain(&error)),
+    }
+    // When a longer call has ended, a second run of the first one would have too.
+    called(stage.call(&tools.slow, "verify-after-cut", SLOWER_INPUT).await)?;
+    match stage.proxy.n_results(request_id) {
+        1 => Ok(()),
+        n => Err(format!(
+            "{n} results were posted for one call; one that comes again under the same requestID is \
+             the same call"
+        )),
+    }
+}
+
+async fn serves_on(stage: &Stage, tools: &Tools) -> Verdict {
+    // One without grace is forgotten when it is cut, and has to register again.
+    stage.candidate(RETURN_LIMIT).await.map_err(|failure| failure.to_string())?;
+    let input = r#"{"still":"here"}"#;
+    let Executed { output, .. } = called(stage.call(&tools.echo, "verify-last", input).await)?;
+    if output == input { Ok(()) } else { Err(format!("`echo` answered {output} to {input}")) }
+}
+
+fn called(called: Result<Executed, LineError>) -> Result<Executed, String> {
+    called.map_err(|error| chain(&error))
+}
