@@ -321,6 +321,15 @@ fn reason_text(reason: &DisconnectReason) -> String {
 mod tests {
     use super::*;
 
+    /// Rule: reconnecting backs off, with a limit; that the pauses grow is a test over sockets.
+    #[test]
+    fn attempts_to_connect_are_never_further_apart_than_a_few_seconds() {
+        let ReconnectPolicy::Exponential { min, max } = RECONNECT else {
+            panic!("the pauses do not grow: {RECONNECT:?}")
+        };
+        assert!(min < max && max <= Duration::from_secs(10), "{min:?} to {max:?}");
+    }
+
     #[test]
     fn a_token_is_a_key_of_32_bytes() {
         let token = |text: &str| token_bytes(&Secret::new(text.to_owned()));

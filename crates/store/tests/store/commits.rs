@@ -105,6 +105,28 @@ fn a_job_only_goes_forward() {
     assert_eq!((job.state, job.completed_at), (JobState::Cancelled, Some(3_000)));
 }
 
+/// Rule: what a refused request wrote is undone, also for what the writer remembers of it.
+#[test]
+fn a_job_whose_creation_was_undone_neither_starts_nor_ends() {
+    let test = TestStore::new();
+    let release = test.hold_writer();
+    let (sender, answers) = mpsc::channel();
+    let requests =
+        [vec![created(1)], vec![created(2), started(9)], vec![started(1)], vec![started(2)]];
+    for records in requests {
+        let sender = sender.clone();
+        let done = move |outcome: Result<_, _>| sender.send(outcome.is_ok()).unwrap();
+        test.store.commit(records, Box::new(done)).unwrap();
+    }
+    drop((release, sender));
+    assert!(answers.iter().eq([true, false, true, false]));
+    let nothing = test.commit(vec![ended(2, JobState::Complete)]);
+    assert!(matches!(nothing, Err(CommitError::NoJob { .. })), "{nothing:?}");
+    test.commit(vec![ended(1, JobState::Complete)]).unwrap();
+    assert_eq!(test.store.job(job_id(1)).unwrap().unwrap().state, JobState::Complete);
+    assert!(test.store.job(job_id(2)).unwrap().is_none());
+}
+
 /// Rule: a retry with the same request id does not run the tool twice.
 #[test]
 fn a_request_id_makes_one_job_per_owner() {
