@@ -13,6 +13,7 @@ import traceback
 
 import calls
 import peers
+import workers
 import jobs
 import content
 import events

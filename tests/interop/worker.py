@@ -1,0 +1,111 @@
+"""A HOOT01 worker as a stranger would write it: tools are generators that yield progress.
+
+One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps.
+"""
+
+import threading
+import time
+import uuid
+
+import zmq
+
+from wire import CANCEL, DISCONNECT, HEARTBEAT, MSGPACK, READY, REPLY, REQUEST
+from wire import Frame, frame_parts, new_id, pack, secured, unpack
+
+# Seconds between two signs of life; the daemon takes 30 s of silence for the end.
+HEARTBEAT_EVERY = 5
+# Milliseconds to wait for a frame while tools are running, and while none is.
+BUSY_POLL, IDLE_POLL = 2, 100
+
+
+class ToolError(Exception):
+    """What a tool raises to answer with an error of its own."""
+
+
+class Worker:
+    """Serves tools of a service until it is left."""
+
+    def __init__(self, context, address, token, service, tools):
+        self.context, self.address, self.token = context, address, token
+        self.service, self.tools = service, tools
+        self.accepted = threading.Event()
+        self.answer = None
+        self.cancelled = []
+        self.requests = []
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        assert self.accepted.wait(20), "no answer to Ready"
+        return self
+
+    def __exit__(self, *_):
+        self.stopping.set()
+        self.thread.join(20)
+        assert not self.thread.is_alive(), "the worker does not end"
+
+    def run(self):
+        self.socket = secured(self.context.socket(zmq.DEALER), self.token)
+        self.socket.connect(self.address)
+        self.running = {}
+        self.ready_id = self.offer()
+        beat_at = time.monotonic() + HEARTBEAT_EVERY
+        while not self.stopping.is_set():
+            if self.socket.poll(BUSY_POLL if self.running else IDLE_POLL):
+                self.on_frame(Frame(self.socket.recv_multipart()))
+            for request_id in list(self.running):
+                self.step(request_id)
+            if time.monotonic() > beat_at:
+                self.socket.send_multipart(frame_parts(HEARTBEAT, 0, new_id()))
+                beat_at = time.monotonic() + HEARTBEAT_EVERY
+        self.socket.send_multipart(frame_parts(DISCONNECT, 0, new_id()))
+        self.socket.close(linger=1000)
+
+    def offer(self):
+        request_id = new_id()
+        tools = [{"name": name, **about} for name, (about, _) in self.tools.items()]
+        body = pack({"protocol": "HOOT01", "accepts_binary": False, "tools": tools})
+        parts = frame_parts(READY, MSGPACK, request_id, body, service=self.service.encode())
+        self.socket.send_multipart(parts)
+        return request_id
+
+    def on_frame(self, frame):
+        if frame.command == REQUEST:
+            assert frame.service == self.service, frame.service
+            request = unpack(frame.body)
+            self.requests.append(request)
+            _, tool = self.tools[request["tool"]]
+            self.running[frame.request_id] = (uuid.uuid4().hex, tool(request["arguments"]))
+        elif frame.command == CANCEL:
+            stopped = self.running.pop(frame.request_id, None)
+            if stopped is not None:
+                stopped[1].close()
+                self.cancelled.append(frame.request_id)
+        elif frame.command == REPLY and frame.request_id == self.ready_id:
+            self.answer = frame.envelope()
+            self.accepted.set()
+
+    def step(self, request_id):
+        """One step of a tool: a chunk, its result, or its error."""
+        stream_id, steps = self.running[request_id]
+        try:
+            chunk = next(steps)
+            self.reply(request_id, {"kind": "stream_chunk", "stream_id": stream_id, "chunk": chunk})
+            return
+        except StopIteration as end:
+            envelope = {"kind": "success", "response": end.value}
+        except ToolError as error:
+            envelope = {
+                "kind": "error", "category": "service", "code": "tool_failed",
+                "message": str(error), "retryable": False, "certainty": "ran",
+            }
+        del self.running[request_id]
+        self.reply(request_id, envelope)
+
+    def reply(self, request_id, envelope):
+        self.socket.send_multipart(frame_parts(REPLY, MSGPACK, request_id, pack(envelope)))
+
+
+def progress(percent, message):
+    return {"type": "progress", "percent": float(percent), "message": message}

@@ -1,0 +1,120 @@
+"""Tools that a worker offers: typed input, progress, errors, cancel, and what happens when it goes."""
+
+import time
+
+from harness import ALL_BYTES, assert_error, check
+from wire import ANSWER_LIMIT, CANCEL, Silence
+from worker import ToolError, Worker, progress
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"steps": {"type": "integer"}},
+    "required": ["steps"],
+}
+
+
+def count(arguments):
+    steps = arguments["steps"]
+    for step in range(steps):
+        yield progress(100 * step / steps, f"step {step}")
+    return {"counted": steps, "bytes": ALL_BYTES}
+
+
+def fail(arguments):
+    raise ToolError("no soundfont")
+    yield
+
+
+def forever(arguments):
+    while True:
+        yield progress(1, "on and on")
+
+
+TOOLS = {
+    "count": ({"description": "counts", "input_schema": SCHEMA, "idempotent": True}, count),
+    "fail": ({"description": "fails"}, fail),
+    "forever": ({"description": "never ends"}, forever),
+}
+
+
+def serve(world, service, token=None):
+    token = token or world.daemon.token
+    return Worker(world.context, world.daemon.hoot, token, service, TOOLS)
+
+
+def call(peer, tool, arguments=None, **options):
+    return peer.start({"tool": tool, "arguments": arguments or {}}, **options)
+
+
+@check
+def a_worker_serves_tools_with_progress(world):
+    with serve(world, "py") as worker, world.peer() as peer:
+        assert worker.answer["kind"] == "ack", worker.answer
+        done = peer.reply(call(peer, "py_count", {"steps": 3}))
+        assert done == {"kind": "success", "response": {"counted": 3, "bytes": ALL_BYTES}}, done
+        request = worker.requests[-1]
+        assert request["tool"] == "count" and request["arguments"] == {"steps": 3}, request
+        assert request["deadline_ms"] > 0, request
+        followed = call(peer, "py_count", {"steps": 3}, stream=True)
+        start = peer.reply(followed)
+        assert start["kind"] == "stream_start", start
+        chunks = []
+        while (reply := peer.reply(followed))["kind"] == "stream_chunk":
+            assert reply["stream_id"] == start["stream_id"], reply
+            chunks.append(reply["chunk"])
+        # A slow reader may miss some progress, never the end.
+        assert chunks and all(chunk["type"] == "progress" for chunk in chunks), chunks
+        assert reply["kind"] == "stream_end", reply
+        assert reply["final_response"]["counted"] == 3, reply
+
+
+@check
+def input_is_checked_before_it_leaves_and_errors_come_back(world):
+    with serve(world, "py") as worker, world.peer() as peer:
+        misfit = peer.reply(call(peer, "py_count", {"steps": "three"}))
+        assert_error(misfit, "validation", "invalid_params")
+        assert not worker.requests, "a refused call left"
+        failed = peer.reply(call(peer, "py_fail"))
+        assert_error(failed, "service", "tool_failed", certainty="ran")
+        assert failed["message"].endswith("no soundfont"), failed
+        assert_error(peer.reply(call(peer, "py_nothing")), "not_found", "not_found")
+
+
+@check
+def a_cancel_reaches_the_worker(world):
+    with serve(world, "py") as worker, world.peer() as peer:
+        followed = call(peer, "py_forever", stream=True)
+        assert peer.reply(followed)["kind"] == "stream_start"
+        assert peer.reply(followed)["kind"] == "stream_chunk"
+        peer.send(CANCEL, request_id=followed)
+        while (reply := peer.reply(followed))["kind"] == "stream_chunk":
+            pass
+        assert_error(reply, "cancelled", "cancelled", certainty="may_have_run")
+        ends_at = time.monotonic() + ANSWER_LIMIT
+        while not worker.cancelled:
+            if time.monotonic() > ends_at:
+                raise Silence("the worker was not told")
+            time.sleep(0.01)
+
+
+@check
+def a_worker_that_leaves_takes_its_tools_with_it(world):
+    with world.peer() as peer:
+        with serve(world, "py"):
+            waiting = call(peer, "py_forever", stream=True)
+            assert peer.reply(waiting)["kind"] == "stream_start"
+            assert peer.reply(waiting)["kind"] == "stream_chunk"
+        while (reply := peer.reply(waiting))["kind"] == "stream_chunk":
+            pass
+        assert_error(reply, "service", "unavailable", certainty="may_have_run")
+        assert_error(peer.reply(call(peer, "py_count", {"steps": 1})), "not_found", "not_found")
+
+
+@check
+def only_a_token_that_may_write_offers_tools(world):
+    with world.peer() as admin:
+        made = admin.success("token_create", {"name": "reader", "scope": "read"})
+    with serve(world, "py", made["token"]) as worker:
+        assert_error(worker.answer, "permission", "permission_denied")
+    with serve(world, "client") as worker:
+        assert_error(worker.answer, "validation", "invalid_params")
