@@ -19,6 +19,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-broker", &["ringback-proto", "ringback-core", "ringback-store", "ringback-blobs"]),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
+    ("ringback-mcp-wire", &[]),
+    (
+        "ringback-edge-mcp",
+        &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
+    ),
     (
         "ringback",
         &[
@@ -27,6 +32,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-service",
             "ringback-edge-hoot",
             "ringback-edge-http",
+            "ringback-edge-mcp",
+            "ringback-mcp-wire",
             "ringback-client",
         ],
     ),
@@ -57,16 +64,19 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
-    ("axum", &["ringback-service", "ringback-edge-http"]),
+    ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp"]),
     // The client holds lines over HTTP.
-    ("hyper", &["ringback-service", "ringback-edge-http", "ringback-client"]),
-    ("hyper-util", &["ringback-service", "ringback-edge-http", "ringback-client"]),
+    ("hyper", HTTP_SPEAKERS),
+    ("hyper-util", HTTP_SPEAKERS),
 ];
+
+const HTTP_SPEAKERS: &[&str] =
+    &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-client"];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[
     ("serde_json", &["ringback-proto", "ringback-core", "ringback-store", "ringback-blobs"]),
-    ("tokio", &["ringback-proto", "ringback-core"]),
+    ("tokio", &["ringback-proto", "ringback-core", "ringback-mcp-wire"]),
     ("serde", &["ringback-core"]),
     ("rand", &["ringback-proto", "ringback-core"]),
 ];

@@ -1,0 +1,119 @@
+//! Who calls: a bearer token, checked at every request, and how a client learns which.
+
+use std::sync::Arc;
+
+use axum::extract::State as With;
+use axum::http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ringback_broker::Credential;
+use ringback_mcp_wire::{Code, Fault, Id};
+use ringback_proto::{Error, ErrorKind};
+use serde::Serialize;
+
+use crate::config::Door;
+use crate::respond;
+use crate::state::State;
+
+/// Where the document about this resource is (RFC 9728, section 3.1).
+pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
+
+/// What a token may be good for.
+const SCOPES: [&str; 3] = ["read", "write", "admin"];
+
+/// The caller of one request, or the answer that says who is meant.
+pub(crate) fn authenticate(
+    state: &State,
+    headers: &HeaderMap,
+) -> Result<Credential, Box<Response>> {
+    if state.config.door == Door::Open {
+        return Ok(Credential::local());
+    }
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let only = values.next().filter(|_| values.next().is_none());
+    let Some(secret) = only.and_then(|value| value.to_str().ok()).and_then(bearer) else {
+        let message = "send the header `Authorization: Bearer TOKEN`";
+        let error = Error::new(ErrorKind::Unauthenticated, message);
+        return Err(Box::new(unauthenticated(state, headers, None, &error)));
+    };
+    state
+        .broker
+        .authenticate(secret)
+        .map_err(|error| Box::new(unauthenticated(state, headers, Some("invalid_token"), &error)))
+}
+
+/// 401 with the challenge that says where to learn more.
+pub(crate) fn unauthenticated(
+    state: &State,
+    headers: &HeaderMap,
+    code: Option<&'static str>,
+    error: &Error,
+) -> Response {
+    let code = code.map(|code| format!("error=\"{code}\", ")).unwrap_or_default();
+    let challenge = format!("Bearer {code}resource_metadata=\"{}\"", metadata_url(state, headers));
+    challenged(StatusCode::UNAUTHORIZED, &challenge, None, error)
+}
+
+/// Whether a client could get a better token by itself. If not, the model is told instead.
+pub(crate) const fn can_ask_for_more(state: &State) -> bool {
+    !state.config.authorization_servers.is_empty()
+}
+
+/// 403 with the scope that would do, for clients that can go and get it.
+pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Error) -> Response {
+    let missing = error.context().missing.as_deref().unwrap_or_default();
+    let scope = SCOPES.into_iter().find(|scope| missing.contains(scope)).unwrap_or("admin");
+    let challenge = format!(
+        "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{}\"",
+        metadata_url(state, headers)
+    );
+    challenged(StatusCode::FORBIDDEN, &challenge, Some(id), error)
+}
+
+fn challenged(status: StatusCode, challenge: &str, id: Option<&Id>, error: &Error) -> Response {
+    let fault = Fault::new(Code::InvalidRequest, error.message());
+    let mut response = respond::refusal(status, id, &fault);
+    if let Ok(value) = HeaderValue::from_str(challenge) {
+        response.headers_mut().insert(WWW_AUTHENTICATE, value);
+    }
+    response
+}
+
+/// The scheme is case-insensitive.
+fn bearer(header: &str) -> Option<&str> {
+    let (scheme, secret) = header.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
+}
+
+/// `GET /.well-known/oauth-protected-resource[/mcp]`.
+pub(crate) async fn metadata(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
+    #[derive(Serialize)]
+    struct Metadata<'a> {
+        resource: String,
+        authorization_servers: &'a [String],
+        bearer_methods_supported: [&'static str; 1],
+        scopes_supported: [&'static str; 3],
+        resource_name: &'static str,
+    }
+    let metadata = Metadata {
+        resource: format!("{}/mcp", origin(&state, &headers)),
+        authorization_servers: &state.config.authorization_servers,
+        bearer_methods_supported: ["header"],
+        scopes_supported: SCOPES,
+        resource_name: "Ringback",
+    };
+    axum::Json(metadata).into_response()
+}
+
+fn metadata_url(state: &State, headers: &HeaderMap) -> String {
+    format!("{}{METADATA_PATH}/mcp", origin(state, headers))
+}
+
+/// Our own address as the client knows it. The listener lets only known names through, and a name
+/// has no quotes in it.
+fn origin(state: &State, headers: &HeaderMap) -> String {
+    let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
+    let host: String = host.chars().filter(|c| !matches!(c, '"' | '\\')).collect();
+    let scheme = if state.config.behind_proxy { "https" } else { "http" };
+    format!("{scheme}://{host}")
+}

@@ -1,0 +1,81 @@
+//! The edge as a whole: its routes, and what it does besides answering.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::{get, post};
+use ringback_broker::Broker;
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::state::State;
+use crate::{caller, legacy};
+
+/// How often ended sessions are looked for, in parts of the time they may be idle.
+const SWEEPS_PER_IDLE: u32 = 4;
+/// No session is looked at more often than this.
+const SWEEP_MIN: Duration = Duration::from_millis(20);
+
+/// The MCP edge. Cloning gives another handle.
+#[derive(Debug, Clone)]
+pub struct McpEdge {
+    state: Arc<State>,
+}
+
+impl McpEdge {
+    /// An edge in front of a broker.
+    #[must_use]
+    pub fn new(config: Config, broker: Broker) -> Self {
+        Self { state: Arc::new(State::new(config, broker)) }
+    }
+
+    /// Its routes, to hang on a listener.
+    pub fn router(&self) -> Router {
+        let endpoint =
+            post(crate::post::post).get(legacy::get_stream).delete(legacy::delete_session);
+        let metadata = || get(caller::metadata);
+        Router::new()
+            .route("/mcp", endpoint)
+            .route(caller::METADATA_PATH, metadata())
+            .route(&format!("{}/mcp", caller::METADATA_PATH), metadata())
+            .with_state(Arc::clone(&self.state))
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn n_sessions(&self) -> usize {
+        self.state.sessions.len()
+    }
+
+    /// The list of tools may be another one from now on; whoever subscribed is told.
+    pub fn tools_changed(&self) {
+        self.state.changes.ring();
+    }
+
+    /// Ends idle sessions and tells of changed lists until `stop`; then ends the streams that wait
+    /// for news, and waits for the calls under way.
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves sessions unswept; their calls go on until the broker stops.
+    pub async fn serve(self, stop: CancellationToken) {
+        let limits = self.state.config.sessions;
+        let period = (limits.idle.min(limits.handshake) / SWEEPS_PER_IDLE).max(SWEEP_MIN);
+        let mut sweep = interval(period);
+        sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut changed = self.state.changes.subscribe();
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = sweep.tick() => self.state.sessions.sweep(),
+                () = changed.next() => self.state.sessions.tell_of_change(),
+            }
+        }
+        self.state.stopping.cancel();
+        self.state.calls.close();
+        self.state.calls.wait().await;
+        self.state.sessions.end_all();
+    }
+}

@@ -1,0 +1,189 @@
+//! The legacy era: a handshake, a session, and streams that can be resumed.
+
+mod call;
+mod log;
+mod session;
+mod sessions;
+mod streams;
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::Response;
+use ringback_broker::Credential;
+use ringback_mcp_wire::outgoing::{self, Capabilities, InitializeResult, Stamp};
+use ringback_mcp_wire::{
+    ClientRequest, Code, Era, Fault, Id, Initialize, Message, Notification, Request, Version,
+};
+use serde::Serialize;
+
+pub(crate) use self::sessions::Sessions;
+pub(crate) use self::streams::{delete_session, get_stream};
+
+use self::session::Session;
+use crate::post::PROTOCOL_VERSION;
+use crate::state::{INSTRUCTIONS, State};
+use crate::{caller, respond, tools};
+
+const SESSION_ID: &str = "mcp-session-id";
+
+/// The answer to what needs none.
+#[derive(Serialize)]
+struct Nothing {}
+
+/// Answers one message.
+pub(crate) async fn post(
+    state: Arc<State>,
+    credential: Credential,
+    headers: HeaderMap,
+    message: Message<'_>,
+) -> Response {
+    match message {
+        Message::Request(request) if request.method == "initialize" => {
+            handshake(&state, &credential, &request)
+        }
+        Message::Request(request) => match find(&state, &credential, &headers, Some(&request.id)) {
+            Ok(session) => on_request(&state, &session, &credential, &headers, &request).await,
+            Err(response) => *response,
+        },
+        Message::Notification(told) => match find(&state, &credential, &headers, None) {
+            Ok(session) => on_notification(&session, &told),
+            Err(response) => *response,
+        },
+        // Nothing is asked of a client, so nothing waits for its answers.
+        Message::Reply(_) => match find(&state, &credential, &headers, None) {
+            Ok(_) => respond::accepted(),
+            Err(response) => *response,
+        },
+    }
+}
+
+fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> Response {
+    let id = &request.id;
+    let asked = match ClientRequest::of(request, Era::Legacy) {
+        Ok(ClientRequest::Initialize(Initialize { protocol_version })) => protocol_version,
+        Ok(_) => return respond::fault(Some(id), &Fault::method_not_found("?"), Era::Legacy),
+        Err(fault) => return respond::fault(Some(id), &fault, Era::Legacy),
+    };
+    let version = Version::settle(&asked);
+    let Some(session) = state.sessions.open(credential.id(), version) else {
+        let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
+        return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
+    };
+    let result = InitializeResult {
+        protocol_version: version,
+        capabilities: Capabilities::default(),
+        server_info: &state.server,
+        instructions: INSTRUCTIONS,
+    };
+    let mut response = respond::json(StatusCode::OK, outgoing::result(id, &result));
+    if let Ok(value) = HeaderValue::from_str(session.id()) {
+        response.headers_mut().insert(SESSION_ID, value);
+    }
+    response
+}
+
+/// The session of a request. One of another principal is as unknown as one that never was.
+fn find(
+    state: &State,
+    credential: &Credential,
+    headers: &HeaderMap,
+    id: Option<&Id>,
+) -> Result<Arc<Session>, Box<Response>> {
+    let refuse = |status, message: &str| {
+        let fault = Fault::new(Code::InvalidRequest, message);
+        Err(Box::new(respond::refusal(status, id, &fault)))
+    };
+    if let Some(value) = headers.get(PROTOCOL_VERSION) {
+        let version = value.to_str().ok().and_then(|name| Version::parse(name.trim()));
+        if version.is_none_or(|version| version.era() == Era::Modern) {
+            return refuse(StatusCode::BAD_REQUEST, "no session speaks this version");
+        }
+    }
+    let Some(value) = headers.get(SESSION_ID) else {
+        let message = "send the header `Mcp-Session-Id` that `initialize` was answered with";
+        return refuse(StatusCode::BAD_REQUEST, message);
+    };
+    match value.to_str().ok().and_then(|name| state.sessions.find(name, credential.id())) {
+        Some(session) => Ok(session),
+        None => refuse(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
+    }
+}
+
+async fn on_request(
+    state: &Arc<State>,
+    session: &Arc<Session>,
+    credential: &Credential,
+    headers: &HeaderMap,
+    request: &Request<'_>,
+) -> Response {
+    match answer(state, session, credential, headers, request).await {
+        Ok(response) => response,
+        Err(fault) => respond::fault(Some(&request.id), &fault, Era::Legacy),
+    }
+}
+
+async fn answer(
+    state: &Arc<State>,
+    session: &Arc<Session>,
+    credential: &Credential,
+    headers: &HeaderMap,
+    request: &Request<'_>,
+) -> Result<Response, Fault> {
+    let id = &request.id;
+    let nothing = || respond::json(StatusCode::OK, outgoing::result(id, &Nothing {}));
+    match ClientRequest::of(request, Era::Legacy)? {
+        ClientRequest::Ping => Ok(nothing()),
+        ClientRequest::SetLevel(level) => {
+            session.set_level(level);
+            Ok(nothing())
+        }
+        ClientRequest::ListTools { cursor } => {
+            tools::page(&state.broker, credential, id, cursor, Stamp::Legacy)
+                .map(|page| respond::json(StatusCode::OK, page))
+                .map_err(|error| tools::list_fault(&error))
+        }
+        ClientRequest::CallTool(asked) => {
+            let progress = request.meta()?.progress_token()?;
+            let caller = call::Caller { state, session, credential, headers };
+            Ok(caller.call(id, asked, progress).await)
+        }
+        ClientRequest::Initialize(_) | ClientRequest::Discover | ClientRequest::Listen(_) => {
+            Err(Fault::method_not_found(&request.method))
+        }
+    }
+}
+
+fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
+    match told.method.as_ref() {
+        "notifications/initialized" => session.set_initialized(),
+        "notifications/cancelled" => {
+            // One that was answered meanwhile is not there any more, which is nobody's mistake.
+            if let Some(id) = told.params.get("requestId").and_then(Id::from_raw) {
+                session.cancel(&id);
+            }
+        }
+        _ => {}
+    }
+    respond::accepted()
+}
+
+/// The answer to a call that is over, where it is not a stream.
+fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &tools::Outcome) -> Response {
+    match outcome {
+        tools::Outcome::Unauthenticated(error) => {
+            caller::unauthenticated(state, headers, Some("invalid_token"), error)
+        }
+        tools::Outcome::Forbidden(error) if caller::can_ask_for_more(state) => {
+            caller::forbidden(state, headers, id, error)
+        }
+        tools::Outcome::Forbidden(_)
+        | tools::Outcome::Fault(_)
+        | tools::Outcome::Native(_)
+        | tools::Outcome::Job(_)
+        | tools::Outcome::Failed(_)
+        | tools::Outcome::Silent => outcome
+            .encode(id, Stamp::Legacy)
+            .map_or_else(respond::accepted, |body| respond::json(StatusCode::OK, body)),
+    }
+}

@@ -1,0 +1,94 @@
+//! A call of a session. Its answer can be fetched again by a client that lost its connection.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use axum::response::Response;
+use ringback_broker::Credential;
+use ringback_mcp_wire::outgoing::Stamp;
+use ringback_mcp_wire::{CallTool, Code, Era, Fault, Id};
+
+use super::log::StreamLog;
+use super::session::{Registered, Session};
+use super::{done, streams};
+use crate::respond;
+use crate::state::State;
+use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
+
+/// Who calls, and in which session.
+pub(super) struct Caller<'a> {
+    pub(super) state: &'a Arc<State>,
+    pub(super) session: &'a Arc<Session>,
+    pub(super) credential: &'a Credential,
+    pub(super) headers: &'a HeaderMap,
+}
+
+impl Caller<'_> {
+    pub(super) async fn call(&self, id: &Id, call: CallTool<'_>, progress: Option<Id>) -> Response {
+        let Self { state, session, credential, headers } = self;
+        let wanted = Wanted { progress, log: Some(session.level()) };
+        let mut follow = match tools::begin(&state.broker, Asked { credential, call, wanted }) {
+            Begun::Done(outcome) => return done(state, headers, id, &outcome),
+            Begun::Later(follow) => *follow,
+        };
+        let Some(registered) = session.register(id, follow.canceller()) else {
+            let fault = Fault::new(Code::InvalidRequest, "a call with this id is under way");
+            return respond::fault(Some(id), &fault, Era::Legacy);
+        };
+        if !follow.is_long() || !respond::accepts_events(headers) {
+            let outcome = follow.end().await;
+            drop(registered);
+            return done(state, headers, id, &outcome);
+        }
+        let log = session.open_stream();
+        let running = Running {
+            state: Arc::clone(state),
+            session: Arc::clone(session),
+            log: Arc::clone(&log),
+            id: id.clone(),
+            registered,
+        };
+        let response =
+            streams::follow(Arc::clone(state), (*credential).clone(), session, log, None);
+        state.calls.spawn(running.run(follow));
+        response
+    }
+}
+
+/// A call that runs on while its client comes back.
+struct Running {
+    state: Arc<State>,
+    session: Arc<Session>,
+    log: Arc<StreamLog>,
+    id: Id,
+    registered: Registered,
+}
+
+impl Running {
+    /// Ends with the answer, the session, or a client that does not come back; the latter two drop
+    /// the call, which cancels it.
+    async fn run(self, follow: Follow) {
+        tokio::select! {
+            biased;
+            () = self.session.ended.cancelled() => {}
+            () = self.answered(follow) => {}
+            () = self.log.abandoned(self.state.config.resume_grace) => {}
+        }
+        self.log.finish();
+        drop(self.registered);
+    }
+
+    async fn answered(&self, mut follow: Follow) {
+        loop {
+            match follow.next().await {
+                Step::Told(told) => self.log.push(told),
+                Step::Done(outcome) => {
+                    if let Some(answer) = outcome.encode(&self.id, Stamp::Legacy) {
+                        self.log.push(answer);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}

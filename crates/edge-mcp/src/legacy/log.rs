@@ -1,0 +1,203 @@
+//! What one stream of a session says, kept so that a reader who lost its connection can go on.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::response::sse::Event;
+use futures_util::{Stream, stream};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// A reader further behind than this has missed something: progress, or news that it will get anew.
+/// The answer to a request is always the last message of its stream and so never among them.
+const KEPT_MAX: usize = 32;
+
+/// A client that lost its stream asks again after this.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The messages of one stream, numbered from 1.
+#[derive(Debug)]
+pub(super) struct StreamLog {
+    /// Its place among the streams of its session.
+    pub(super) number: u64,
+    state: Mutex<LogState>,
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct LogState {
+    kept: VecDeque<Arc<str>>,
+    /// The number of the newest message.
+    last: u64,
+    /// The number of the newest message that a reader has taken.
+    read: u64,
+    is_done: bool,
+    /// Counts the readers there were; only the newest one reads.
+    reader: u64,
+    has_reader: bool,
+}
+
+/// Someone reads a stream. Dropped, nobody does.
+#[derive(Debug)]
+struct Reader {
+    log: Arc<StreamLog>,
+    reader: u64,
+    at: u64,
+    /// A first event without a message, so that the client has an id to resume from.
+    primes: bool,
+}
+
+impl StreamLog {
+    pub(super) fn new(number: u64) -> Self {
+        Self { number, state: Mutex::default(), bell: Notify::new() }
+    }
+
+    /// Says something. Never waits: a reader that is too slow misses the oldest.
+    pub(super) fn push(&self, message: String) {
+        let mut state = self.lock();
+        state.kept.push_back(message.into());
+        state.last += 1;
+        if state.kept.len() > KEPT_MAX {
+            state.kept.pop_front();
+        }
+        drop(state);
+        self.bell.notify_waiters();
+    }
+
+    /// Says something unless the reader has yet to take the very same.
+    pub(super) fn push_once(&self, message: &str) {
+        let is_waiting = {
+            let state = self.lock();
+            state.read < state.last && state.kept.back().is_some_and(|last| **last == *message)
+        };
+        if !is_waiting {
+            self.push(message.to_owned());
+        }
+    }
+
+    /// Nothing more will be said.
+    pub(super) fn finish(&self) {
+        self.lock().is_done = true;
+        self.bell.notify_waiters();
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.lock().is_done
+    }
+
+    pub(super) fn has_reader(&self) -> bool {
+        self.lock().has_reader
+    }
+
+    /// How much it keeps.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.lock().kept.iter().map(|message| message.len()).sum()
+    }
+
+    /// Reads on after a message, or after what was read last. The reader before this one ends.
+    pub(super) fn read(
+        self: Arc<Self>,
+        after: Option<u64>,
+        primes: bool,
+    ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+        let (reader, at) = {
+            let mut state = self.lock();
+            state.reader += 1;
+            state.has_reader = true;
+            (state.reader, after.unwrap_or(state.read).min(state.last))
+        };
+        self.bell.notify_waiters();
+        stream::unfold(Reader { log: self, reader, at, primes }, Reader::next)
+    }
+
+    /// Resolves when nobody has read for so long.
+    pub(super) async fn abandoned(&self, grace: Duration) {
+        loop {
+            self.until(|state| !state.has_reader).await;
+            if timeout(grace, self.until(|state| state.has_reader)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn until(&self, is_so: impl Fn(&LogState) -> bool) {
+        loop {
+            let mut rung = pin!(self.bell.notified());
+            rung.as_mut().enable();
+            if is_so(&self.lock()) {
+                return;
+            }
+            rung.await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LogState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LogState {
+    /// The message after one, with its number; older ones that are gone are passed over.
+    fn after(&self, at: u64) -> Option<(u64, Arc<str>)> {
+        let first = self.last + 1 - self.kept.len() as u64;
+        let number = (at + 1).max(first);
+        let place = usize::try_from(number - first).ok()?;
+        self.kept.get(place).map(|message| (number, Arc::clone(message)))
+    }
+}
+
+impl Reader {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        if std::mem::take(&mut self.primes) {
+            let event = Event::default().id(self.event_id()).retry(RETRY).data("");
+            return Some((Ok(event), self));
+        }
+        let log = Arc::clone(&self.log);
+        loop {
+            let mut rung = pin!(log.bell.notified());
+            rung.as_mut().enable();
+            let (next, is_over) = {
+                let mut state = log.lock();
+                let is_mine = state.reader == self.reader;
+                let next = state.after(self.at).filter(|_| is_mine);
+                if let Some((number, _)) = &next {
+                    state.read = state.read.max(*number);
+                }
+                (next, state.is_done || !is_mine)
+            };
+            if let Some((number, message)) = next {
+                self.at = number;
+                let event = Event::default().id(self.event_id()).data(&*message);
+                return Some((Ok(event), self));
+            }
+            if is_over {
+                return None;
+            }
+            rung.await;
+        }
+    }
+
+    fn event_id(&self) -> String {
+        format!("{}-{}", self.log.number, self.at)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut state = self.log.lock();
+        if state.reader == self.reader {
+            state.has_reader = false;
+        }
+        drop(state);
+        self.log.bell.notify_waiters();
+    }
+}
+
+/// The stream and the message that an event's id names.
+pub(super) fn parse_event_id(id: &str) -> Option<(u64, u64)> {
+    let (stream, message) = id.split_once('-')?;
+    Some((stream.parse().ok()?, message.parse().ok()?))
+}

@@ -1,0 +1,102 @@
+//! All sessions: bounded, found only by their owner, ended when nobody uses them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ringback_mcp_wire::Version;
+use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_proto::principal::PrincipalId;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::session::Session;
+use crate::config::SessionLimits;
+
+/// Every session there is.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    limits: SessionLimits,
+    by_id: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(crate) fn new(limits: SessionLimits) -> Self {
+        Self { limits, by_id: Mutex::default() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Opens a session. A principal that has as many as it may loses the one it has not used for
+    /// the longest time; `None` if it uses them all, or if others have all there may be.
+    pub(super) fn open(&self, owner: PrincipalId, version: Version) -> Option<Arc<Session>> {
+        let mut by_id = self.lock();
+        let n_own = by_id.values().filter(|session| session.owner == owner).count();
+        if n_own >= self.limits.per_principal_max || by_id.len() >= self.limits.max {
+            let oldest = by_id
+                .values()
+                .filter(|session| session.owner == owner && session.is_quiet())
+                .min_by_key(|session| session.seen())
+                .map(|session| session.id().to_owned())?;
+            end(by_id.remove(&oldest));
+        }
+        // 122 random bits: nobody guesses it, and it would be of no use to another principal.
+        let id = Uuid::new_v4().simple().to_string();
+        let session = Arc::new(Session::new(id.clone(), owner, version));
+        by_id.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    /// The session of an id, if it is the caller's own.
+    pub(super) fn find(&self, id: &str, owner: PrincipalId) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).filter(|session| session.owner == owner).cloned()?;
+        session.touch();
+        Some(session)
+    }
+
+    /// Ends a session.
+    pub(super) fn close(&self, session: &Session) {
+        end(self.lock().remove(session.id()));
+    }
+
+    /// Ends the sessions that nobody uses.
+    pub(crate) fn sweep(&self) {
+        let now = Instant::now();
+        let expired: Vec<_> = {
+            let mut by_id = self.lock();
+            by_id.extract_if(|_, session| session.is_expired(now, &self.limits)).collect()
+        };
+        for (_, session) in expired {
+            end(Some(session));
+        }
+    }
+
+    /// Ends all of them.
+    pub(crate) fn end_all(&self) {
+        let all: Vec<_> = self.lock().drain().collect();
+        for (_, session) in all {
+            end(Some(session));
+        }
+    }
+
+    /// Tells every session that the list of tools is another one. Whoever has not read the last
+    /// such news gets it once.
+    pub(crate) fn tell_of_change(&self) {
+        let told = outgoing::notification(&Told::ToolsListChanged { subscription: None });
+        for session in self.lock().values() {
+            session.standalone.push_once(&told);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(session: Option<Arc<Session>>) {
+    if let Some(session) = session {
+        session.ended.cancel();
+        session.standalone.finish();
+    }
+}

@@ -1,0 +1,88 @@
+//! `GET` and `DELETE` of a session.
+
+use std::sync::Arc;
+
+use axum::extract::State as With;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt as _;
+use ringback_broker::Credential;
+use ringback_mcp_wire::{Code, Era, Fault, Version};
+
+use super::log::{StreamLog, parse_event_id};
+use super::{find, session::Session};
+use crate::post::PROTOCOL_VERSION;
+use crate::state::State;
+use crate::{caller, modern, respond};
+
+/// `GET /mcp`: what the session is told, from now on or from the event that was read last.
+pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
+    let (credential, session) = match admitted(&state, &headers) {
+        Ok(admitted) => admitted,
+        Err(response) => return *response,
+    };
+    if !respond::accepts_events(&headers) {
+        let fault = Fault::new(Code::InvalidRequest, "send `Accept: text/event-stream`");
+        return respond::refusal(StatusCode::NOT_ACCEPTABLE, None, &fault);
+    }
+    let (log, after) = match headers.get("last-event-id") {
+        None => (Arc::clone(&session.standalone), None),
+        Some(value) => {
+            let place = value.to_str().ok().and_then(parse_event_id);
+            let log = place.and_then(|(stream, _)| session.stream(stream));
+            let Some((log, (_, message))) = log.zip(place) else {
+                let fault = Fault::new(Code::InvalidRequest, "nothing is kept after that event");
+                return respond::refusal(StatusCode::BAD_REQUEST, None, &fault);
+            };
+            (log, Some(message))
+        }
+    };
+    follow(state, credential, &session, log, after)
+}
+
+/// A stream of a session, until the session, its reader's token or the daemon ends.
+pub(super) fn follow(
+    state: Arc<State>,
+    credential: Credential,
+    session: &Arc<Session>,
+    log: Arc<StreamLog>,
+    after: Option<u64>,
+) -> Response {
+    let ended = session.ended.clone().cancelled_owned();
+    let waits_for_news = log.number == 0;
+    let until = async move {
+        tokio::select! {
+            () = ended => {}
+            () = credential.ended() => {}
+            () = state.stopping.cancelled(), if waits_for_news => {}
+        }
+    };
+    respond::events(log.read(after, session.primes()).take_until(Box::pin(until)))
+}
+
+/// `DELETE /mcp`: ends the session; its calls are cancelled.
+pub(crate) async fn delete_session(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
+    match admitted(&state, &headers) {
+        Ok((_, session)) => {
+            state.sessions.close(&session);
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(response) => *response,
+    }
+}
+
+fn admitted(
+    state: &State,
+    headers: &HeaderMap,
+) -> Result<(Credential, Arc<Session>), Box<Response>> {
+    let credential = caller::authenticate(state, headers)?;
+    let version = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
+    let is_modern = |name: &str| {
+        Version::parse(name.trim()).is_some_and(|version| version.era() == Era::Modern)
+    };
+    if version.is_some_and(is_modern) {
+        return Err(Box::new(modern::not_allowed()));
+    }
+    let session = find(state, &credential, headers, None)?;
+    Ok((credential, session))
+}

@@ -1,0 +1,39 @@
+//! The MCP edge: any MCP client, of either era, sees and calls the tools its token may. Decodes a
+//! message, asks the broker, encodes the answer; `/mcp` is the one endpoint of both eras.
+//!
+//! | request | answer |
+//! |---|---|
+//! | `POST /mcp` | one JSON-RPC message; a request is answered with JSON or server-sent events |
+//! | `GET /mcp` | what a legacy session is told besides; resumed by `Last-Event-ID` |
+//! | `DELETE /mcp` | ends a legacy session |
+//! | `GET /.well-known/oauth-protected-resource[/mcp]` | which tokens are taken here (RFC 9728) |
+//!
+//! Main types:
+//!
+//! * [`McpEdge`]: makes the routes, sweeps sessions, tells of changed lists.
+//! * [`Config`], [`Door`], [`SessionLimits`]: what it is told.
+//!
+//! Invariants:
+//!
+//! * Identity belongs to each request: a session lends nobody its opener's rights, and is not even
+//!   found by another principal.
+//! * No rule about permissions, deadlines or jobs is here. The one clock here is how long an answer
+//!   is held back before it becomes a job's id, which the tool's timing says.
+//! * A call whose caller has left is cancelled, unless the caller was told its job's id.
+//! * Sessions, streams and what they keep are bounded; a slow reader costs only itself.
+//! * Input that some clients send wrongly is put right here and nowhere else.
+//! * This crate binds nothing and checks no `Host` or `Origin`: that is the listener's.
+
+mod caller;
+mod changes;
+mod config;
+mod edge;
+mod legacy;
+mod modern;
+mod post;
+mod respond;
+mod state;
+mod tools;
+
+pub use config::{Config, Door, SessionLimits};
+pub use edge::McpEdge;

@@ -1,0 +1,142 @@
+//! The modern era: every request by itself, nothing remembered between two of them.
+
+mod headers;
+mod listen;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::response::sse::Event;
+use futures_util::stream;
+use ringback_broker::Credential;
+use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
+use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Request};
+
+use crate::state::{INSTRUCTIONS, State};
+use crate::tools::{self, Asked, Begun, Follow, Outcome, Step, Wanted};
+use crate::{caller, respond};
+
+/// What `server/discover` says changes with the build only.
+const DISCOVER_TTL_MS: u64 = 3_600_000;
+
+/// Answers one message.
+pub(crate) async fn post(
+    state: Arc<State>,
+    credential: Credential,
+    headers: HeaderMap,
+    message: Message<'_>,
+) -> Response {
+    let request = match message {
+        Message::Request(request) => request,
+        // A call is cancelled by closing its stream; there is nothing else to be told.
+        Message::Notification(_) | Message::Reply(_) => return respond::accepted(),
+    };
+    match answer(&state, credential, &headers, &request).await {
+        Ok(response) => response,
+        Err(fault) => respond::fault(Some(&request.id), &fault, Era::Modern),
+    }
+}
+
+async fn answer(
+    state: &Arc<State>,
+    credential: Credential,
+    headers: &HeaderMap,
+    request: &Request<'_>,
+) -> Result<Response, Fault> {
+    let meta = request.meta()?;
+    headers::check(request, &meta, headers)?;
+    let wanted = Wanted { progress: meta.progress_token()?, log: meta.log_level()? };
+    let id = &request.id;
+    match ClientRequest::of(request, Era::Modern)? {
+        ClientRequest::Discover => Ok(ok(discover(state, id))),
+        ClientRequest::ListTools { cursor } => {
+            let page = tools::page(&state.broker, &credential, id, cursor, state.stamp());
+            page.map(ok).map_err(|error| tools::list_fault(&error))
+        }
+        ClientRequest::CallTool(call) => {
+            Ok(call_tool(state, &credential, headers, id, call, wanted).await)
+        }
+        ClientRequest::Listen(filter) => {
+            Ok(listen::open(Arc::clone(state), credential, id.clone(), filter))
+        }
+        ClientRequest::Initialize(_) | ClientRequest::Ping | ClientRequest::SetLevel(_) => {
+            Err(Fault::method_not_found(&request.method))
+        }
+    }
+}
+
+fn discover(state: &State, id: &Id) -> String {
+    let cache = Cache { ttl_ms: DISCOVER_TTL_MS, scope: CacheScope::Public };
+    outgoing::answer(id, &DiscoverResult { instructions: INSTRUCTIONS, cache }, state.stamp())
+}
+
+async fn call_tool(
+    state: &Arc<State>,
+    credential: &Credential,
+    headers: &HeaderMap,
+    id: &Id,
+    call: CallTool<'_>,
+    wanted: Wanted,
+) -> Response {
+    match tools::begin(&state.broker, Asked { credential, call, wanted }) {
+        Begun::Done(outcome) => done(state, headers, id, &outcome),
+        Begun::Later(follow) if follow.is_long() && respond::accepts_events(headers) => {
+            respond::events(events(Arc::clone(state), id.clone(), *follow))
+        }
+        Begun::Later(mut follow) => done(state, headers, id, &follow.end().await),
+    }
+}
+
+/// The answer to a call that is over.
+fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Response {
+    match outcome {
+        Outcome::Unauthenticated(error) => {
+            caller::unauthenticated(state, headers, Some("invalid_token"), error)
+        }
+        Outcome::Forbidden(error) if caller::can_ask_for_more(state) => {
+            caller::forbidden(state, headers, id, error)
+        }
+        Outcome::Fault(fault) => respond::fault(Some(id), fault, Era::Modern),
+        Outcome::Native(_) | Outcome::Job(_) | Outcome::Failed(_) | Outcome::Forbidden(_) => {
+            outcome.encode(id, state.stamp()).map_or_else(respond::accepted, ok)
+        }
+        Outcome::Silent => respond::accepted(),
+    }
+}
+
+/// A call as events: what is told meanwhile, then the answer. Whoever closes the stream cancels it.
+fn events(
+    state: Arc<State>,
+    id: Id,
+    follow: Follow,
+) -> impl futures_util::Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    stream::unfold(Some(follow), move |follow| {
+        let (state, id) = (Arc::clone(&state), id.clone());
+        async move {
+            let mut follow = follow?;
+            match follow.next().await {
+                Step::Told(told) => Some((event(told), Some(follow))),
+                Step::Done(outcome) => Some((event(outcome.encode(&id, state.stamp())?), None)),
+            }
+        }
+    })
+}
+
+fn event(data: String) -> Result<Event, Infallible> {
+    Ok(Event::default().data(data))
+}
+
+fn ok(body: String) -> Response {
+    respond::json(StatusCode::OK, body)
+}
+
+/// What a modern client is told that uses a method of sessions.
+pub(crate) fn not_allowed() -> Response {
+    let fault = Fault::new(Code::InvalidRequest, "without a session there is only POST");
+    let mut response = respond::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &fault);
+    let allow = axum::http::HeaderValue::from_static("POST");
+    response.headers_mut().insert(axum::http::header::ALLOW, allow);
+    response
+}

@@ -1,0 +1,85 @@
+//! The headers of a modern request must say what its body says: whoever routes by them must not be
+//! led astray.
+
+use std::borrow::Cow;
+
+use axum::http::HeaderMap;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ringback_mcp_wire::{Code, Era, Fault, Meta, Request, Version};
+
+use crate::post::PROTOCOL_VERSION;
+
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// Checks what every modern request carries.
+pub(super) fn check(
+    request: &Request<'_>,
+    meta: &Meta<'_>,
+    headers: &HeaderMap,
+) -> Result<(), Fault> {
+    let Some(version) = meta.protocol_version() else {
+        return Err(Fault::invalid_params("`_meta` says which protocolVersion is spoken"));
+    };
+    if meta.client_capabilities().is_none() {
+        return Err(Fault::invalid_params("`_meta` has the clientCapabilities, an object"));
+    }
+    same(headers, PROTOCOL_VERSION, &version)?;
+    if Version::parse(&version).is_none_or(|version| version.era() == Era::Legacy) {
+        return Err(Fault::unsupported_version(&version));
+    }
+    same(headers, METHOD, &request.method)?;
+    match named(request) {
+        Some(name) => same(headers, NAME, &name),
+        None => Ok(()),
+    }
+}
+
+/// What the request is about, where its method has a name for it.
+fn named<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
+    match request.method.as_ref() {
+        "tools/call" | "prompts/get" => request.params.text("name"),
+        "resources/read" => request.params.text("uri"),
+        _ => None,
+    }
+}
+
+fn same(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
+    let mismatch =
+        |what: &str| Err(Fault::new(Code::HeaderMismatch, format!("the header `{name}` {what}")));
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return mismatch("is missing") };
+    if values.next().is_some() {
+        return mismatch("is there twice");
+    }
+    match value.to_str().ok().and_then(decoded) {
+        None => mismatch("cannot be read"),
+        Some(value) if value == body => Ok(()),
+        Some(_) => mismatch("does not say what the body says"),
+    }
+}
+
+/// `=?base64?…?=` stands for text that a header cannot carry; anything else stands for itself.
+fn decoded(value: &str) -> Option<Cow<'_, str>> {
+    let value = value.trim();
+    let coded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
+    match coded {
+        None => Some(value.into()),
+        Some(coded) => String::from_utf8(STANDARD.decode(coded).ok()?).ok().map(Cow::Owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn only_a_whole_base64_wrapper_is_decoded() {
+        assert_eq!(decoded("=?base64?SGVsbG8=?=").as_deref(), Some("Hello"));
+        assert_eq!(decoded("=?base64?SGVsbG8?="), None);
+        assert_eq!(decoded("=?base64?SGVs!!!bG8=?="), None);
+        assert_eq!(decoded("=?base64?SGVsbG8=").as_deref(), Some("=?base64?SGVsbG8="));
+        assert_eq!(decoded("  ping ").as_deref(), Some("ping"));
+    }
+}

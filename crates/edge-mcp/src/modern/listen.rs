@@ -1,0 +1,80 @@
+//! `subscriptions/listen`: changes, as long as the stream is open.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::response::Response;
+use axum::response::sse::Event;
+use futures_util::stream;
+use ringback_broker::Credential;
+use ringback_mcp_wire::outgoing::{self, ListenEnd, Told};
+use ringback_mcp_wire::{Id, ListenFilter};
+
+use super::event;
+use crate::changes::Changed;
+use crate::respond;
+use crate::state::State;
+
+/// One open subscription.
+struct Listening {
+    state: Arc<State>,
+    credential: Credential,
+    id: Id,
+    filter: ListenFilter,
+    changed: Changed,
+    place: Place,
+}
+
+enum Place {
+    Opened,
+    Acknowledged,
+    Ended,
+}
+
+/// Opens a subscription. Its token's end is its end.
+pub(super) fn open(
+    state: Arc<State>,
+    credential: Credential,
+    id: Id,
+    filter: ListenFilter,
+) -> Response {
+    let changed = state.changes.subscribe();
+    let listening = Listening { state, credential, id, filter, changed, place: Place::Opened };
+    respond::events(stream::unfold(listening, Listening::next))
+}
+
+impl Listening {
+    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+        let data = match self.place {
+            Place::Opened => {
+                self.place = Place::Acknowledged;
+                let told = Told::ListenAcknowledged { id: &self.id, filter: self.filter };
+                outgoing::notification(&told)
+            }
+            Place::Acknowledged => self.news().await,
+            Place::Ended => return None,
+        };
+        Some((event(data), self))
+    }
+
+    async fn news(&mut self) -> String {
+        let changed = async {
+            if self.filter.tools_list_changed {
+                self.changed.next().await;
+            } else {
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.state.stopping.cancelled() => {}
+            () = self.credential.ended() => {}
+            () = changed => {
+                let subscription = Some(&self.id);
+                return outgoing::notification(&Told::ToolsListChanged { subscription });
+            }
+        }
+        self.place = Place::Ended;
+        outgoing::answer(&self.id, &ListenEnd { id: &self.id }, self.state.stamp())
+    }
+}

@@ -1,0 +1,68 @@
+//! `POST /mcp`: one message, of whichever era.
+
+use std::sync::Arc;
+
+use axum::extract::State as With;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use ringback_mcp_wire::{Code, Era, Fault, Message, Object, Version, keys};
+
+use crate::state::State;
+use crate::{caller, legacy, modern, respond};
+
+/// The header that says which version a request speaks.
+pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+
+pub(crate) async fn post(
+    With(state): With<Arc<State>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let credential = match caller::authenticate(&state, &headers) {
+        Ok(credential) => credential,
+        Err(response) => return *response,
+    };
+    if !is_json(&headers) {
+        let fault = Fault::new(Code::InvalidRequest, "send `Content-Type: application/json`");
+        return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &fault);
+    }
+    let message = match Message::decode(&body, state.limits()) {
+        Ok(message) => message,
+        Err(malformed) => {
+            return respond::fault(malformed.id.as_ref(), &malformed.fault, Era::Modern);
+        }
+    };
+    match era(&headers, &message) {
+        Era::Modern => modern::post(state, credential, headers, message).await,
+        Era::Legacy => legacy::post(state, credential, headers, message).await,
+    }
+}
+
+/// A request that says its version in its `_meta`, or a version without a handshake in its header,
+/// stands by itself. Nothing is taken from an earlier one on the same connection.
+fn era(headers: &HeaderMap, message: &Message<'_>) -> Era {
+    let (method, params) = match message {
+        Message::Request(request) => (request.method.as_ref(), &request.params),
+        Message::Notification(told) => (told.method.as_ref(), &told.params),
+        Message::Reply(_) => return Era::Legacy,
+    };
+    let meta = params.get("_meta").and_then(|raw| Object::of(raw).ok());
+    let names_version = meta.is_some_and(|meta| meta.get(keys::PROTOCOL_VERSION).is_some());
+    let header = headers.get(PROTOCOL_VERSION).map(|value| value.to_str().unwrap_or_default());
+    let is_legacy_header = header.is_none_or(|name| {
+        Version::parse(name.trim()).is_some_and(|version| version.era() == Era::Legacy)
+    });
+    if names_version || !is_legacy_header || method == "server/discover" {
+        Era::Modern
+    } else {
+        Era::Legacy
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = value.and_then(|value| value.split(';').next()).unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}

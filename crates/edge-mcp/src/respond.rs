@@ -1,0 +1,73 @@
+//! Answers as HTTP.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::Stream;
+use ringback_mcp_wire::{Era, Fault, Id, outgoing};
+
+/// Half of what the least patient proxies allow a silent connection.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// JSON that is written already.
+pub(crate) fn json(status: StatusCode, body: String) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    (status, [(CONTENT_TYPE, json)], body).into_response()
+}
+
+/// An error as JSON-RPC, with the status that belongs to it.
+pub(crate) fn fault(id: Option<&Id>, fault: &Fault, era: Era) -> Response {
+    let status = StatusCode::from_u16(fault.code.http_status(era));
+    json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), outgoing::error(id, fault))
+}
+
+/// An error as JSON-RPC with a status of its own.
+pub(crate) fn refusal(status: StatusCode, id: Option<&Id>, error: &Fault) -> Response {
+    json(status, outgoing::error(id, error))
+}
+
+/// A notification was taken.
+pub(crate) fn accepted() -> Response {
+    StatusCode::ACCEPTED.into_response()
+}
+
+/// Server-sent events, with comments while there is nothing to say.
+pub(crate) fn events(
+    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
+    /// Asks proxies not to hold events back.
+    const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+    let mut response =
+        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert(BUFFERING, HeaderValue::from_static("no"));
+    response
+}
+
+/// Whether the client reads server-sent events.
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+/// Whether the client takes this kind of answer; one that does not say takes all.
+pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
+    let mut kinds = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(|kind| kind.split(';').next().unwrap_or_default().trim())
+        .peekable();
+    let family = wanted.split('/').next().unwrap_or_default();
+    kinds.peek().is_none()
+        || kinds.any(|kind| {
+            kind == "*/*"
+                || kind.eq_ignore_ascii_case(wanted)
+                || kind.strip_suffix("/*").is_some_and(|kind| kind.eq_ignore_ascii_case(family))
+        })
+}

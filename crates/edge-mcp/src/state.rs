@@ -1,0 +1,57 @@
+//! What every request works with.
+
+use ringback_broker::Broker;
+use ringback_mcp_wire::outgoing::Implementation;
+use ringback_mcp_wire::{Limits, outgoing::Stamp};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::changes::Changes;
+use crate::config::Config;
+use crate::legacy::Sessions;
+
+/// How to use the server, for the model behind a client.
+pub(crate) const INSTRUCTIONS: &str = "Tools answer with their result. Work that takes long is \
+    answered with a job_id instead: wait for it with job_poll, then read it with job_status; \
+    job_cancel stops it.";
+
+/// Shared by all requests of the edge.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) broker: Broker,
+    pub(crate) config: Config,
+    pub(crate) server: Implementation,
+    pub(crate) sessions: Sessions,
+    pub(crate) changes: Changes,
+    /// Calls of sessions, which may outlive the connection they came by.
+    pub(crate) calls: TaskTracker,
+    /// Fires when streams that wait for news are to end.
+    pub(crate) stopping: CancellationToken,
+}
+
+impl State {
+    pub(crate) fn new(config: Config, broker: Broker) -> Self {
+        Self {
+            server: Implementation {
+                name: "ringback".to_owned(),
+                title: "Ringback".to_owned(),
+                version: config.version.clone(),
+            },
+            sessions: Sessions::new(config.sessions),
+            changes: Changes::default(),
+            calls: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+            broker,
+            config,
+        }
+    }
+
+    /// What modern results are stamped with.
+    pub(crate) const fn stamp(&self) -> Stamp<'_> {
+        Stamp::Modern(&self.server)
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits { bytes_max: self.config.message_bytes_max, ..Limits::default() }
+    }
+}

@@ -1,0 +1,86 @@
+//! `tools/call`: from a name and arguments to a call of the broker.
+
+use ringback_broker::{Answer, Broker, Call, Credential, Edge};
+use ringback_mcp_wire::CallTool;
+use ringback_proto::Error;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
+use ringback_proto::timing::ToolTiming;
+
+use super::follow::{Follow, Wanted};
+use super::outcome::Outcome;
+use super::{arguments, list, names};
+
+/// Longer than any name of a tool.
+const TOOL_NAME_BYTES_MAX: usize = 256;
+
+/// A call as a client asks for it.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) credential: &'a Credential,
+    pub(crate) call: CallTool<'a>,
+    pub(crate) wanted: Wanted,
+}
+
+/// A call that is over, or under way.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// It is over.
+    Done(Outcome),
+    /// It is under way.
+    Later(Box<Follow>),
+}
+
+/// Begins a call.
+pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
+    let name = asked.call.name.clone();
+    match prepare(broker, &asked) {
+        Ok(prepared) => start(broker, asked, prepared),
+        Err(error) => Begun::Done(Outcome::error(error, &name)),
+    }
+}
+
+/// What is known of a call before it is made.
+struct Prepared {
+    call: ToolCall,
+    timing: ToolTiming,
+    makes_job: bool,
+}
+
+fn prepare(broker: &Broker, asked: &Asked<'_>) -> Result<Prepared, Error> {
+    let CallTool { name, arguments } = &asked.call;
+    if let Some(row) = arguments::row(name) {
+        let call = ToolCall::Native(arguments::request(row, *arguments)?);
+        return Ok(Prepared { call, timing: row.timing, makes_job: row.makes_job });
+    }
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
+        let shown: String = name.chars().take(TOOL_NAME_BYTES_MAX).collect();
+        return Err(Error::not_found("tool", shown));
+    }
+    let behind =
+        names::is_made(name).then(|| list::behind(broker, asked.credential, name)).flatten();
+    let bytes = arguments::object(*arguments)?.into_owned().into();
+    let arguments = Any { format: Format::Json, bytes };
+    let call = ToolCall::Named { name: behind.unwrap_or_else(|| name.to_string()), arguments };
+    Ok(Prepared { call, timing: ToolTiming::AsyncShort, makes_job: false })
+}
+
+fn start(broker: &Broker, asked: Asked<'_>, prepared: Prepared) -> Begun {
+    let Prepared { call, timing, makes_job } = prepared;
+    let Asked { credential, wanted, .. } = asked;
+    let tool = call.name().to_owned();
+    let waits = makes_job && !timing.edge_wait().is_zero();
+    let stream = waits && (wanted.progress.is_some() || wanted.log.is_some());
+    let options = CallOptions { stream, ..CallOptions::default() };
+    let envelope = RequestEnvelope { request: call, options };
+    // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
+    match broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None }) {
+        Answer::Now(reply) => Begun::Done(Outcome::of(reply, &tool)),
+        Answer::Later(replies, control) => {
+            let wanted = stream.then_some(wanted);
+            // A tool without a job answers soon; its connection needs no care.
+            let timing = if makes_job { timing } else { ToolTiming::Sync };
+            Begun::Later(Box::new(Follow::new(replies, control, &tool, timing, wanted)))
+        }
+    }
+}

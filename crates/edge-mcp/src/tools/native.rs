@@ -1,0 +1,177 @@
+//! The rows of the tool table as MCP shows them, made once.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use ringback_mcp_wire::RawValue;
+use ringback_proto::principal::Level;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::{TOOLS, ToolRow};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+use serde_json::{Map, Value, json};
+
+/// What ends or removes something, by the last word of its name.
+const DESTRUCTIVE: &[&str] = &["cancel", "revoke", "delete", "stop", "end", "cleanup"];
+
+/// A native tool, prepared.
+#[derive(Debug)]
+pub(super) struct NativeTool {
+    /// As `tools/list` shows it.
+    pub(super) listed: Box<RawValue>,
+    /// The schemas of its fields.
+    pub(super) properties: Map<String, Value>,
+}
+
+/// One tool in `tools/list`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Listed<'a, Schema> {
+    pub(super) name: &'a str,
+    pub(super) description: Cow<'a, str>,
+    pub(super) input_schema: Schema,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) output_schema: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) annotations: Option<Annotations>,
+    #[serde(rename = "_meta")]
+    pub(super) meta: ListedMeta,
+}
+
+/// What a client may tell its user about a tool.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol has them so")]
+pub(super) struct Annotations {
+    read_only_hint: bool,
+    destructive_hint: bool,
+    idempotent_hint: bool,
+    open_world_hint: bool,
+}
+
+/// What our own clients may want to know.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct ListedMeta {
+    #[serde(rename = "ringback/timing")]
+    pub(super) timing: ToolTiming,
+    #[serde(rename = "ringback/scope")]
+    pub(super) scope: Level,
+}
+
+static NATIVE: LazyLock<Vec<NativeTool>> =
+    LazyLock::new(|| TOOLS.iter().map(|row| prepare(row)).collect());
+
+/// A row, prepared.
+pub(super) fn native(row: &ToolRow) -> &'static NativeTool {
+    &NATIVE[row.kind as usize]
+}
+
+/// The sentence that tells a model what to do with a job.
+pub(super) fn with_timing(description: &str, timing: ToolTiming, makes_job: bool) -> Cow<'_, str> {
+    if !makes_job {
+        return description.into();
+    }
+    let when = match timing {
+        ToolTiming::Sync => return description.into(),
+        ToolTiming::AsyncShort | ToolTiming::AsyncMedium => {
+            let secs = timing.edge_wait().as_secs();
+            format!("If it takes longer than {secs} s it answers with a job_id")
+        }
+        ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
+            "It answers with a job_id at once".to_owned()
+        }
+    };
+    format!("{description} {when}; wait for that with job_poll, read it with job_status.").into()
+}
+
+fn prepare(row: &ToolRow) -> NativeTool {
+    let input_schema = (row.request_schema)().to_value();
+    let properties = match input_schema.get("properties") {
+        Some(Value::Object(properties)) => properties.clone(),
+        Some(_) | None => Map::new(),
+    };
+    let listed = Listed {
+        name: row.name,
+        description: with_timing(row.description, row.timing, row.makes_job),
+        input_schema,
+        output_schema: Some(output_schema(row)),
+        annotations: Some(annotations(row)),
+        meta: ListedMeta { timing: row.timing, scope: row.level },
+    };
+    let listed = to_raw_value(&listed).expect("a row can be written as JSON");
+    NativeTool { listed, properties }
+}
+
+/// The schema of the answer; of a tool that makes a job, also of the answer that names it.
+fn output_schema(row: &ToolRow) -> Value {
+    let mut response = (row.response_schema)().to_value();
+    if !row.makes_job {
+        return response;
+    }
+    if let Value::Object(fields) = &mut response {
+        fields.remove("$schema");
+    }
+    let job = json!({
+        "type": "object",
+        "properties": {
+            "job_id": { "type": "string" },
+            "status": { "type": "string", "const": "started" },
+            "tool": { "type": "string" },
+            "expected_timing": { "type": "string" },
+        },
+        "required": ["job_id", "status"],
+    });
+    json!({ "type": "object", "anyOf": [response, job] })
+}
+
+fn annotations(row: &ToolRow) -> Annotations {
+    let reads = row.level == Level::Read;
+    let verb = row.name.rsplit('_').next().unwrap_or_default();
+    let destroys = !reads && DESTRUCTIVE.contains(&verb);
+    Annotations {
+        read_only_hint: reads,
+        destructive_hint: destroys,
+        idempotent_hint: reads || destroys,
+        open_world_hint: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::tool::{TOOLS, find};
+    use serde_json::Value;
+
+    use super::native;
+
+    fn shown(name: &str) -> Value {
+        serde_json::from_str(native(find(name).unwrap()).listed.get()).unwrap()
+    }
+
+    /// REQ: seed 003 "MCP edge": schemas from types, 2020-12, without `default` and network `$ref`.
+    #[test]
+    fn every_tool_has_schemas_that_every_client_takes_and_a_short_name() {
+        for row in TOOLS {
+            let tool = shown(row.name);
+            assert_eq!(tool["inputSchema"]["type"], "object", "{}", row.name);
+            assert_eq!(tool["outputSchema"]["type"], "object", "{}", row.name);
+            assert!(row.name.len() <= 64 && super::super::names::is_plain(row.name));
+            let text = tool.to_string();
+            assert!(!text.contains("\"default\"") && !text.contains("\"$ref\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_makes_a_job_says_so_in_its_schema_and_to_the_model() {
+        let sleep = shown("job_sleep");
+        assert_eq!(sleep["outputSchema"]["anyOf"].as_array().unwrap().len(), 2);
+        assert!(sleep["description"].as_str().unwrap().contains("longer than 30 s"));
+        assert!(!shown("job_status")["description"].as_str().unwrap().contains("job_poll"));
+    }
+
+    #[test]
+    fn what_reads_and_what_destroys_is_told_apart() {
+        assert_eq!(shown("ping")["annotations"]["readOnlyHint"], true);
+        assert_eq!(shown("job_cancel")["annotations"]["destructiveHint"], true);
+        assert_eq!(shown("cas_store")["annotations"]["destructiveHint"], false);
+    }
+}

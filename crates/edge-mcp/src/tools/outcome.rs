@@ -1,0 +1,140 @@
+//! How a call ended, and the one place where errors become MCP.
+
+use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
+use ringback_mcp_wire::{Code, Fault, Id, RawValue};
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::JobId;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, ToolResponse};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+/// Where a failed result has the error for programs.
+const ERROR_META: &str = "ringback/error";
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// The tool's answer.
+    Native(Box<ToolResponse>),
+    /// The work goes on.
+    Job(Started),
+    /// The tool failed, or was not run; the model may read why.
+    Failed(Box<Error>),
+    /// The request itself is wrong.
+    Fault(Fault),
+    /// The token is not valid any more.
+    Unauthenticated(Box<Error>),
+    /// The token may not do this.
+    Forbidden(Box<Error>),
+    /// The client cancelled it, and waits for no answer.
+    Silent,
+}
+
+/// A job that was started.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Started {
+    pub(crate) job_id: JobId,
+    pub(crate) status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expected_timing: Option<ToolTiming>,
+}
+
+impl Started {
+    pub(super) fn new(job_id: JobId, tool: String, timing: ToolTiming) -> Self {
+        Self { job_id, status: "started", tool: Some(tool), expected_timing: Some(timing) }
+    }
+}
+
+impl Outcome {
+    /// What the last reply to a call says.
+    pub(super) fn of(reply: ResponseEnvelope, tool: &str) -> Self {
+        match reply {
+            ResponseEnvelope::Success { response }
+            | ResponseEnvelope::StreamEnd { final_response: Some(response), .. } => {
+                Self::Native(Box::new(response))
+            }
+            ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
+                Self::Job(Started::new(job_id, tool, expected_timing))
+            }
+            ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
+                Self::Job(Started::new(job_id, tool.to_owned(), ToolTiming::FireAndForget))
+            }
+            ResponseEnvelope::Error(error) => Self::error(error.into(), tool),
+            ResponseEnvelope::Ack { job_id: None, .. }
+            | ResponseEnvelope::StreamStart { .. }
+            | ResponseEnvelope::StreamChunk { .. }
+            | ResponseEnvelope::StreamEnd { final_response: None, .. } => {
+                Self::Fault(Fault::new(Code::Internal, "the tool answered out of turn"))
+            }
+        }
+    }
+
+    /// The one place where kinds of errors become MCP.
+    pub(super) fn error(error: Error, tool: &str) -> Self {
+        let is_tool = error.context().resource_type.as_deref() == Some("tool")
+            && error.context().resource_id.as_deref() == Some(tool);
+        match error.kind() {
+            ErrorKind::NotFound if is_tool => Self::Fault(
+                Fault::invalid_params(error.message()).with_data(&ToolError::from(error)),
+            ),
+            ErrorKind::Internal => {
+                let fault = Fault::new(Code::Internal, error.message());
+                Self::Fault(fault.with_data(&ToolError::from(error)))
+            }
+            ErrorKind::Unauthenticated => Self::Unauthenticated(Box::new(error)),
+            ErrorKind::Forbidden => Self::Forbidden(Box::new(error)),
+            ErrorKind::Invalid
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::TooLarge
+            | ErrorKind::RateLimited
+            | ErrorKind::Busy
+            | ErrorKind::Gone
+            | ErrorKind::ToolFailed
+            | ErrorKind::Timeout
+            | ErrorKind::Cancelled
+            | ErrorKind::UnsupportedContentType => Self::Failed(Box::new(error)),
+        }
+    }
+
+    /// The answer as JSON; `None` if there is none to give.
+    pub(crate) fn encode(&self, id: &Id, stamp: Stamp<'_>) -> Option<String> {
+        match self {
+            Self::Native(response) => Some(encode_value(id, &json(response.as_ref()), stamp)),
+            Self::Job(started) => Some(encode_value(id, &json(started), stamp)),
+            Self::Failed(error) | Self::Forbidden(error) | Self::Unauthenticated(error) => {
+                Some(encode_error(id, error, stamp))
+            }
+            Self::Fault(fault) => Some(outgoing::error(Some(id), fault)),
+            Self::Silent => None,
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("what the table defines can be written as JSON")
+}
+
+fn encode_value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
+    let result =
+        CallResult { text: value.get(), structured: Some(value), is_error: false, meta: None };
+    outgoing::answer(id, &result, stamp)
+}
+
+/// The message for the model, with whether it is safe to try again; the fields for programs.
+fn encode_error(id: &Id, error: &Error, stamp: Stamp<'_>) -> String {
+    let ran = match error.certainty() {
+        Certainty::NotStarted => "nothing was done",
+        Certainty::MayHaveRun => "it may have been done",
+        Certainty::Ran => "it was done, and failed",
+    };
+    let again = if error.kind().is_retryable() { "; try again later" } else { "" };
+    let (_, code) = error.kind().category_and_code();
+    let text = format!("{} ({code}: {ran}{again})", error.message());
+    let wire = json(&ToolError::from(error));
+    let meta = Some((ERROR_META, wire.as_ref()));
+    outgoing::answer(id, &CallResult { text: &text, structured: None, is_error: true, meta }, stamp)
+}

@@ -1,0 +1,128 @@
+//! JSON-RPC errors, and the HTTP status that belongs to each.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::version::{Era, Version};
+
+/// What a JSON-RPC error says in its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Code {
+    /// No JSON.
+    Parse,
+    /// JSON, but no message.
+    InvalidRequest,
+    /// Nobody knows the method.
+    MethodNotFound,
+    /// The method does not take that.
+    InvalidParams,
+    /// Our fault.
+    Internal,
+    /// The headers of a request say something else than its body.
+    HeaderMismatch,
+    /// The client did not declare what the request needs.
+    MissingCapability,
+    /// A version that is not spoken here.
+    UnsupportedVersion,
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct Fault {
+    /// Its number.
+    pub code: Code,
+    /// What happened, and what to do.
+    pub message: String,
+    /// More, for programs.
+    pub data: Option<Box<RawValue>>,
+}
+
+impl Code {
+    /// The number on the wire.
+    #[must_use]
+    pub const fn number(self) -> i32 {
+        match self {
+            Self::Parse => -32700,
+            Self::InvalidRequest => -32600,
+            Self::MethodNotFound => -32601,
+            Self::InvalidParams => -32602,
+            Self::Internal => -32603,
+            Self::HeaderMismatch => -32020,
+            Self::MissingCapability => -32021,
+            Self::UnsupportedVersion => -32022,
+        }
+    }
+
+    /// The HTTP status of an answer with it. In the legacy era an answered request is a success of
+    /// HTTP, whatever it says.
+    #[must_use]
+    pub const fn http_status(self, era: Era) -> u16 {
+        match (self, era) {
+            (Self::Parse | Self::InvalidRequest, _)
+            | (
+                Self::InvalidParams
+                | Self::HeaderMismatch
+                | Self::MissingCapability
+                | Self::UnsupportedVersion,
+                Era::Modern,
+            ) => 400,
+            (Self::MethodNotFound, Era::Modern) => 404,
+            (Self::Internal, Era::Modern) => 500,
+            (
+                Self::MethodNotFound
+                | Self::InvalidParams
+                | Self::Internal
+                | Self::HeaderMismatch
+                | Self::MissingCapability
+                | Self::UnsupportedVersion,
+                Era::Legacy,
+            ) => 200,
+        }
+    }
+}
+
+impl Fault {
+    /// An error without data.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), data: None }
+    }
+
+    /// An error with data.
+    ///
+    /// # Panics
+    /// If the data cannot be written as JSON, which no plain struct does.
+    #[must_use]
+    pub fn with_data(mut self, data: &impl Serialize) -> Self {
+        let raw = serde_json::value::to_raw_value(data).expect("plain data can be written");
+        self.data = Some(raw);
+        self
+    }
+
+    /// The method does not take that.
+    #[must_use]
+    pub fn invalid_params(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidParams, message)
+    }
+
+    /// Nobody knows the method.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        let method: String = method.chars().take(100).collect();
+        Self::new(Code::MethodNotFound, format!("there is no method `{method}` here"))
+    }
+
+    /// A version that is not spoken per request.
+    #[must_use]
+    pub fn unsupported_version(requested: &str) -> Self {
+        #[derive(Serialize)]
+        struct Data<'a> {
+            supported: [Version; 1],
+            requested: &'a str,
+        }
+        let message = "this version is not spoken here; `data.supported` has those that are";
+        Self::new(Code::UnsupportedVersion, message)
+            .with_data(&Data { supported: [Version::V2026_07_28], requested })
+    }
+}

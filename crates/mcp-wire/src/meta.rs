@@ -1,0 +1,105 @@
+//! `_meta`: what comes with a request besides its arguments.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::id::Id;
+use crate::object::Object;
+
+/// Names in `_meta`.
+pub mod keys {
+    /// The version a modern request speaks.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// What the client of a modern request can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Which lines of a log a modern request wants.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// Who answers.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// Which subscription a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// What progress is told under.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+}
+
+/// The `_meta` of a request.
+#[derive(Debug, Default)]
+pub struct Meta<'a>(Object<'a>);
+
+/// How serious a line of a log is, least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogLevel {
+    /// For whoever debugs.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Normal, but significant.
+    Notice,
+    /// Something is off.
+    Warning,
+    /// Something failed.
+    Error,
+    /// A part fails.
+    Critical,
+    /// Somebody must act now.
+    Alert,
+    /// Nothing works.
+    Emergency,
+}
+
+impl LogLevel {
+    /// Reads a level; `None` if there is none of that name.
+    #[must_use]
+    pub fn from_raw(raw: &RawValue) -> Option<Self> {
+        serde_json::from_str(raw.get()).ok()
+    }
+}
+
+impl<'a> Meta<'a> {
+    pub(crate) fn of(params: &Object<'a>) -> Result<Self, Fault> {
+        match params.get("_meta") {
+            None => Ok(Self::default()),
+            Some(raw) => Object::of(raw)
+                .map(Self)
+                .map_err(|error| Fault::invalid_params(format!("`_meta` is an object: {error}"))),
+        }
+    }
+
+    /// The version that a modern request speaks.
+    #[must_use]
+    pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
+        self.0.text(keys::PROTOCOL_VERSION)
+    }
+
+    /// What the client of a modern request can do.
+    #[must_use]
+    pub fn client_capabilities(&self) -> Option<Object<'a>> {
+        self.0.get(keys::CLIENT_CAPABILITIES).and_then(|raw| Object::of(raw).ok())
+    }
+
+    /// Which lines of a log a modern request wants.
+    ///
+    /// # Errors
+    /// When there is no such level.
+    pub fn log_level(&self) -> Result<Option<LogLevel>, Fault> {
+        let Some(raw) = self.0.get(keys::LOG_LEVEL) else { return Ok(None) };
+        LogLevel::from_raw(raw)
+            .map(Some)
+            .ok_or_else(|| Fault::invalid_params("there is no such log level"))
+    }
+
+    /// What progress is told under, if the client wants to be told.
+    ///
+    /// # Errors
+    /// When it is neither a number nor a text.
+    pub fn progress_token(&self) -> Result<Option<Id>, Fault> {
+        let Some(raw) = self.0.get(keys::PROGRESS_TOKEN) else { return Ok(None) };
+        Id::from_raw(raw)
+            .map(Some)
+            .ok_or_else(|| Fault::invalid_params("a progressToken is a number or a text"))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a client asks for, by method and era.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::fault::Fault;
+use crate::message::Request;
+use crate::meta::LogLevel;
+use crate::object::Object;
+use crate::version::Era;
+
+/// A request as a server of tools understands it.
+#[derive(Debug)]
+pub enum ClientRequest<'a> {
+    /// The handshake.
+    Initialize(Initialize<'a>),
+    /// Are you there?
+    Ping,
+    /// From which level on log lines are wanted.
+    SetLevel(LogLevel),
+    /// Who are you?
+    Discover,
+    /// A page of tools.
+    ListTools {
+        /// Where the page before this one ended.
+        cursor: Option<String>,
+    },
+    /// A call.
+    CallTool(CallTool<'a>),
+    /// Changes, as long as the stream is open.
+    Listen(ListenFilter),
+}
+
+/// The handshake.
+#[derive(Debug)]
+pub struct Initialize<'a> {
+    /// The version the client wants.
+    pub protocol_version: Cow<'a, str>,
+}
+
+/// A call of a tool.
+#[derive(Debug)]
+pub struct CallTool<'a> {
+    /// Which.
+    pub name: Cow<'a, str>,
+    /// With what, as it came.
+    pub arguments: Option<&'a RawValue>,
+}
+
+/// Which changes a subscription is for. Others that a client may name are not made here, and the
+/// acknowledgement leaves them out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ListenFilter {
+    /// Of the list of tools.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tools_list_changed: bool,
+}
+
+impl<'a> ClientRequest<'a> {
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// When the era has no such method, or its parameters do not fit.
+    pub fn of(request: &Request<'a>, era: Era) -> Result<Self, Fault> {
+        let params = &request.params;
+        match (request.method.as_ref(), era) {
+            ("initialize", Era::Legacy) => Ok(Self::Initialize(initialize(params)?)),
+            ("ping", Era::Legacy) => Ok(Self::Ping),
+            ("logging/setLevel", Era::Legacy) => params
+                .get("level")
+                .and_then(LogLevel::from_raw)
+                .map(Self::SetLevel)
+                .ok_or_else(|| Fault::invalid_params("`level` is the name of a log level")),
+            ("server/discover", Era::Modern) => Ok(Self::Discover),
+            ("subscriptions/listen", Era::Modern) => listen(params).map(Self::Listen),
+            ("tools/list", _) => Ok(Self::ListTools { cursor: cursor(params)? }),
+            ("tools/call", _) => Ok(Self::CallTool(call_tool(params)?)),
+            (method, _) => Err(Fault::method_not_found(method)),
+        }
+    }
+}
+
+fn initialize<'a>(params: &Object<'a>) -> Result<Initialize<'a>, Fault> {
+    let protocol_version = params
+        .text("protocolVersion")
+        .ok_or_else(|| Fault::invalid_params("`protocolVersion` is a text"))?;
+    Ok(Initialize { protocol_version })
+}
+
+fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
+    let name =
+        params.text("name").ok_or_else(|| Fault::invalid_params("`name` is the name of a tool"))?;
+    Ok(CallTool { name, arguments: params.get("arguments") })
+}
+
+fn cursor(params: &Object<'_>) -> Result<Option<String>, Fault> {
+    match params.get("cursor") {
+        None => Ok(None),
+        Some(raw) => serde_json::from_str(raw.get())
+            .map_err(|_| Fault::invalid_params("`cursor` is the text that a page before gave")),
+    }
+}
+
+fn listen(params: &Object<'_>) -> Result<ListenFilter, Fault> {
+    let raw = params
+        .get("notifications")
+        .ok_or_else(|| Fault::invalid_params("`notifications` says which changes are wanted"))?;
+    serde_json::from_str(raw.get())
+        .map_err(|_| Fault::invalid_params("`notifications` names changes, each true or false"))
+}
