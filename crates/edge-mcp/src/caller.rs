@@ -62,7 +62,8 @@ pub(crate) const fn can_ask_for_more(state: &State) -> bool {
 /// 403 with the scope that would do, for clients that can go and get it.
 pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Error) -> Response {
     let missing = error.context().missing.as_deref().unwrap_or_default();
-    let scope = SCOPES.into_iter().find(|scope| missing.contains(scope)).unwrap_or("admin");
+    let names = |scope: &&str| missing.contains(&format!("level {scope}"));
+    let scope = SCOPES.into_iter().find(names).unwrap_or("admin");
     let challenge = format!(
         "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{}\"",
         metadata_url(state, headers)

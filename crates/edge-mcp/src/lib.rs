@@ -11,6 +11,7 @@
 //! Main types:
 //!
 //! * [`McpEdge`]: makes the routes, sweeps sessions, tells of changed lists.
+//! * [`stdio::serve`]: the same on standard input and output, by way of a daemon.
 //! * [`Config`], [`Door`], [`SessionLimits`]: what it is told.
 //!
 //! Invariants:
@@ -33,6 +34,7 @@ mod modern;
 mod post;
 mod respond;
 mod state;
+pub mod stdio;
 mod tools;
 
 pub use config::{Config, Door, SessionLimits};

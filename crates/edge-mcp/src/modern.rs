@@ -3,12 +3,11 @@
 mod headers;
 mod listen;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use axum::response::sse::Event;
+use bytes::Bytes;
 use futures_util::stream;
 use ringback_broker::Credential;
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
@@ -111,21 +110,20 @@ fn events(
     state: Arc<State>,
     id: Id,
     follow: Follow,
-) -> impl futures_util::Stream<Item = Result<Event, Infallible>> + Send + 'static {
+) -> impl futures_util::Stream<Item = Bytes> + Send + 'static {
     stream::unfold(Some(follow), move |follow| {
         let (state, id) = (Arc::clone(&state), id.clone());
         async move {
             let mut follow = follow?;
             match follow.next().await {
-                Step::Told(told) => Some((event(told), Some(follow))),
-                Step::Done(outcome) => Some((event(outcome.encode(&id, state.stamp())?), None)),
+                Step::Told(told) => Some((respond::event(None, &told), Some(follow))),
+                Step::Done(outcome) => {
+                    let answer = outcome.encode(&id, state.stamp())?;
+                    Some((respond::event(None, &answer), None))
+                }
             }
         }
     })
-}
-
-fn event(data: String) -> Result<Event, Infallible> {
-    Ok(Event::default().data(data))
 }
 
 fn ok(body: String) -> Response {

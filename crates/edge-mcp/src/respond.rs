@@ -3,12 +3,14 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::Stream;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _, stream};
 use ringback_mcp_wire::{Era, Fault, Id, outgoing};
+use tokio::time::timeout;
 
 /// Half of what the least patient proxies allow a silent connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -35,18 +37,30 @@ pub(crate) fn accepted() -> Response {
     StatusCode::ACCEPTED.into_response()
 }
 
+/// One server-sent event. What it carries is JSON on one line, or nothing.
+pub(crate) fn event(id: Option<&str>, data: &str) -> Bytes {
+    match id {
+        Some(id) => format!("id: {id}\ndata: {data}\n\n").into(),
+        None => format!("data: {data}\n\n").into(),
+    }
+}
+
 /// Server-sent events, with comments while there is nothing to say.
-pub(crate) fn events(
-    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
-) -> Response {
+pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     /// Asks proxies not to hold events back.
     const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-    let mut response =
-        Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response();
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert(BUFFERING, HeaderValue::from_static("no"));
-    response
+    let kept_alive = stream::unfold(Box::pin(events), async |mut events| {
+        match timeout(KEEP_ALIVE, events.next()).await {
+            Ok(event) => Some((Ok::<_, Infallible>(event?), events)),
+            Err(_) => Some((Ok(Bytes::from_static(b":\n\n")), events)),
+        }
+    });
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (BUFFERING, HeaderValue::from_static("no")),
+    ];
+    (headers, Body::from_stream(kept_alive)).into_response()
 }
 
 /// Whether the client reads server-sent events.

@@ -1,22 +1,20 @@
 //! What one stream of a session says, kept so that a reader who lost its connection can go on.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::response::sse::Event;
+use bytes::Bytes;
 use futures_util::{Stream, stream};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::respond;
+
 /// A reader further behind than this has missed something: progress, or news that it will get anew.
 /// The answer to a request is always the last message of its stream and so never among them.
 const KEPT_MAX: usize = 32;
-
-/// A client that lost its stream asks again after this.
-const RETRY: Duration = Duration::from_secs(1);
 
 /// The messages of one stream, numbered from 1.
 #[derive(Debug)]
@@ -102,7 +100,7 @@ impl StreamLog {
         self: Arc<Self>,
         after: Option<u64>,
         primes: bool,
-    ) -> impl Stream<Item = Result<Event, Infallible>> + Send + 'static {
+    ) -> impl Stream<Item = Bytes> + Send + 'static {
         let (reader, at) = {
             let mut state = self.lock();
             state.reader += 1;
@@ -150,10 +148,9 @@ impl LogState {
 }
 
 impl Reader {
-    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
         if std::mem::take(&mut self.primes) {
-            let event = Event::default().id(self.event_id()).retry(RETRY).data("");
-            return Some((Ok(event), self));
+            return Some((respond::event(Some(&self.event_id()), ""), self));
         }
         let log = Arc::clone(&self.log);
         loop {
@@ -170,8 +167,7 @@ impl Reader {
             };
             if let Some((number, message)) = next {
                 self.at = number;
-                let event = Event::default().id(self.event_id()).data(&*message);
-                return Some((Ok(event), self));
+                return Some((respond::event(Some(&self.event_id()), &message), self));
             }
             if is_over {
                 return None;

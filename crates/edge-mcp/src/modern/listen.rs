@@ -1,16 +1,14 @@
 //! `subscriptions/listen`: changes, as long as the stream is open.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::response::Response;
-use axum::response::sse::Event;
+use bytes::Bytes;
 use futures_util::stream;
 use ringback_broker::Credential;
 use ringback_mcp_wire::outgoing::{self, ListenEnd, Told};
 use ringback_mcp_wire::{Id, ListenFilter};
 
-use super::event;
 use crate::changes::Changed;
 use crate::respond;
 use crate::state::State;
@@ -44,7 +42,7 @@ pub(super) fn open(
 }
 
 impl Listening {
-    async fn next(mut self) -> Option<(Result<Event, Infallible>, Self)> {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
         let data = match self.place {
             Place::Opened => {
                 self.place = Place::Acknowledged;
@@ -54,7 +52,7 @@ impl Listening {
             Place::Acknowledged => self.news().await,
             Place::Ended => return None,
         };
-        Some((event(data), self))
+        Some((respond::event(None, &data), self))
     }
 
     async fn news(&mut self) -> String {

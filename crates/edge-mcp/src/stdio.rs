@@ -1,0 +1,239 @@
+//! MCP on standard input and output, by way of a daemon's `/mcp`: each line is one message. What
+//! passes is not changed; headers are made of it, and the session is kept.
+
+mod daemon;
+mod events;
+mod exchange;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ringback_mcp_wire::{Code, Era, Fault, Id, Limits, Message, Object, keys, outgoing};
+use ringback_proto::secret::Secret;
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use self::daemon::Daemon;
+use self::exchange::{Exchange, Kind};
+
+/// Requests under way at once; a client has a handful.
+const UNDER_WAY_MAX: usize = 256;
+/// Lines that wait for standard output: a client that does not read holds up its own answers.
+const LINES_MAX: usize = 64;
+/// After the end of the input, answers may still come for so long; clients then lose patience.
+const END_GRACE: Duration = Duration::from_millis(1500);
+
+/// Where a daemon is, and as whom to call it.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// `HOST:PORT` of its HTTP listener.
+    pub address: String,
+    /// The token; none for an open daemon.
+    pub token: Option<Secret>,
+}
+
+/// Passes lines on until the input ends or `output` is closed.
+///
+/// # Errors
+/// When the input cannot be read.
+///
+/// # Cancel safety
+/// Dropping the future drops what is under way, which cancels it.
+pub async fn serve(
+    target: Target,
+    input: impl AsyncBufRead + Unpin + Send,
+    output: impl AsyncWrite + Unpin + Send + 'static,
+) -> std::io::Result<()> {
+    let (lines, queue) = mpsc::channel(LINES_MAX);
+    let mut bridge = Bridge {
+        daemon: Arc::new(Daemon::new(target)),
+        lines,
+        tasks: JoinSet::new(),
+        modern: HashMap::new(),
+        has_news: false,
+    };
+    let mut writer = JoinSet::new();
+    writer.spawn(write(queue, output));
+    let read = tokio::select! {
+        read = bridge.read(input) => read,
+        _ = writer.join_next() => Ok(()),
+    };
+    bridge.end().await;
+    drop(timeout(END_GRACE, writer.join_next()).await);
+    read
+}
+
+struct Bridge {
+    daemon: Arc<Daemon>,
+    lines: mpsc::Sender<String>,
+    tasks: JoinSet<Option<Id>>,
+    /// Modern requests under way: whoever drops one cancels it.
+    modern: HashMap<Id, AbortHandle>,
+    has_news: bool,
+}
+
+impl Bridge {
+    async fn read(&mut self, mut input: impl AsyncBufRead + Unpin) -> std::io::Result<()> {
+        let bytes_max = Limits::default().bytes_max as u64;
+        let (mut line, mut is_rest) = (Vec::new(), false);
+        while (&mut input).take(bytes_max + 1).read_until(b'\n', &mut line).await? > 0 {
+            // Only the end of the input and a line that is too long lack it.
+            let is_cut = line.len() as u64 > bytes_max && !line.ends_with(b"\n");
+            let bytes = Bytes::copy_from_slice(line.trim_ascii());
+            line.clear();
+            // What is too long is refused once, by its first piece.
+            if !bytes.is_empty() && !is_rest {
+                self.on_line(bytes).await;
+            }
+            is_rest = is_cut;
+            while let Some(ended) = self.tasks.try_join_next() {
+                self.on_ended(ended);
+            }
+        }
+        Ok(())
+    }
+
+    async fn on_line(&mut self, line: Bytes) {
+        let message = match Message::decode(&line, Limits::default()) {
+            Ok(message) => message,
+            Err(malformed) => {
+                return self.say(outgoing::error(malformed.id.as_ref(), &malformed.fault)).await;
+            }
+        };
+        let kind = kind(&message);
+        match message {
+            Message::Request(request) => {
+                let is_handshake = request.method == "initialize";
+                self.on_request(
+                    Exchange { line: line.clone(), id: Some(request.id), kind },
+                    is_handshake,
+                )
+                .await;
+            }
+            Message::Notification(told) => {
+                let cancelled = (told.method == "notifications/cancelled")
+                    .then(|| told.params.get("requestId").and_then(Id::from_raw))
+                    .flatten();
+                if let Some(handle) = cancelled.and_then(|id| self.modern.remove(&id)) {
+                    return handle.abort();
+                }
+                let is_ready = told.method == "notifications/initialized";
+                // In turn: what comes next may rely on it.
+                Exchange { line: line.clone(), id: None, kind }
+                    .run(&self.daemon, &self.lines)
+                    .await;
+                if is_ready && !self.has_news {
+                    self.has_news = true;
+                    self.tasks.spawn(events::news(Arc::clone(&self.daemon), self.lines.clone()));
+                }
+            }
+            Message::Reply(_) => {
+                Exchange { line: line.clone(), id: None, kind }
+                    .run(&self.daemon, &self.lines)
+                    .await;
+            }
+        }
+    }
+
+    async fn on_request(&mut self, exchange: Exchange, is_handshake: bool) {
+        if is_handshake && exchange.kind == Kind::Legacy {
+            return exchange.shake_hands(&self.daemon, &self.lines).await;
+        }
+        if self.tasks.len() >= UNDER_WAY_MAX {
+            let fault = Fault::new(Code::Internal, "too many requests are under way");
+            return self.say(outgoing::error(exchange.id.as_ref(), &fault)).await;
+        }
+        let modern_id = exchange.id.clone().filter(|_| exchange.kind != Kind::Legacy);
+        let (daemon, lines) = (Arc::clone(&self.daemon), self.lines.clone());
+        let handle = self.tasks.spawn(async move {
+            exchange.run(&daemon, &lines).await;
+            exchange.id
+        });
+        if let Some(id) = modern_id {
+            self.modern.insert(id, handle);
+        }
+    }
+
+    fn on_ended(&mut self, ended: Result<Option<Id>, tokio::task::JoinError>) {
+        match ended {
+            Ok(Some(id)) => drop(self.modern.remove(&id)),
+            Ok(None) => {}
+            Err(error) if error.is_cancelled() => {}
+            Err(error) => tracing::error!(%error, "a request was lost to a panic"),
+        }
+    }
+
+    async fn say(&self, line: String) {
+        // A closed output ends the whole program soon.
+        drop(self.lines.send(line).await);
+    }
+
+    /// Lets answers that are about to come, come; then ends the session.
+    async fn end(mut self) {
+        let n_endless = usize::from(self.has_news);
+        let last_answers = async {
+            while self.tasks.len() > n_endless {
+                if self.tasks.join_next().await.is_none() {
+                    return;
+                }
+            }
+        };
+        drop(timeout(END_GRACE, last_answers).await);
+        self.tasks.shutdown().await;
+        drop(timeout(END_GRACE, self.daemon.leave()).await);
+    }
+}
+
+/// How a message has to be sent.
+fn kind(message: &Message<'_>) -> Kind {
+    let (method, params) = match message {
+        Message::Request(request) => (&request.method, &request.params),
+        Message::Notification(told) => (&told.method, &told.params),
+        Message::Reply(_) => return Kind::Legacy,
+    };
+    let meta = params.get("_meta").and_then(|raw| Object::of(raw).ok()).unwrap_or_default();
+    match (meta.text(keys::PROTOCOL_VERSION), method.as_ref()) {
+        (None, method) if method != "server/discover" => Kind::Legacy,
+        (version, method) => {
+            let name = match method {
+                "resources/read" => params.text("uri"),
+                _ => params.text("name"),
+            };
+            Kind::Modern {
+                version: version.map(|version| version.into_owned()),
+                method: method.to_owned(),
+                name: name.map(|name| name.into_owned()),
+            }
+        }
+    }
+}
+
+async fn write(
+    mut lines: mpsc::Receiver<String>,
+    mut output: impl AsyncWrite + Unpin,
+) -> std::io::Result<()> {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        output.write_all(line.as_bytes()).await?;
+        if lines.is_empty() {
+            output.flush().await?;
+        }
+    }
+    output.flush().await
+}
+
+/// The era whose rules an answer to a message follows.
+impl Kind {
+    const fn era(&self) -> Era {
+        match self {
+            Self::Legacy => Era::Legacy,
+            Self::Modern { .. } => Era::Modern,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The MCP edge over real HTTP, against a real broker.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
+
+mod calls;
+mod handshake;
+mod identity;
+mod modern;
+mod streams;
+mod support;

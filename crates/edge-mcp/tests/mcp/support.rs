@@ -1,0 +1,308 @@
+//! A daemon's worth of edge, and a client that speaks MCP by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::client::legacy::Client as HttpClient;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use ringback_broker::{Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy};
+use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
+use ringback_proto::ResponseEnvelope;
+use ringback_proto::envelope::RequestEnvelope;
+use ringback_proto::principal::Level;
+use ringback_proto::request::TokenCreateRequest;
+use ringback_proto::value::Value as AnyValue;
+use ringback_service::{HttpConfig, HttpListener};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// Longer than anything here takes on a busy machine.
+pub(crate) const LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const MODERN: &str = "2026-07-28";
+
+#[derive(Debug)]
+struct NoConfig;
+
+impl ConfigView for NoConfig {
+    fn get(&self, _: Option<&str>, _: Option<&str>) -> Option<AnyValue> {
+        None
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) broker: Broker,
+    pub(crate) edge: McpEdge,
+    pub(crate) address: String,
+    pub(crate) admin: String,
+    pub(crate) stop: CancellationToken,
+    pub(crate) serving: JoinSet<()>,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) async fn start() -> Self {
+        Self::start_with(McpConfig::default()).await
+    }
+
+    pub(crate) async fn start_with(config: McpConfig) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let broker = Broker::start(broker_config(&dir), Clock::system(), Entropy::system()).await;
+        let broker = broker.unwrap();
+        let admin = broker.first_token().await.unwrap().unwrap().expose().to_owned();
+        let edge = McpEdge::new(config, broker.clone());
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let http = HttpConfig { listen, max_connections: 4096, ..HttpConfig::default() };
+        let listener = HttpListener::bind(http).await.unwrap();
+        let address = listener.local_addr().to_string();
+        let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
+        serving.spawn(edge.clone().serve(stop.clone()));
+        serving.spawn(listener.serve(edge.router(), stop.clone()));
+        Self { broker, edge, address, admin, stop, serving, _dir: dir }
+    }
+
+    /// A new token.
+    pub(crate) async fn token(&self, scope: Level) -> String {
+        let request =
+            TokenCreateRequest { name: "t".to_owned(), scope, projects: None, expires_in: None };
+        let envelope = RequestEnvelope::plain(request);
+        let credential = &Credential::local();
+        let call = Call { credential, edge: Edge::Mcp, envelope, request_id: None };
+        let Answer::Later(mut replies, _) = self.broker.call(call) else { panic!("at once") };
+        match replies.next().await {
+            Some(ResponseEnvelope::Success { response }) => {
+                let token: Value = serde_json::to_value(&response).unwrap();
+                token["token"].as_str().unwrap().to_owned()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client_as(&self.admin)
+    }
+
+    pub(crate) fn client_as(&self, token: &str) -> Client {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        Client {
+            http: HttpClient::builder(TokioExecutor::new()).build(connector),
+            address: self.address.clone(),
+            token: Some(token.to_owned()),
+            session: None,
+            version: None,
+        }
+    }
+
+    /// Waits until the broker has nothing under way.
+    pub(crate) async fn until_quiet(&self) {
+        wait_for("nothing is under way", || self.broker.under_way().n_jobs == 0).await;
+    }
+}
+
+fn broker_config(dir: &tempfile::TempDir) -> Config {
+    Config {
+        data_dir: camino::Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap(),
+        file_roots: Vec::new(),
+        version: "test".to_owned(),
+        view: Arc::new(NoConfig),
+        calls_per_principal_max: 64,
+        jobs_running_max: 16,
+        jobs_live_max: 32,
+        jobs_per_principal_max: 32,
+        events_kept_max: 100,
+        uploads_open_max: 4,
+        upload_bytes_max: 1 << 20,
+        call_ms_max: 3_600_000,
+    }
+}
+
+/// Waits for a condition.
+pub(crate) async fn wait_for(what: &str, is_so: impl Fn() -> bool) {
+    let looking = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let found = tokio::time::timeout(LIMIT, looking).await;
+    assert!(found.is_ok(), "not in time: {what}");
+}
+
+/// One client, with its token and perhaps its session.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) http: HttpClient<HttpConnector, Full<Bytes>>,
+    pub(crate) address: String,
+    pub(crate) token: Option<String>,
+    pub(crate) session: Option<String>,
+    pub(crate) version: Option<String>,
+}
+
+/// An answer whose body is not read yet.
+pub(crate) struct Answered {
+    pub(crate) status: StatusCode,
+    response: Response<Incoming>,
+    text: String,
+}
+
+impl Client {
+    /// Sends a request; each of `headers` is `name: value` and replaces what would be sent.
+    pub(crate) async fn send(&self, line: &str, headers: &[&str], body: &str) -> Answered {
+        let (method, path) = line.split_once(' ').unwrap();
+        let mut fields = vec![
+            ("content-type".to_owned(), "application/json".to_owned()),
+            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
+        ];
+        let own = [
+            ("authorization", self.token.as_ref().map(|token| format!("Bearer {token}"))),
+            ("mcp-session-id", self.session.clone()),
+            ("mcp-protocol-version", self.version.clone()),
+        ];
+        fields.extend(own.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        for header in headers {
+            let (name, value) = header.split_once(':').unwrap();
+            fields.retain(|(field, _)| field != name);
+            if !value.is_empty() {
+                fields.push((name.to_owned(), value.trim_start().to_owned()));
+            }
+        }
+        let mut request =
+            Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        for (name, value) in fields {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::from(body.to_owned())).unwrap();
+        let response = within("an answer", self.http.request(request)).await.unwrap();
+        Answered { status: response.status(), response, text: String::new() }
+    }
+
+    pub(crate) async fn post(&self, message: &Value) -> Answered {
+        self.send("POST /mcp", &[], &message.to_string()).await
+    }
+
+    /// Shakes hands.
+    pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        let answered = self
+            .post(&json!({
+                "jsonrpc": "2.0", "id": 0, "method": "initialize",
+                "params": {"protocolVersion": version, "capabilities": {},
+                           "clientInfo": {"name": "t", "version": "1"}},
+            }))
+            .await;
+        assert_eq!(answered.status, 200);
+        self.session = answered.header("mcp-session-id");
+        let result = answered.json().await["result"].clone();
+        self.version = Some(result["protocolVersion"].as_str().unwrap().to_owned());
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(self.post(&initialized).await.status, 202);
+        result
+    }
+
+    /// A request in the session.
+    pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> Answered {
+        self.post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
+    }
+
+    /// A call in the session, until its result.
+    pub(crate) async fn call(&self, id: u64, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.ask(id, "tools/call", params).await.last().await
+    }
+
+    /// A modern request, with the headers it needs.
+    pub(crate) async fn modern(&self, id: Value, method: &str, params: Value) -> Answered {
+        let (headers, body) = modern(&id, method, params);
+        let headers: Vec<_> = headers.iter().map(String::as_str).collect();
+        self.send("POST /mcp", &headers, &body.to_string()).await
+    }
+}
+
+/// The headers and the body of a modern request.
+pub(crate) fn modern(id: &Value, method: &str, mut params: Value) -> (Vec<String>, Value) {
+    let mut headers =
+        vec![format!("mcp-protocol-version: {MODERN}"), format!("mcp-method: {method}")];
+    if let Some(name) = params["name"].as_str() {
+        headers.push(format!("mcp-name: {name}"));
+    }
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+impl Answered {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        self.response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+    }
+
+    pub(crate) fn is_stream(&self) -> bool {
+        self.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"))
+    }
+
+    pub(crate) async fn text(self) -> String {
+        let body = within("a body", self.response.into_body().collect()).await.unwrap();
+        String::from_utf8(body.to_bytes().to_vec()).unwrap()
+    }
+
+    pub(crate) async fn json(self) -> Value {
+        let text = self.text().await;
+        serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    }
+
+    /// The next event: its id and its data. `None` at the end.
+    pub(crate) async fn event(&mut self) -> Option<(String, String)> {
+        loop {
+            if let Some((event, rest)) = self.text.split_once("\n\n") {
+                let field = |name: &str| {
+                    let found = event.lines().find_map(|line| line.strip_prefix(name));
+                    found.map(|value| value.trim_start().to_owned())
+                };
+                let parsed = (field("id:").unwrap_or_default(), field("data:"));
+                self.text = rest.to_owned();
+                match parsed {
+                    (id, Some(data)) => return Some((id, data)),
+                    (_, None) => continue,
+                }
+            }
+            let frame = within("an event", self.response.body_mut().frame()).await?;
+            let Ok(frame) = frame else { return None };
+            let Ok(data) = frame.into_data() else { continue };
+            self.text.push_str(std::str::from_utf8(&data).unwrap());
+        }
+    }
+
+    /// The next message of a stream.
+    pub(crate) async fn message(&mut self) -> Option<Value> {
+        loop {
+            let (_, data) = self.event().await?;
+            if !data.is_empty() {
+                return Some(serde_json::from_str(&data).unwrap());
+            }
+        }
+    }
+
+    /// The answer, whether it came as JSON or at the end of a stream.
+    pub(crate) async fn last(mut self) -> Value {
+        if !self.is_stream() {
+            return self.json().await;
+        }
+        let mut last = Value::Null;
+        while let Some(message) = self.message().await {
+            last = message;
+        }
+        last
+    }
+}
+
+pub(crate) async fn within<T>(what: &str, work: impl Future<Output = T>) -> T {
+    let done = tokio::time::timeout(LIMIT, work).await;
+    done.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+pub(crate) fn open() -> McpConfig {
+    McpConfig { door: Door::Open, ..McpConfig::default() }
+}
