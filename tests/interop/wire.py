@@ -268,10 +268,12 @@ class Daemon:
         )
         listening = json.loads(self.first_line())
         self.hoot, self.iopub = listening["hoot"], listening["iopub"]
+        self.http = listening["http"]
         ipc = listening["hoot_ipc"]
         self.hoot_ipc = ipc if ipc.startswith("ipc://") else f"ipc://{ipc}"
-        self.token_file = Path(listening["token_file"])
-        self.token = self.token_file.read_text().strip()
+        if listening["token_file"]:
+            self.token_file = Path(listening["token_file"])
+            self.token = self.token_file.read_text().strip()
 
     def first_line(self):
         line = b""

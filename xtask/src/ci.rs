@@ -2,7 +2,7 @@
 //! everything.
 
 use crate::steps::{Outcome, Steps};
-use crate::{Run, Subcommand, check, interop, prepare};
+use crate::{Run, Subcommand, check, conformance, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "ci",
@@ -14,5 +14,6 @@ fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
     check::run(steps)?;
     steps.command("demo", steps.cargo("run --release -- demo"))?;
-    interop::run(steps)
+    interop::run(steps)?;
+    conformance::run(steps)
 }

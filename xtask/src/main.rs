@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`,
-//! `bench`, `sim`.
+//! `conformance`, `bench`, `sim`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -14,6 +14,7 @@
 mod bench;
 mod check;
 mod ci;
+mod conformance;
 mod fix;
 mod golden;
 mod interop;
@@ -48,6 +49,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     tidy::SUBCOMMAND,
     golden::SUBCOMMAND,
     interop::SUBCOMMAND,
+    conformance::SUBCOMMAND,
     bench::SUBCOMMAND,
     sim::SUBCOMMAND,
 ];
@@ -102,7 +104,7 @@ fn usage(complaint: &str) -> ExitCode {
 fn help() -> String {
     let mut text = "Usage: cargo xtask SUBCOMMAND [ARGUMENTS]\n\n".to_owned();
     for Subcommand { name, about, .. } in SUBCOMMANDS {
-        text.push_str(&format!("  {name:<8} {about}\n"));
+        text.push_str(&format!("  {name:<11} {about}\n"));
     }
     text
 }
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn help_names_every_subcommand_once() {
         for subcommand in SUBCOMMANDS {
-            let line = format!("\n  {:<8} ", subcommand.name);
+            let line = format!("\n  {:<11} ", subcommand.name);
             assert_eq!(help().matches(&line).count(), 1, "{}", subcommand.name);
         }
     }

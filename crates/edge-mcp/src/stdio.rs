@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_mcp_wire::{Code, Era, Fault, Id, Limits, Message, Object, keys, outgoing};
+use ringback_mcp_wire::{Code, Era, Fault, Id, Limits, Message, Object, Version, keys, outgoing};
 use ringback_proto::secret::Secret;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
@@ -67,6 +67,30 @@ pub async fn serve(
     bridge.end().await;
     drop(timeout(END_GRACE, writer.join_next()).await);
     read
+}
+
+/// Asks a daemon for its version, with a token that it must take.
+///
+/// # Errors
+/// Why there is no answer, and what to do.
+///
+/// # Cancel safety
+/// Dropping the future leaves nothing behind.
+pub async fn version(target: Target) -> Result<String, Fault> {
+    let line = Bytes::from_static(
+        br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#,
+    );
+    let kind = Kind::Modern {
+        version: Some(Version::V2026_07_28.as_str().to_owned()),
+        method: "server/discover".to_owned(),
+        name: None,
+    };
+    let (lines, mut answers) = mpsc::channel(1);
+    let exchange = Exchange { line, id: Some(Id::from(1)), kind };
+    exchange.exchanged(&Daemon::new(target), &lines).await?;
+    answers.try_recv().ok().as_deref().and_then(exchange::server_version).ok_or_else(|| {
+        Fault::new(Code::Internal, "something answers there, but it is not a daemon of ours")
+    })
 }
 
 struct Bridge {

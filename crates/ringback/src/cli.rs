@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, events, jobs, offer, serve, token, tools,
-    verify, why,
+    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve, token,
+    tools, verify, why,
 };
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
@@ -46,10 +46,14 @@ pub enum Command {
     Artifacts(artifacts::ArtifactsArgs),
     /// Create, list or revoke tokens
     Token(token::TokenArgs),
+    /// Serve an agent on standard input and output, or set one up to do so
+    Mcp(mcp::McpArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
     /// Prove that a program of yours offers tools as it should
     Verify(verify::VerifyArgs),
+    /// Check ports, tokens and settings, and say what to do
+    Doctor(doctor::DoctorArgs),
     /// Show or check the configuration
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
@@ -71,8 +75,10 @@ impl Command {
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
             Self::Token(args) => args.json,
+            Self::Mcp(_) => false,
             Self::Why(args) => args.json,
             Self::Verify(args) => args.wants_json(),
+            Self::Doctor(args) => args.json,
             Self::Config(args) => args.json,
             Self::Completions(_) => false,
         }

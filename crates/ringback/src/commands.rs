@@ -6,9 +6,11 @@ pub mod cas;
 pub mod completions;
 pub mod config;
 pub mod demo;
+pub mod doctor;
 pub mod events;
 pub mod jobs;
 pub mod offer;
+pub mod mcp;
 pub mod serve;
 pub mod token;
 pub mod tools;
@@ -35,8 +37,10 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Cas(args) => cas::run(args, environment).await,
         Command::Artifacts(args) => artifacts::run(args, environment).await,
         Command::Token(args) => token::run(args, environment).await,
+        Command::Mcp(args) => mcp::run(args, environment).await,
         Command::Why(args) => why::run(args, environment).await,
         Command::Verify(args) => verify::run(args).await,
+        Command::Doctor(args) => doctor::run(&args, environment).await,
         Command::Config(args) => config::run(&args, environment),
         Command::Completions(args) => completions::run(&args),
     }

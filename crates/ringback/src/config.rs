@@ -27,7 +27,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
-pub use sections::{Files, Hoot, Http, Limits, Log, Root, Telemetry};
+pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Telemetry};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 use section::{Raw, Section, SetError};
@@ -43,6 +43,8 @@ pub struct Config {
     pub hoot: Hoot,
     /// `[clientTools]`
     pub client_tools: ClientTools,
+    /// `[mcp]`
+    pub mcp: Mcp,
     /// `[limits]`
     pub limits: Limits,
     /// `[files]`
@@ -152,12 +154,13 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 8] {
+    fn sections(&self) -> [&dyn Section; 9] {
         [
             &self.root,
             &self.http,
             &self.hoot,
             &self.client_tools,
+            &self.mcp,
             &self.limits,
             &self.files,
             &self.log,
@@ -165,12 +168,13 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 8] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 9] {
         [
             &mut self.root,
             &mut self.http,
             &mut self.hoot,
             &mut self.client_tools,
+            &mut self.mcp,
             &mut self.limits,
             &mut self.files,
             &mut self.log,

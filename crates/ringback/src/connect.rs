@@ -166,6 +166,16 @@ impl ConnectArgs {
         Ok(Config::load(&flags, environment)?)
     }
 
+    /// The token to call with, whatever the way: as told, else the one in the data directory.
+    pub(crate) fn token(
+        &self,
+        environment: &Environment,
+        config: &Config,
+    ) -> Result<Option<Secret>, Failure> {
+        let found = self.given_token(environment)?.or_else(|| token_in(config));
+        Ok(found.map(|found| found.token))
+    }
+
     fn given_token(&self, environment: &Environment) -> Result<Option<Found>, Failure> {
         if let Some(path) = &self.token_file {
             return read_token(path)

@@ -12,6 +12,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use ringback_broker::{Broker, Clock, Entropy, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
+use ringback_edge_mcp::McpEdge;
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -123,6 +124,7 @@ impl Daemon {
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
         let http = HttpListener::bind(http_config).await?;
+        let mcp = McpEdge::new(settings::mcp(config, open), broker.clone());
         let hoot = HootEdge::bind(hoot_config, broker.clone()).await?;
         let listening = listening(config, &http, &hoot, token_file);
 
@@ -133,7 +135,8 @@ impl Daemon {
         let (client_tools, stopping) =
             (settings::client_tools(config), shutdown.token(Layer::Edges));
         let edge = HttpEdge { broker, door, status, client_tools, stopping };
-        serve_http(&shutdown, http, edge.router())?;
+        serve_http(&shutdown, http, edge.router().merge(mcp.router()))?;
+        serve_mcp(&shutdown, mcp)?;
         serve_hoot(&shutdown, hoot, &broken)?;
         ready.set_ready();
         Ok(Self { shutdown, ready, listening, broken })
@@ -218,6 +221,12 @@ fn serve_http(
         draining: shutdown.token(Layer::Edges),
     };
     shutdown.stage(Layer::Edges).spawn("http", listener.serve(routes, stop))
+}
+
+/// Ends its streams once nobody new may come in, and has the edges' grace for its calls.
+fn serve_mcp(shutdown: &Shutdown, edge: McpEdge) -> Result<(), StageClosed> {
+    let stop = shutdown.token(Layer::Accepting);
+    shutdown.stage(Layer::Edges).spawn("mcp", edge.serve(stop))
 }
 
 /// Takes no new request once nobody new may come in, and has the edges' grace for the rest.

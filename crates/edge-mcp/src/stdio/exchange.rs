@@ -6,7 +6,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Response, StatusCode};
-use ringback_mcp_wire::{Code, Fault, Id, Limits, Message, Object, RawValue, compact, outgoing};
+use ringback_mcp_wire::{
+    Code, Fault, Id, Limits, Message, Object, RawValue, compact, keys, outgoing,
+};
 use tokio::sync::mpsc;
 
 use super::daemon::{Daemon, Session};
@@ -58,7 +60,12 @@ impl Exchange {
         }
     }
 
-    async fn exchanged(&self, daemon: &Daemon, lines: &mpsc::Sender<String>) -> Result<(), Fault> {
+    /// Sends it and passes on what comes back, or says why nothing does.
+    pub(super) async fn exchanged(
+        &self,
+        daemon: &Daemon,
+        lines: &mpsc::Sender<String>,
+    ) -> Result<(), Fault> {
         let response = self.send(daemon).await?;
         let status = response.status();
         if is_stream(&response) {
@@ -173,6 +180,15 @@ fn version_of(body: &str) -> Option<String> {
     let object = Object::parse(body.as_bytes()).ok()?;
     let result = Object::of(object.get("result")?).ok()?;
     result.text("protocolVersion").map(|version| version.into_owned())
+}
+
+/// Who answered, by the stamp of a modern result.
+pub(super) fn server_version(body: &str) -> Option<String> {
+    let object = Object::parse(body.as_bytes()).ok()?;
+    let result = Object::of(object.get("result")?).ok()?;
+    let meta = Object::of(result.get("_meta")?).ok()?;
+    let server = Object::of(meta.get(keys::SERVER_INFO)?).ok()?;
+    server.text("version").map(|version| version.into_owned())
 }
 
 pub(super) fn is_stream(response: &Response<Incoming>) -> bool {

@@ -45,13 +45,13 @@ pub struct ServeArgs {
 }
 
 /// The signals that end a daemon.
-struct Signals {
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Failure> {
+    pub(super) fn new() -> Result<Self, Failure> {
         let listen = |kind| {
             signal(kind).map_err(|source| Failure::System { action: "listen for signals", source })
         };
@@ -59,7 +59,7 @@ impl Signals {
         Ok(Self { interrupt, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn next(&mut self) -> &'static str {
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
@@ -131,6 +131,7 @@ fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
             ("calls", format!("{}{}", listening.hoot, also(&listening.hoot_ipc))),
             ("events", format!("{}{}", listening.iopub, also(&listening.iopub_ipc))),
             ("http", format!("{}/health, /ready, /metrics", listening.http)),
+            ("mcp", format!("{}/mcp", listening.http)),
             ("data", listening.data_dir.display().to_string()),
             ("token", token),
         ];

