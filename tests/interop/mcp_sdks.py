@@ -80,7 +80,7 @@ class World:
         return json.loads(self.node(
             program, "--cli", self.url, "--transport", "http", "--header", token,
             "--protocol-era", era, "--format", "json", "-q", *arguments,
-        ))
+        ))["result"]
 
 
 async def over_http(world, mode):

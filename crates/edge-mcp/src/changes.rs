@@ -1,59 +1,56 @@
 //! News of the list of tools: one bell for all subscribers, so that a burst is one change for each
-//! of them and nobody's slowness holds up another.
+//! of them and nobody's slowness holds up another. A subscriber hears only of changes in its own
+//! list.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use ringback_broker::{Broker, Credential, LineKind, OfferedTool};
 use tokio::sync::watch;
 
-/// Rings when the list of tools may have changed.
-#[derive(Debug)]
-pub(crate) struct Changes(watch::Sender<u64>);
+/// Every kind of line.
+const KINDS: [LineKind; 3] = [LineKind::Client, LineKind::Worker, LineKind::Caller];
 
 /// One subscriber. Changes it has not looked at yet count as one.
 #[derive(Debug)]
-pub(crate) struct Changed(watch::Receiver<u64>);
-
-impl Default for Changes {
-    fn default() -> Self {
-        Self(watch::Sender::new(0))
-    }
-}
-
-impl Changes {
-    pub(crate) fn ring(&self) {
-        self.0.send_modify(|count| *count += 1);
-    }
-
-    pub(crate) fn subscribe(&self) -> Changed {
-        Changed(self.0.subscribe())
-    }
+pub(crate) struct Changed {
+    bell: watch::Receiver<u64>,
+    seen: u64,
 }
 
 impl Changed {
-    /// Resolves at the next change, or at once if there was one since the last look.
+    pub(crate) fn subscribe(broker: &Broker, credential: &Credential) -> Self {
+        Self { bell: broker.tools_changed(), seen: fingerprint(broker, credential) }
+    }
+
+    /// Resolves when the caller's list is another one than at the last look.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
-    pub(crate) async fn next(&mut self) {
-        if self.0.changed().await.is_err() {
-            std::future::pending().await
+    pub(crate) async fn next(&mut self, broker: &Broker, credential: &Credential) {
+        loop {
+            if self.bell.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            let seen = fingerprint(broker, credential);
+            if std::mem::replace(&mut self.seen, seen) != seen {
+                return;
+            }
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
+/// The tools on lines that a caller sees, by their kind and then by their order of registration.
+pub(crate) fn on_lines(broker: &Broker, credential: &Credential) -> Vec<Arc<OfferedTool>> {
+    let of_kind = |kind| broker.tools_on_lines(credential, kind).unwrap_or_default();
+    KINDS.into_iter().flat_map(of_kind).collect()
+}
 
-    use super::Changes;
-
-    #[test]
-    fn a_burst_is_one_change_for_a_subscriber() {
-        let changes = Changes::default();
-        let mut changed = changes.subscribe();
-        assert_eq!(changed.next().now_or_never(), None);
-        for _ in 0..1000 {
-            changes.ring();
-        }
-        assert_eq!(changed.next().now_or_never(), Some(()));
-        assert_eq!(changed.next().now_or_never(), None);
+/// A number that is another one when the caller's list is.
+pub(crate) fn fingerprint(broker: &Broker, credential: &Credential) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for tool in on_lines(broker, credential) {
+        (&tool.full_name, tool.seq).hash(&mut hasher);
     }
+    hasher.finish()
 }

@@ -49,11 +49,6 @@ impl McpEdge {
         self.state.sessions.len()
     }
 
-    /// The list of tools may be another one from now on; whoever subscribed is told.
-    pub fn tools_changed(&self) {
-        self.state.changes.ring();
-    }
-
     /// Ends idle sessions and tells of changed lists until `stop`; then ends the streams that wait
     /// for news, and waits for the calls under way.
     ///
@@ -64,13 +59,13 @@ impl McpEdge {
         let period = (limits.idle.min(limits.handshake) / SWEEPS_PER_IDLE).max(SWEEP_MIN);
         let mut sweep = interval(period);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut changed = self.state.changes.subscribe();
+        let mut changed = self.state.broker.tools_changed();
         loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
                 _ = sweep.tick() => self.state.sessions.sweep(),
-                () = changed.next() => self.state.sessions.tell_of_change(),
+                Ok(()) = changed.changed() => self.state.sessions.tell_of_change(&self.state),
             }
         }
         self.state.stopping.cancel();

@@ -21,6 +21,7 @@ pub(crate) use self::sessions::Sessions;
 pub(crate) use self::streams::{delete_session, get_stream};
 
 use self::session::Session;
+use crate::changes::fingerprint;
 use crate::post::PROTOCOL_VERSION;
 use crate::state::{INSTRUCTIONS, State};
 use crate::{caller, respond, tools};
@@ -66,7 +67,8 @@ fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> R
         Err(fault) => return respond::fault(Some(id), &fault, Era::Legacy),
     };
     let version = Version::settle(&asked);
-    let Some(session) = state.sessions.open(credential.id(), version) else {
+    let tools = fingerprint(&state.broker, credential);
+    let Some(session) = state.sessions.open(credential.id(), version, tools) else {
         let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
         return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };
@@ -180,6 +182,7 @@ fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &tools::Outcome) -
         tools::Outcome::Forbidden(_)
         | tools::Outcome::Fault(_)
         | tools::Outcome::Native(_)
+        | tools::Outcome::Passed(_)
         | tools::Outcome::Job(_)
         | tools::Outcome::Failed(_)
         | tools::Outcome::Silent => outcome

@@ -98,10 +98,12 @@ fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Respo
             caller::forbidden(state, headers, id, error)
         }
         Outcome::Fault(fault) => respond::fault(Some(id), fault, Era::Modern),
-        Outcome::Native(_) | Outcome::Job(_) | Outcome::Failed(_) | Outcome::Forbidden(_) => {
-            outcome.encode(id, state.stamp()).map_or_else(respond::accepted, ok)
-        }
-        Outcome::Silent => respond::accepted(),
+        Outcome::Native(_)
+        | Outcome::Passed(_)
+        | Outcome::Job(_)
+        | Outcome::Failed(_)
+        | Outcome::Forbidden(_)
+        | Outcome::Silent => outcome.encode(id, state.stamp()).map_or_else(respond::accepted, ok),
     }
 }
 

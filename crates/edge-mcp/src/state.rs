@@ -1,13 +1,13 @@
 //! What every request works with.
 
-use ringback_broker::Broker;
+use ringback_broker::{Broker, Credential};
 use ringback_mcp_wire::outgoing::Implementation;
 use ringback_mcp_wire::{Limits, outgoing::Stamp};
+use ringback_proto::principal::PrincipalId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::changes::Changes;
-use crate::config::Config;
+use crate::config::{Config, Door};
 use crate::legacy::Sessions;
 
 /// How to use the server, for the model behind a client.
@@ -22,7 +22,6 @@ pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) server: Implementation,
     pub(crate) sessions: Sessions,
-    pub(crate) changes: Changes,
     /// Calls of sessions, which may outlive the connection they came by.
     pub(crate) calls: TaskTracker,
     /// Fires when streams that wait for news are to end.
@@ -38,11 +37,18 @@ impl State {
                 version: config.version.clone(),
             },
             sessions: Sessions::new(config.sessions),
-            changes: Changes::default(),
             calls: TaskTracker::new(),
             stopping: CancellationToken::new(),
             broker,
             config,
+        }
+    }
+
+    /// The credential of a principal that has a session, as it is now.
+    pub(crate) fn credential(&self, owner: PrincipalId) -> Option<Credential> {
+        match self.config.door {
+            Door::Open => Some(Credential::local()),
+            Door::Token => self.broker.credential(owner),
         }
     }
 

@@ -36,6 +36,8 @@ struct SessionState {
     seen: Instant,
     is_initialized: bool,
     level: LogLevel,
+    /// The fingerprint of the list of tools that its client knows of.
+    tools: u64,
     calls: HashMap<Id, Canceller>,
     streams: VecDeque<Arc<StreamLog>>,
     n_streams: u64,
@@ -49,11 +51,12 @@ pub(super) struct Registered {
 }
 
 impl Session {
-    pub(super) fn new(id: String, owner: PrincipalId, version: Version) -> Self {
+    pub(super) fn new(id: String, owner: PrincipalId, version: Version, tools: u64) -> Self {
         let state = SessionState {
             seen: Instant::now(),
             is_initialized: false,
             level: LogLevel::Info,
+            tools,
             calls: HashMap::new(),
             streams: VecDeque::new(),
             n_streams: 0,
@@ -90,6 +93,11 @@ impl Session {
 
     pub(super) fn level(&self) -> LogLevel {
         self.lock().level
+    }
+
+    /// Notes the list of tools there is now; whether it is another one than before.
+    pub(super) fn sees(&self, tools: u64) -> bool {
+        std::mem::replace(&mut self.lock().tools, tools) != tools
     }
 
     /// Whether it knows the first event of a stream, which older clients take for a message.

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::session::Session;
+use crate::changes::fingerprint;
 use crate::config::SessionLimits;
+use crate::state::State;
 
 /// Every session there is.
 #[derive(Debug)]
@@ -30,7 +32,12 @@ impl Sessions {
 
     /// Opens a session. A principal that has as many as it may loses the one it has not used for
     /// the longest time; `None` if it uses them all, or if others have all there may be.
-    pub(super) fn open(&self, owner: PrincipalId, version: Version) -> Option<Arc<Session>> {
+    pub(super) fn open(
+        &self,
+        owner: PrincipalId,
+        version: Version,
+        tools: u64,
+    ) -> Option<Arc<Session>> {
         let mut by_id = self.lock();
         let n_own = by_id.values().filter(|session| session.owner == owner).count();
         if n_own >= self.limits.per_principal_max || by_id.len() >= self.limits.max {
@@ -43,7 +50,7 @@ impl Sessions {
         }
         // 122 random bits: nobody guesses it, and it would be of no use to another principal.
         let id = Uuid::new_v4().simple().to_string();
-        let session = Arc::new(Session::new(id.clone(), owner, version));
+        let session = Arc::new(Session::new(id.clone(), owner, version, tools));
         by_id.insert(id, Arc::clone(&session));
         Some(session)
     }
@@ -80,12 +87,20 @@ impl Sessions {
         }
     }
 
-    /// Tells every session that the list of tools is another one. Whoever has not read the last
-    /// such news gets it once.
-    pub(crate) fn tell_of_change(&self) {
+    /// Tells the sessions whose list of tools is another one. Whoever has not read the last such
+    /// news gets it once.
+    pub(crate) fn tell_of_change(&self, state: &State) {
         let told = outgoing::notification(&Told::ToolsListChanged { subscription: None });
-        for session in self.lock().values() {
-            session.standalone.push_once(&told);
+        let sessions: Vec<_> = self.lock().values().cloned().collect();
+        let mut by_owner = HashMap::new();
+        for session in sessions {
+            let fingerprint = by_owner.entry(session.owner).or_insert_with(|| {
+                let credential = state.credential(session.owner)?;
+                Some(fingerprint(&state.broker, &credential))
+            });
+            if fingerprint.is_some_and(|tools| session.sees(tools)) {
+                session.standalone.push_once(&told);
+            }
         }
     }
 

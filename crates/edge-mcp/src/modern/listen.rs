@@ -36,7 +36,7 @@ pub(super) fn open(
     id: Id,
     filter: ListenFilter,
 ) -> Response {
-    let changed = state.changes.subscribe();
+    let changed = Changed::subscribe(&state.broker, &credential);
     let listening = Listening { state, credential, id, filter, changed, place: Place::Opened };
     respond::events(stream::unfold(listening, Listening::next))
 }
@@ -58,7 +58,7 @@ impl Listening {
     async fn news(&mut self) -> String {
         let changed = async {
             if self.filter.tools_list_changed {
-                self.changed.next().await;
+                self.changed.next(&self.state.broker, &self.credential).await;
             } else {
                 std::future::pending().await
             }

@@ -7,7 +7,7 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::timing::ToolTiming;
 
-use super::follow::{Follow, Wanted};
+use super::follow::{Facts, Follow, Wanted};
 use super::outcome::Outcome;
 use super::{arguments, list, names};
 
@@ -44,14 +44,16 @@ pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
 struct Prepared {
     call: ToolCall,
     timing: ToolTiming,
-    makes_job: bool,
+    /// Whether its answer is worth waiting for with an open stream.
+    is_long: bool,
 }
 
 fn prepare(broker: &Broker, asked: &Asked<'_>) -> Result<Prepared, Error> {
     let CallTool { name, arguments } = &asked.call;
     if let Some(row) = arguments::row(name) {
         let call = ToolCall::Native(arguments::request(row, *arguments)?);
-        return Ok(Prepared { call, timing: row.timing, makes_job: row.makes_job });
+        let is_long = row.makes_job && !row.timing.edge_wait().is_zero();
+        return Ok(Prepared { call, timing: row.timing, is_long });
     }
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
         let shown: String = name.chars().take(TOOL_NAME_BYTES_MAX).collect();
@@ -62,25 +64,23 @@ fn prepare(broker: &Broker, asked: &Asked<'_>) -> Result<Prepared, Error> {
     let bytes = arguments::object(*arguments)?.into_owned().into();
     let arguments = Any { format: Format::Json, bytes };
     let call = ToolCall::Named { name: behind.unwrap_or_else(|| name.to_string()), arguments };
-    Ok(Prepared { call, timing: ToolTiming::AsyncShort, makes_job: false })
+    // Whoever holds the line takes the time it takes; the broker knows until when.
+    Ok(Prepared { call, timing: ToolTiming::AsyncShort, is_long: true })
 }
 
 fn start(broker: &Broker, asked: Asked<'_>, prepared: Prepared) -> Begun {
-    let Prepared { call, timing, makes_job } = prepared;
+    let Prepared { call, timing, is_long } = prepared;
     let Asked { credential, wanted, .. } = asked;
     let tool = call.name().to_owned();
-    let waits = makes_job && !timing.edge_wait().is_zero();
-    let stream = waits && (wanted.progress.is_some() || wanted.log.is_some());
+    let stream = is_long && (wanted.progress.is_some() || wanted.log.is_some());
     let options = CallOptions { stream, ..CallOptions::default() };
     let envelope = RequestEnvelope { request: call, options };
     // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
     match broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None }) {
         Answer::Now(reply) => Begun::Done(Outcome::of(reply, &tool)),
         Answer::Later(replies, control) => {
-            let wanted = stream.then_some(wanted);
-            // A tool without a job answers soon; its connection needs no care.
-            let timing = if makes_job { timing } else { ToolTiming::Sync };
-            Begun::Later(Box::new(Follow::new(replies, control, &tool, timing, wanted)))
+            let facts = Facts { tool, timing, is_long, streamed: stream.then_some(wanted) };
+            Begun::Later(Box::new(Follow::new(replies, control, facts)))
         }
     }
 }

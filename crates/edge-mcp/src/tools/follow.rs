@@ -28,6 +28,7 @@ pub(crate) struct Follow {
     canceller: Canceller,
     tool: String,
     timing: ToolTiming,
+    is_long: bool,
     wanted: Wanted,
     told_percent: Option<f32>,
     /// The job of a call that is streamed, and until when its answer is held back.
@@ -65,20 +66,27 @@ impl Canceller {
     }
 }
 
+/// What is known of a call when it is begun.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) tool: String,
+    pub(super) timing: ToolTiming,
+    /// Whether it may take a while, so that its connection is better kept alive.
+    pub(super) is_long: bool,
+    /// What is told meanwhile, if the call is streamed.
+    pub(super) streamed: Option<Wanted>,
+}
+
 impl Follow {
-    pub(super) fn new(
-        replies: Replies,
-        control: CallControl,
-        tool: &str,
-        timing: ToolTiming,
-        streamed: Option<Wanted>,
-    ) -> Self {
+    pub(super) fn new(replies: Replies, control: CallControl, facts: Facts) -> Self {
+        let Facts { tool, timing, is_long, streamed } = facts;
         let until = Instant::now() + timing.edge_wait();
         Self {
             replies,
             canceller: Canceller { control, asked: Arc::default() },
-            tool: tool.to_owned(),
+            tool,
             timing,
+            is_long,
             told_percent: None,
             streamed: streamed.is_some().then_some(Streamed { job: None, until }),
             wanted: streamed.unwrap_or_default(),
@@ -91,8 +99,8 @@ impl Follow {
     }
 
     /// Whether it may take a while, so that its connection is better kept alive.
-    pub(crate) fn is_long(&self) -> bool {
-        !self.timing.edge_wait().is_zero()
+    pub(crate) const fn is_long(&self) -> bool {
+        self.is_long
     }
 
     /// What comes next.

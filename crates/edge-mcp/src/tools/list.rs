@@ -1,8 +1,10 @@
 //! `tools/list`: a page of what the caller may call.
 
-use ringback_broker::{Answer, Broker, Call, Credential, Edge};
+use std::sync::Arc;
+
+use ringback_broker::{Answer, Broker, Call, Credential, Edge, OfferedTool};
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, Stamp, ToolsPage};
-use ringback_mcp_wire::{Fault, Id, RawValue};
+use ringback_mcp_wire::{Fault, Id, Object, RawValue, compact};
 use ringback_proto::envelope::RequestEnvelope;
 use ringback_proto::request::{ListToolsRequest, ToolInfo};
 use ringback_proto::tool::find;
@@ -11,6 +13,7 @@ use serde_json::value::to_raw_value;
 
 use super::names;
 use super::native::{Listed, ListedMeta, native};
+use crate::changes::on_lines;
 
 /// Short: a tool on a line may go at any time, and asking again costs little.
 const TTL_MS: u64 = 5_000;
@@ -31,7 +34,10 @@ pub(crate) fn page(
 ) -> Result<String, Error> {
     let (tools, next_cursor) =
         listed(broker, credential, ListToolsRequest { cursor, prefix: None })?;
-    let shown: Vec<_> = tools.iter().map(show).collect();
+    let is_native = |tool: &ToolInfo| find(&tool.name).is_some();
+    let on_lines =
+        if tools.iter().all(is_native) { Vec::new() } else { on_lines(broker, credential) };
+    let shown: Vec<_> = tools.iter().map(|tool| show(tool, &on_lines)).collect();
     let tools = shown.iter().map(Shown::raw).collect();
     let cache = Cache { ttl_ms: TTL_MS, scope: CacheScope::Private };
     Ok(outgoing::answer(id, &ToolsPage { tools, next_cursor, cache }, stamp))
@@ -73,19 +79,42 @@ fn listed(
     }
 }
 
-fn show(tool: &ToolInfo) -> Shown {
+fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
     if let Some(row) = find(&tool.name) {
         return Shown::Native(&native(row).listed);
     }
+    // The schema as its party gave it, digit for digit; gone if the tool went just now.
+    let offered = on_lines.iter().find(|offered| *offered.full_name == *tool.name);
+    let schema = offered.and_then(|offered| {
+        let raw: &RawValue = serde_json::from_slice(offered.info.schema_json()).ok()?;
+        Some(with_type(raw))
+    });
+    let schema = schema.unwrap_or_else(|| {
+        to_raw_value(&tool.input_schema).expect("a schema can be written as JSON")
+    });
     let listed = Listed {
         name: &names::offered(&tool.name),
         description: tool.description.as_str().into(),
-        input_schema: &tool.input_schema,
+        input_schema: &*schema,
         output_schema: None,
         annotations: None,
         meta: ListedMeta { timing: tool.timing, scope: tool.scope },
     };
     Shown::OnALine(to_raw_value(&listed).expect("a schema can be written as JSON"))
+}
+
+/// A schema on one line that says it is one of an object, as clients want it.
+fn with_type(schema: &RawValue) -> Box<RawValue> {
+    let packed = compact(schema);
+    let has_type = Object::of(&packed).is_ok_and(|object| object.get("type").is_some());
+    match packed.get().strip_prefix('{') {
+        Some(rest) if !has_type => {
+            let comma = if rest == "}" { "" } else { "," };
+            let typed = format!("{{\"type\":\"object\"{comma}{rest}");
+            RawValue::from_string(typed).unwrap_or(packed)
+        }
+        Some(_) | None => packed,
+    }
 }
 
 impl Shown {

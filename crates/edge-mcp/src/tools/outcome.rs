@@ -1,7 +1,11 @@
 //! How a call ended, and the one place where errors become MCP.
 
+use std::borrow::Cow;
+
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
-use ringback_mcp_wire::{Code, Fault, Id, RawValue};
+use ringback_mcp_wire::relay::{Relayed, as_result};
+use ringback_mcp_wire::{Code, Fault, Id, RawValue, compact};
+use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
@@ -17,6 +21,8 @@ const ERROR_META: &str = "ringback/error";
 pub(crate) enum Outcome {
     /// The tool's answer.
     Native(Box<ToolResponse>),
+    /// The answer of a tool on a line, as it came.
+    Passed(Any),
     /// The work goes on.
     Job(Started),
     /// The tool failed, or was not run; the model may read why.
@@ -52,6 +58,11 @@ impl Outcome {
     /// What the last reply to a call says.
     pub(super) fn of(reply: ResponseEnvelope, tool: &str) -> Self {
         match reply {
+            ResponseEnvelope::Success { response: ToolResponse::Passed(passed) }
+            | ResponseEnvelope::StreamEnd {
+                final_response: Some(ToolResponse::Passed(passed)),
+                ..
+            } => Self::Passed(passed),
             ResponseEnvelope::Success { response }
             | ResponseEnvelope::StreamEnd { final_response: Some(response), .. } => {
                 Self::Native(Box::new(response))
@@ -104,6 +115,7 @@ impl Outcome {
     pub(crate) fn encode(&self, id: &Id, stamp: Stamp<'_>) -> Option<String> {
         match self {
             Self::Native(response) => Some(encode_value(id, &json(response.as_ref()), stamp)),
+            Self::Passed(passed) => Some(encode_passed(id, passed, stamp)),
             Self::Job(started) => Some(encode_value(id, &json(started), stamp)),
             Self::Failed(error) | Self::Forbidden(error) | Self::Unauthenticated(error) => {
                 Some(encode_error(id, error, stamp))
@@ -121,6 +133,28 @@ fn json(value: &impl Serialize) -> Box<RawValue> {
 fn encode_value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
     let result =
         CallResult { text: value.get(), structured: Some(value), is_error: false, meta: None };
+    outgoing::answer(id, &result, stamp)
+}
+
+/// A result stays what it is; any other value is told as text, and as itself.
+fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
+    let raw = match passed.format {
+        Format::Json => serde_json::from_slice::<&RawValue>(&passed.bytes).ok(),
+        Format::MsgPack => None,
+    };
+    let Some(raw) = raw else {
+        let fault = Fault::new(Code::Internal, "the tool's answer is not JSON");
+        return outgoing::error(Some(id), &fault);
+    };
+    // Lines and events end at a line's end, and so must not have one inside.
+    let packed = raw.get().contains(['\n', '\r']).then(|| compact(raw));
+    let raw = packed.as_deref().unwrap_or(raw);
+    if let Some(result) = as_result(raw) {
+        return outgoing::result(id, &Relayed { result, stamp });
+    }
+    let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).ok();
+    let text = text.unwrap_or_else(|| raw.get().into());
+    let result = CallResult { text: &text, structured: Some(raw), is_error: false, meta: None };
     outgoing::answer(id, &result, stamp)
 }
 

@@ -77,7 +77,7 @@ async fn abandoned_sessions_end_by_themselves() {
         world.client().initialize("2025-06-18").await;
     }
     wait_for("only the session with a reader is left", || world.edge.n_sessions() == 1).await;
-    world.edge.tools_changed();
+    world.change_tools();
     let told = stream.message().await.unwrap();
     assert_eq!(told["method"], "notifications/tools/list_changed");
 }

@@ -4,6 +4,7 @@
 mod calls;
 mod handshake;
 mod identity;
+mod lines;
 mod modern;
 mod streams;
 mod support;

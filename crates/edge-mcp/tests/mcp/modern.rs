@@ -118,8 +118,8 @@ async fn changes_of_the_list_reach_whoever_asked_for_them_once() {
     let other = json!({"notifications": {"promptsListChanged": true}});
     let mut deaf = client.modern(json!(7), "subscriptions/listen", other).await;
     assert_eq!(deaf.message().await.unwrap()["params"]["_meta"][key], 7);
-    for _ in 0..500 {
-        world.edge.tools_changed();
+    for _ in 0..501 {
+        world.change_tools();
     }
     let told = listening.message().await.unwrap();
     assert_eq!(told["method"], "notifications/tools/list_changed");

@@ -81,7 +81,7 @@ async fn a_reader_that_does_not_read_delays_no_other() {
     let mut listening = quick.modern(json!(1), "subscriptions/listen", listen).await;
     listening.message().await.unwrap();
     for id in 0..50 {
-        world.edge.tools_changed();
+        world.change_tools();
         assert!(news.message().await.is_some());
         assert!(listening.message().await.is_some());
         let pong = quick.call(id, "ping", json!({})).await;
@@ -98,6 +98,6 @@ async fn a_new_reader_of_a_session_takes_over_from_the_old_one() {
     let mut old = client.send("GET /mcp", &[], "").await;
     let mut new = client.send("GET /mcp", &[], "").await;
     assert!(old.message().await.is_none());
-    world.edge.tools_changed();
+    world.change_tools();
     assert_eq!(new.message().await.unwrap()["method"], "notifications/tools/list_changed");
 }

@@ -10,7 +10,10 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use ringback_broker::{Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy};
+use ringback_broker::{
+    Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy, LineKind, LineName,
+    LineOffer, LineSettings, ToolOffer,
+};
 use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
 use ringback_proto::ResponseEnvelope;
 use ringback_proto::envelope::RequestEnvelope;
@@ -83,6 +86,17 @@ impl World {
         }
     }
 
+    /// Offers a tool on a line, or takes it away again: either way the list is another one.
+    pub(crate) fn change_tools(&self) {
+        let who = &Credential::local();
+        let line = LineName { kind: LineKind::Client, name: "toggle".into() };
+        if self.broker.withdraw_tools(who, &line, None).is_ok_and(|gone| !gone.is_empty()) {
+            return;
+        }
+        let tools = vec![ToolOffer { name: "it".to_owned(), ..ToolOffer::default() }];
+        self.broker.offer_tools(who, LineOffer { line, grace_ms: None, tools }).unwrap();
+    }
+
     pub(crate) fn client(&self) -> Client {
         self.client_as(&self.admin)
     }
@@ -119,6 +133,7 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
         uploads_open_max: 4,
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
+        lines: LineSettings::default(),
     }
 }
 
