@@ -115,6 +115,6 @@ fn metadata_url(state: &State, headers: &HeaderMap) -> String {
 fn origin(state: &State, headers: &HeaderMap) -> String {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
     let host: String = host.chars().filter(|c| !matches!(c, '"' | '\\')).collect();
-    let scheme = if state.config.behind_proxy { "https" } else { "http" };
+    let scheme = if state.config.is_https { "https" } else { "http" };
     format!("{scheme}://{host}")
 }

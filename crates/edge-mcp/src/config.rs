@@ -39,8 +39,8 @@ pub struct Config {
     pub message_bytes_max: usize,
     /// Where tokens for this resource are issued, if anywhere but by `ringback token create`.
     pub authorization_servers: Vec<String>,
-    /// Whether a proxy with TLS stands in front, so that our own address starts with `https`.
-    pub behind_proxy: bool,
+    /// Whether our own address starts with `https`.
+    pub is_https: bool,
 }
 
 impl Default for SessionLimits {
@@ -65,7 +65,7 @@ impl Default for Config {
             resume_grace: Duration::from_secs(15),
             message_bytes_max: 16 * 1024 * 1024,
             authorization_servers: Vec::new(),
-            behind_proxy: false,
+            is_https: false,
         }
     }
 }

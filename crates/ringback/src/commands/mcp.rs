@@ -72,6 +72,11 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
         ..ServeFlags::default()
     };
     let config = Config::load(&flags, environment)?;
+    if config.http.tls.is_some() {
+        let text = "this daemon speaks TLS, and `ringback mcp` does not; give the agent its URL, \
+                    which ends in `/mcp`, and a token";
+        return Err(Failure::Usage(text.to_owned()));
+    }
     let address = args.http.unwrap_or(config.http.listen);
     match probe(address).await {
         Ok(()) => pass_on(target(args, environment, &config, address)?).await,

@@ -127,7 +127,7 @@ pub(super) fn mcp(config: &Config, open: bool) -> ringback_edge_mcp::Config {
         },
         message_bytes_max: config.http.max_body_bytes,
         authorization_servers: config.mcp.authorization_servers.clone(),
-        behind_proxy: config.http.behind_proxy,
+        is_https: config.http.behind_proxy || config.http.tls.is_some(),
         ..ringback_edge_mcp::Config::default()
     }
 }

@@ -7,6 +7,7 @@ mod calls;
 mod content;
 mod daemon;
 mod offer;
+mod mcp;
 mod secrets;
 mod support;
 mod verify;
