@@ -1,7 +1,7 @@
 //! Agents: set up by the command line, served on standard input and output.
 
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
