@@ -170,6 +170,47 @@ def the_python_sdk_works_over_stdio_without_a_handshake(world):
     asyncio.run(python_sdk(world, over_stdio, "auto", "2026-07-28"))
 
 
+async def hold_line(http, base, is_open):
+    """A client of `/client-tools` that answers each call of its one tool."""
+    async with http.stream("GET", f"{base}/client-tools/pending/tab", timeout=LIMIT) as stream:
+        is_open.set()
+        async for line in stream.aiter_lines():
+            if line.startswith("data: {"):
+                call = json.loads(line.removeprefix("data: "))
+                result = {"status": "success", "title": "t", "output": "hi", "metadata": {"n": 1}}
+                answer = {"requestID": call["requestID"], "result": result}
+                (await http.post(f"{base}/client-tools/result", json=answer)).raise_for_status()
+
+
+async def client_tools(world):
+    headers = {"Authorization": f"Bearer {world.daemon.token}"}
+    base = world.daemon.http
+    tool = {"id": "echo", "description": "Echoes.", "parameters": {"type": "object"}}
+    async with create_mcp_http_client(headers=headers) as party:
+        async for made in over_http(world, "auto"):
+            async with made as client, anyio.create_task_group() as group:
+                async with client.listen(tools_list_changed=True) as changes:
+                    is_open = anyio.Event()
+                    group.start_soon(hold_line, party, base, is_open)
+                    await is_open.wait()
+                    body = {"clientID": "tab", "tools": [tool]}
+                    registered = await party.post(f"{base}/client-tools/register", json=body)
+                    registered.raise_for_status()
+                    async for _ in changes:
+                        break
+                names = {tool.name for tool in (await client.list_tools()).tools}
+                assert "client_tab_echo" in names, names
+                called = await client.call_tool("client_tab_echo", {"x": 1})
+                assert not called.is_error, called
+                assert "hi" in called.content[0].text, called
+                group.cancel_scope.cancel()
+
+
+@check
+def the_python_sdk_calls_a_client_tool_and_hears_of_it(world):
+    asyncio.run(client_tools(world))
+
+
 @check
 def the_first_typescript_sdk_works_over_http_and_stdio(world):
     print(world.script("first.mjs"), end="")

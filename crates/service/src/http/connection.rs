@@ -188,3 +188,20 @@ fn builder(header_read_timeout: Duration) -> http1::Builder {
         .max_buf_size(MAX_BUFFER_BYTES);
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::{Patience, prepare};
+
+    /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed acknowledgement.
+    #[tokio::test]
+    async fn answers_do_not_wait_for_nagle() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        assert_eq!(prepare(&stream, Patience::default()), Some(peer.local_addr().unwrap()));
+        assert!(stream.nodelay().unwrap());
+    }
+}
