@@ -19,9 +19,8 @@ use crate::screen::Screen;
 
 /// `ringback doctor`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exits with 1 if something is wrong; a daemon that does not run is not wrong."
-)]
+#[command(after_help = "Examples:\n  ringback doctor\n  ringback doctor --json\n\n\
+                  Exits with 1 if something is wrong; a daemon that does not run is not wrong.")]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
