@@ -12,11 +12,15 @@ const RULE_BAN: &str = "ban";
 const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
     ("ringback-service", &[]),
+    ("ringback-studio", &[]),
     ("ringback-core", &["ringback-proto"]),
     ("ringback-store", &["ringback-proto"]),
     ("ringback-blobs", &["ringback-proto"]),
     ("ringback-client", &["ringback-proto"]),
-    ("ringback-broker", &["ringback-proto", "ringback-core", "ringback-store", "ringback-blobs"]),
+    (
+        "ringback-broker",
+        &["ringback-proto", "ringback-core", "ringback-store", "ringback-blobs", "ringback-studio"],
+    ),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-mcp-wire", &[]),
@@ -35,6 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-mcp",
             "ringback-mcp-wire",
             "ringback-client",
+            "ringback-studio",
         ],
     ),
     (
@@ -49,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-hoot",
             "ringback-edge-http",
             "ringback-client",
+            "ringback-studio",
         ],
     ),
     ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client"]),
