@@ -7,4 +7,6 @@
 //! - Everything that comes from outside has a limit, and passing it is an error that says which.
 //! - Musical time is an exact fraction until it becomes ticks.
 
+pub mod render;
 pub mod smf;
+pub mod soundfont;

@@ -1,0 +1,15 @@
+//! A MIDI file played with a SoundFont into samples.
+//!
+//! The same file, font and settings give the same samples on every run. Sound goes to an
+//! [`AudioSink`] as it is made, so a render needs little memory and can be heard or stopped while it
+//! runs. Everything here computes: it belongs on a thread that may be busy for long.
+
+mod score;
+mod synth;
+mod wav;
+
+pub use score::{MIDI_BYTES_MAX, Note, Score, ScoreError, TimedMessage};
+pub use synth::{
+    AudioSink, Progress, RenderError, RenderLimits, RenderSettings, Rendered, SinkError, render,
+};
+pub use wav::{WavFormat, WavSink};
