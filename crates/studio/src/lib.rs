@@ -7,6 +7,10 @@
 //! - Everything that comes from outside has a limit, and passing it is an error that says which.
 //! - Musical time is an exact fraction until it becomes ticks.
 
+pub mod abc;
+pub mod analysis;
+pub mod audio;
+pub mod picture;
 pub mod render;
 pub mod smf;
 pub mod soundfont;

@@ -1,0 +1,93 @@
+//! A line of music, read character by character.
+
+use super::super::model::{Fraction, Place};
+
+/// The largest number that is read: lengths and the like have no use for more.
+const NUMBER_MAX: u32 = 9999;
+
+/// A line and a place in it.
+#[derive(Debug, Clone)]
+pub(super) struct Cursor {
+    chars: Vec<char>,
+    /// The column of each character before macros were written out.
+    columns: Vec<u32>,
+    line: u32,
+    pos: usize,
+}
+
+impl Cursor {
+    /// `columns` has one entry for each character.
+    pub(super) fn new(line: u32, chars: Vec<char>, columns: Vec<u32>) -> Self {
+        debug_assert_eq!(chars.len(), columns.len());
+        Self { chars, columns, line, pos: 0 }
+    }
+
+    /// Where the next character stands.
+    pub(super) fn place(&self) -> Place {
+        let column = match self.columns.get(self.pos) {
+            Some(column) => *column,
+            None => self.columns.last().map_or(1, |last| last + 1),
+        };
+        Place { line: self.line, column }
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.chars.get(self.pos).copied()
+    }
+
+    pub(super) fn peek_at(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.pos + ahead).copied()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let c = self.peek();
+        self.pos += usize::from(c.is_some());
+        c
+    }
+
+    pub(super) fn take(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.pos += usize::from(found);
+        found
+    }
+
+    /// How many of this character follow; they are taken.
+    pub(super) fn count(&mut self, wanted: char) -> u32 {
+        let mut n = 0;
+        while self.take(wanted) {
+            n += 1;
+        }
+        n
+    }
+
+    /// The text before the next `close`, which is taken with it; `None` if there is none.
+    pub(super) fn until(&mut self, close: char) -> Option<String> {
+        let n = self.chars[self.pos..].iter().position(|c| *c == close)?;
+        let text = self.chars[self.pos..self.pos + n].iter().collect();
+        self.pos += n + 1;
+        Some(text)
+    }
+
+    /// A number; `None` if there is none. Too large ones are cut to the limit.
+    pub(super) fn number(&mut self) -> Option<u32> {
+        let mut number = None;
+        while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
+            self.pos += 1;
+            let so_far = number.unwrap_or(0_u32);
+            number = Some((so_far * 10 + digit).min(NUMBER_MAX));
+        }
+        number
+    }
+
+    /// A length: `2`, `3/2`, `/2`, `/`, `//`. Nothing is 1. `Err` if it is 0.
+    pub(super) fn length(&mut self) -> Result<Fraction, ()> {
+        let above = i64::from(self.number().unwrap_or(1));
+        let slashes = self.count('/');
+        let below = match self.number().filter(|_| slashes > 0) {
+            Some(below) => i64::from(below) << (slashes - 1).min(10),
+            // `//` halves twice; more than ten slashes is shorter than anything that sounds.
+            None => 1 << slashes.min(10),
+        };
+        if above == 0 || below == 0 { Err(()) } else { Ok(Fraction::new(above, below)) }
+    }
+}

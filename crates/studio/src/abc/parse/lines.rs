@@ -1,0 +1,275 @@
+//! Lines: which belong to the file header, to a tune's header and to its body.
+
+use std::collections::HashMap;
+
+use super::super::diagnostic::Diagnostics;
+use super::super::model::{Book, Element, Field, Item, Place, Tune};
+use super::LimitError;
+use super::cursor::Cursor;
+use super::field::{self, Problem};
+use super::macros::Macros;
+use super::music::Music;
+
+/// What holds while lines are read.
+#[derive(Debug, Default)]
+pub(super) struct Parser {
+    pub(super) book: Book,
+    pub(super) diagnostics: Diagnostics,
+    /// The tune that is being read.
+    tune: Option<Tune>,
+    /// Whether its header is still open.
+    in_header: bool,
+    /// Fields outside of a tune since the last empty line.
+    loose: Vec<Field>,
+    symbols: Symbols,
+    macros: Macros,
+    /// The directive whose text block is being skipped.
+    skip_until: Option<&'static str>,
+}
+
+/// What letters and signs stand for.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Symbols {
+    /// By `U:`.
+    pub(super) defined: HashMap<char, String>,
+    /// Whether decorations stand between plus signs, as in old ABC.
+    pub(super) plus: bool,
+}
+
+/// Blocks of text that are not music, and how they end.
+const TEXT_BLOCKS: &[(&str, &str)] =
+    &[("begintext", "%%endtext"), ("beginps", "%%endps"), ("beginsvg", "%%endsvg")];
+
+impl Parser {
+    pub(super) fn book(&mut self, text: &str) -> Result<(), LimitError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        for (line_idx, line) in text.split('\n').enumerate() {
+            self.line(line_idx as u32 + 1, line)?;
+        }
+        self.end_tune();
+        self.flush_loose();
+        Ok(())
+    }
+
+    fn line(&mut self, number: u32, line: &str) -> Result<(), LimitError> {
+        if let Some(end) = self.skip_until {
+            if line.starts_with(end) {
+                self.skip_until = None;
+            }
+            return Ok(());
+        }
+        if line.trim().is_empty() {
+            self.end_tune();
+            self.flush_loose();
+            return Ok(());
+        }
+        if let Some(directive) = line.strip_prefix("%%") {
+            self.directive(number, directive);
+            return Ok(());
+        }
+        let line = strip_comment(line);
+        if line.trim().is_empty() {
+            return Ok(());
+        }
+        match field_line(line, self.tune.is_some() && !self.in_header) {
+            Some((letter, text)) => self.field_line(number, letter, text),
+            None if self.tune.is_some() => self.music_line(number, line)?,
+            None => {} // free text between tunes
+        }
+        Ok(())
+    }
+
+    fn directive(&mut self, number: u32, text: &str) {
+        if let Some((_, end)) = TEXT_BLOCKS.iter().find(|(start, _)| text.starts_with(start)) {
+            self.skip_until = Some(end);
+            return;
+        }
+        let field = field::directive(strip_comment(text));
+        self.take_field(Place { line: number, column: 1 }, field);
+    }
+
+    fn field_line(&mut self, number: u32, letter: char, text: &str) {
+        let at = Place { line: number, column: 1 };
+        match letter {
+            'X' => self.start_tune(at, text),
+            '+' => self.continue_field(at, text),
+            'm' => {
+                if self.macros.define(text).is_none() {
+                    let help = "write `m: ~G3 = G{A}G{F}G`";
+                    self.diagnostics.error(at, "this is not a macro", help);
+                }
+            }
+            'U' => self.define_symbol(at, text),
+            'r' => {} // a remark
+            'K' if self.tune.is_none() => {
+                let message = "a tune without a reference number";
+                self.diagnostics.warning(at, message, "start it with a line `X:1`");
+                let header = std::mem::take(&mut self.loose);
+                self.tune = Some(Tune { line: number, header, body: Vec::new() });
+                self.in_header = true;
+                self.take_field(at, field::field('K', text));
+            }
+            _ => {
+                self.take_field(at, field::field(letter, text));
+                // The header ends even if its key is wrong: else all notes would be errors too.
+                self.in_header &= letter != 'K';
+            }
+        }
+    }
+
+    /// Puts a field where it belongs, or says what is wrong with it.
+    fn take_field(&mut self, at: Place, field: Result<Field, Problem>) {
+        let field = match field {
+            Ok(field) => field,
+            Err(Problem { message, help }) => {
+                self.diagnostics.error(at, message, help);
+                return;
+            }
+        };
+        if let Field::Directive(text) = &field {
+            self.symbols.plus = match text.split_whitespace().collect::<Vec<_>>().as_slice() {
+                ["decoration", sign] => *sign == "+",
+                _ => self.symbols.plus,
+            };
+        }
+        match &mut self.tune {
+            None => self.loose.push(field),
+            Some(tune) if self.in_header => {
+                let ends_header = matches!(field, Field::Key(_));
+                tune.header.push(field);
+                self.in_header = !ends_header;
+            }
+            Some(tune) => {
+                tune.body.push(Item { at, element: Element::Field { field, inline: false } });
+            }
+        }
+    }
+
+    /// `+:` adds to the field before it.
+    fn continue_field(&mut self, at: Place, more: &str) {
+        let last = match &mut self.tune {
+            None => self.loose.last_mut(),
+            Some(tune) if self.in_header => tune.header.last_mut(),
+            Some(tune) => tune.body.last_mut().and_then(last_field),
+        };
+        if let Some(Field::Lyrics(text) | Field::Symbols(text) | Field::Text { text, .. }) = last {
+            text.push(' ');
+            text.push_str(more.trim());
+        } else {
+            let help = "put `+:` right after a line of text or lyrics";
+            self.diagnostics.error(at, "there is no field to continue", help);
+        }
+    }
+
+    /// `U: T = !trill!`
+    fn define_symbol(&mut self, at: Place, text: &str) {
+        let definition = text.split_once('=').and_then(|(symbol, meaning)| {
+            let mut chars = symbol.trim().chars();
+            let symbol = chars.next().filter(|_| chars.next().is_none())?;
+            let known = matches!(symbol, 'H'..='W' | 'h'..='w' | '~');
+            known.then(|| (symbol, meaning.trim().to_owned()))
+        });
+        match definition {
+            Some((symbol, meaning)) => {
+                self.symbols.defined.insert(symbol, meaning);
+            }
+            None => {
+                let help = "write `U: T = !trill!` with one of the letters H to W, h to w or ~";
+                self.diagnostics.error(at, "this does not define a symbol", help);
+            }
+        }
+    }
+
+    fn start_tune(&mut self, at: Place, text: &str) {
+        if self.tune.is_some() {
+            let message = "a tune starts before an empty line ends the one before";
+            self.diagnostics.warning(at, message, "put an empty line before `X:`");
+        }
+        self.end_tune();
+        self.flush_loose();
+        self.tune = Some(Tune { line: at.line, ..Tune::default() });
+        self.in_header = true;
+        self.take_field(at, field::field('X', text));
+    }
+
+    fn end_tune(&mut self) {
+        let Some(tune) = self.tune.take() else { return };
+        let at = Place { line: tune.line, column: 1 };
+        let has = |wanted: fn(&Field) -> bool| tune.header.iter().any(wanted);
+        if self.in_header {
+            let help = "end its header with a line such as `K:C`, and put the notes after it";
+            self.diagnostics.error(at, "the tune has no key, so its music never starts", help);
+        }
+        if !has(|field| matches!(field, Field::Text { letter: 'T', .. })) {
+            let help = "add a line `T:` with its title after `X:`";
+            self.diagnostics.warning(at, "the tune has no title", help);
+        }
+        self.in_header = false;
+        self.book.tunes.push(tune);
+    }
+
+    /// Fields before the first tune hold for all; later ones hold for nothing.
+    fn flush_loose(&mut self) {
+        let loose = std::mem::take(&mut self.loose);
+        if self.book.tunes.is_empty() && self.tune.is_none() {
+            self.book.header.extend(loose);
+        }
+    }
+
+    fn music_line(&mut self, number: u32, line: &str) -> Result<(), LimitError> {
+        if self.in_header {
+            let at = Place { line: number, column: 1 };
+            let help = "put a line such as `K:C` before the first notes";
+            self.diagnostics.error(at, "music before the key", help);
+            self.in_header = false;
+        }
+        let line = line.trim_end();
+        let (line, continued) = match line.strip_suffix('\\') {
+            Some(line) => (line, true),
+            None => (line, false),
+        };
+        let (chars, columns) = self.macros.expand(number, line.chars().collect())?;
+        let Some(tune) = &mut self.tune else { return Ok(()) };
+        let mut music = Music {
+            cursor: Cursor::new(number, chars, columns),
+            items: &mut tune.body,
+            diagnostics: &mut self.diagnostics,
+            symbols: &mut self.symbols,
+        };
+        music.line();
+        let at = music.cursor.place();
+        music.push(at, Element::LineEnd { continued });
+        Ok(())
+    }
+}
+
+/// The field of an item that is a field on a line of its own.
+fn last_field(item: &mut Item) -> Option<&mut Field> {
+    if let Element::Field { field, inline: false } = &mut item.element { Some(field) } else { None }
+}
+
+/// The line up to a percent sign that is not escaped.
+fn strip_comment(line: &str) -> &str {
+    let mut escaped = false;
+    for (at, c) in line.char_indices() {
+        match c {
+            '%' if !escaped => return &line[..at],
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    line
+}
+
+/// The letter and the text of a field line. `C:|` in a body is a note and a repeat, not a composer.
+fn field_line(line: &str, in_body: bool) -> Option<(char, &str)> {
+    let mut chars = line.chars();
+    let letter = chars.next().filter(|c| c.is_ascii_alphabetic() || *c == '+')?;
+    chars.next().filter(|c| *c == ':')?;
+    let text = chars.as_str();
+    let is_music = in_body
+        && matches!(letter, 'A'..='G' | 'a'..='g' | 'z' | 'x' | 'y')
+        && text.starts_with(['|', ':']);
+    (!is_music).then_some((letter, text))
+}

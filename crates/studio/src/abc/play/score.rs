@@ -1,0 +1,112 @@
+//! A tune's voices with their written times and sounding pitches, before repeats are written out.
+
+use super::super::diagnostic::Diagnostics;
+use super::super::key::Key;
+use super::super::midi_command::MidiCommand;
+use super::super::model::{BarStyle, Book, Fraction, Meter, Tune};
+use super::PlayError;
+use super::builder::Builder;
+
+/// The voices of a tune.
+#[derive(Debug, Clone)]
+pub(crate) struct Score {
+    pub(crate) title: Option<String>,
+    /// The order of the parts, if the header gives one.
+    pub(crate) parts: Option<String>,
+    pub(crate) voices: Vec<Voice>,
+    /// The meter of the header.
+    pub(crate) meter: Meter,
+    /// The key of the header.
+    pub(crate) key: Key,
+    /// Quarter notes per minute by the header.
+    pub(crate) tempo: Option<Fraction>,
+    /// `%%MIDI` lines of the header.
+    pub(crate) commands: Vec<MidiCommand>,
+}
+
+/// A voice: what happens in it, in the order it is written.
+#[derive(Debug, Clone)]
+pub(crate) struct Voice {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) steps: Vec<Step>,
+    /// When its last bar ends.
+    pub(crate) end: Fraction,
+}
+
+/// Something that happens in a voice.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    /// When, by what is written.
+    pub(crate) at: Fraction,
+    pub(crate) kind: StepKind,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum StepKind {
+    Sound(Sound),
+    Bar {
+        repeats_before: u32,
+        repeats_after: u32,
+        style: BarStyle,
+    },
+    Ending(Vec<u32>),
+    Part(char),
+    /// A chord symbol.
+    Symbol(String),
+    Control(Control),
+}
+
+/// A note, a chord or a rest (no notes).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sound {
+    pub(crate) notes: Vec<SoundingNote>,
+    /// How much time it takes.
+    pub(crate) duration: Fraction,
+    /// Keys and lengths of the grace notes before it.
+    pub(crate) graces: Vec<(i32, Fraction)>,
+    pub(crate) staccato: bool,
+    /// How much harder than usual it is struck.
+    pub(crate) force: i32,
+    /// What is sung on it, verse by verse.
+    pub(crate) verses: Vec<Option<String>>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SoundingNote {
+    pub(crate) key: i32,
+    pub(crate) duration: Fraction,
+    pub(crate) tie: bool,
+}
+
+/// A change that is no note.
+#[derive(Debug, Clone)]
+pub(crate) enum Control {
+    /// Quarter notes per minute.
+    Tempo(Fraction),
+    Meter(Meter),
+    Key(Key),
+    Midi(MidiCommand),
+}
+
+impl Score {
+    /// Builds the score; what is doubtful about it goes to the diagnostics.
+    pub(crate) fn build(
+        book: &Book,
+        tune: &Tune,
+        diagnostics: &mut Diagnostics,
+    ) -> Result<Self, PlayError> {
+        let mut builder = Builder::new(book, tune, diagnostics);
+        for item in &tune.body {
+            builder.item(item)?;
+        }
+        Ok(builder.finish())
+    }
+}
+
+impl Voice {
+    /// When a step happens; behind the last, when the voice ends.
+    pub(crate) fn time(&self, step_idx: usize) -> Fraction {
+        self.steps.get(step_idx).map_or(self.end, |step| step.at)
+    }
+}

@@ -1,0 +1,328 @@
+//! What holds for one voice while its music is read.
+
+use super::super::key::Key;
+use super::super::lyrics::{Slot, Syllable, align};
+use super::super::midi_command::MidiCommand;
+use super::super::model::{Fraction, Meter, Note, Properties, Tuplet};
+use super::super::pitch::Pitch;
+use super::super::resolve::{Reach, Resolver};
+use super::score::{Control, Sound, SoundingNote, Step, StepKind};
+use super::{PlayError, add, multiply, subtract};
+
+/// Lines of lyrics under one line of music; more are ignored.
+const VERSES_MAX: usize = 64;
+
+/// Grace notes take a quarter of their written length, as players of folk music do.
+const GRACE_DIVIDER: u32 = 4;
+
+/// Dynamics, and how much harder or softer they strike.
+const DYNAMICS: &[(&str, i32)] = &[
+    ("pppp", -60),
+    ("ppp", -45),
+    ("pp", -30),
+    ("p", -15),
+    ("mp", -7),
+    ("mf", 0),
+    ("f", 15),
+    ("ff", 30),
+    ("fff", 45),
+    ("ffff", 60),
+];
+
+/// How much harder an accent strikes.
+const ACCENT: i32 = 15;
+
+/// What holds for one voice.
+#[derive(Debug, Clone)]
+pub(super) struct VoiceState {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) steps: Vec<Step>,
+    pub(super) time: Fraction,
+    pub(super) bar_start: Fraction,
+    /// When the longest layer of this bar ends.
+    bar_end: Fraction,
+    pub(super) unit: Fraction,
+    pub(super) meter: Meter,
+    pub(super) resolver: Resolver,
+    octaves: i32,
+    transpose: i32,
+    midi_transpose: i32,
+    /// The factor and how many notes are left.
+    tuplet: Option<(Fraction, u32)>,
+    /// The factor of the next note, by broken rhythm.
+    broken: Option<Fraction>,
+    /// The note, chord or rest before, if broken rhythm has not made it the second of a pair.
+    last: Option<usize>,
+    graces: Vec<(i32, Fraction)>,
+    grace_divider: u32,
+    staccato: bool,
+    accent: bool,
+    force: i32,
+    /// The line of music that lyrics are aligned with.
+    slots: Vec<Slot>,
+    line_is_open: bool,
+    n_verses: usize,
+    /// Whether this bar's length can be compared with the meter.
+    pub(super) is_measured: bool,
+    /// Whether the bar line before was a double one or a repeat.
+    pub(super) after_strong: bool,
+}
+
+impl VoiceState {
+    pub(super) fn new(unit: Fraction, meter: Meter, key: &Key, reach: Reach) -> Self {
+        let zero = Fraction::from_integer(0);
+        Self {
+            id: String::new(),
+            name: String::new(),
+            steps: Vec::new(),
+            time: zero,
+            bar_start: zero,
+            bar_end: zero,
+            unit,
+            meter,
+            resolver: Resolver::new(key.signature(), reach),
+            octaves: 0,
+            transpose: 0,
+            midi_transpose: 0,
+            tuplet: None,
+            broken: None,
+            last: None,
+            graces: Vec::new(),
+            grace_divider: GRACE_DIVIDER,
+            staccato: false,
+            accent: false,
+            force: 0,
+            slots: Vec::new(),
+            line_is_open: false,
+            n_verses: 0,
+            is_measured: true,
+            after_strong: true,
+        }
+    }
+
+    pub(super) fn set_properties(&mut self, properties: &Properties) {
+        self.octaves = properties.octaves().unwrap_or(self.octaves);
+        self.transpose = properties.transpose().unwrap_or(self.transpose);
+    }
+
+    /// This voice under another name.
+    pub(super) fn named(&self, id: &str) -> Self {
+        Self { id: id.to_owned(), ..self.clone() }
+    }
+
+    pub(super) fn push(&mut self, kind: StepKind) {
+        self.steps.push(Step { at: self.time, kind });
+    }
+
+    /// A `%%MIDI` line: some change what is read, all are there for who plays.
+    pub(super) fn midi(&mut self, command: &MidiCommand) {
+        self.obey(command);
+        self.push(StepKind::Control(Control::Midi(command.clone())));
+    }
+
+    pub(super) fn obey(&mut self, command: &MidiCommand) {
+        match command {
+            MidiCommand::Transpose(semitones) => self.midi_transpose = *semitones,
+            MidiCommand::TransposeMore(semitones) => {
+                self.midi_transpose = (self.midi_transpose + semitones).clamp(-120, 120);
+            }
+            MidiCommand::GraceDivider(divider) => self.grace_divider = *divider,
+            MidiCommand::Program { .. }
+            | MidiCommand::Channel(_)
+            | MidiCommand::ChordPattern(_)
+            | MidiCommand::Chords(_)
+            | MidiCommand::ChordProgram(_)
+            | MidiCommand::BassProgram(_)
+            | MidiCommand::ChordVolume(_)
+            | MidiCommand::BassVolume(_)
+            | MidiCommand::Drum(_)
+            | MidiCommand::Drums(_)
+            | MidiCommand::Other => {}
+        }
+    }
+
+    fn key(&self, pitch: &Pitch, alteration: i32) -> i32 {
+        pitch.midi(alteration) + 12 * self.octaves + self.transpose + self.midi_transpose
+    }
+
+    /// A note, or a chord with its outer length and tie.
+    pub(super) fn sound(
+        &mut self,
+        notes: &[Note],
+        outer: Option<(Fraction, bool)>,
+    ) -> Result<(), PlayError> {
+        let Some(first) = notes.first() else { return Ok(()) };
+        let (outer_length, outer_tie) = outer.unwrap_or((Fraction::from_integer(1), false));
+        let factor = self.next_factor()?;
+        let factor = multiply(multiply(factor, outer_length)?, self.unit)?;
+        let ties: Vec<(Pitch, bool)> =
+            notes.iter().map(|note| (note.pitch, note.tie || outer_tie)).collect();
+        let alterations = self.resolver.sound(&ties);
+        let mut sounding = Vec::with_capacity(notes.len());
+        for ((note, (_, tie)), alteration) in notes.iter().zip(&ties).zip(alterations) {
+            let key = self.key(&note.pitch, alteration);
+            let duration = multiply(note.length, factor)?;
+            sounding.push(SoundingNote { key, duration, tie: *tie });
+        }
+        let sound = Sound {
+            notes: sounding,
+            duration: multiply(first.length, factor)?,
+            graces: std::mem::take(&mut self.graces),
+            staccato: std::mem::take(&mut self.staccato),
+            force: self.force + if std::mem::take(&mut self.accent) { ACCENT } else { 0 },
+            verses: Vec::new(),
+        };
+        if !self.line_is_open {
+            self.slots.clear();
+            self.line_is_open = true;
+        }
+        self.slots.push(Slot::Note(self.steps.len()));
+        self.advance(sound)
+    }
+
+    pub(super) fn rest(&mut self, duration: Fraction) -> Result<(), PlayError> {
+        let duration = multiply(duration, self.next_factor()?)?;
+        self.resolver.tie(std::iter::empty());
+        (self.staccato, self.accent) = (false, false);
+        self.advance(Sound { duration, ..Sound::default() })
+    }
+
+    fn advance(&mut self, sound: Sound) -> Result<(), PlayError> {
+        let duration = sound.duration;
+        let is_second = self.broken.take().is_some();
+        self.last = (!is_second).then_some(self.steps.len());
+        self.push(StepKind::Sound(sound));
+        self.time = add(self.time, duration)?;
+        Ok(())
+    }
+
+    /// What tuplet and broken rhythm make of the next note.
+    fn next_factor(&mut self) -> Result<Fraction, PlayError> {
+        let mut factor = self.broken.unwrap_or_else(|| Fraction::from_integer(1));
+        if let Some((ratio, n_left)) = self.tuplet {
+            factor = multiply(factor, ratio)?;
+            self.tuplet = (n_left > 1).then_some((ratio, n_left - 1));
+        }
+        Ok(factor)
+    }
+
+    pub(super) fn start_tuplet(&mut self, tuplet: Tuplet) {
+        let Tuplet { p, q, r } = tuplet;
+        let by_meter = if self.meter.is_compound() { 3 } else { 2 };
+        let q = q.unwrap_or(match p {
+            2 | 4 | 8 => 3,
+            3 | 6 => 2,
+            _ => by_meter,
+        });
+        let ratio = Fraction::new(i64::from(q), i64::from(p.max(1)));
+        self.tuplet = Some((ratio, r.unwrap_or(p)));
+    }
+
+    /// Changes the note before and remembers the factor of the next; `false` if there is none.
+    pub(super) fn broken(&mut self, n: u32, long_first: bool) -> Result<bool, PlayError> {
+        let short = Fraction::new(1, 1 << n.min(8));
+        let long = Fraction::from_integer(2) - short;
+        let (before, after) = if long_first { (long, short) } else { (short, long) };
+        let Some(Step { kind: StepKind::Sound(sound), .. }) =
+            self.last.and_then(|last| self.steps.get_mut(last))
+        else {
+            return Ok(false);
+        };
+        let duration = multiply(sound.duration, before)?;
+        let change = subtract(duration, sound.duration)?;
+        sound.duration = duration;
+        for note in &mut sound.notes {
+            note.duration = multiply(note.duration, before)?;
+        }
+        self.time = add(self.time, change)?;
+        self.broken = Some(after);
+        Ok(true)
+    }
+
+    pub(super) fn grace(&mut self, note: &Note) -> Result<(), PlayError> {
+        let alteration = self.resolver.alteration(&note.pitch);
+        let key = self.key(&note.pitch, alteration);
+        let divider = Fraction::new(1, i64::from(self.grace_divider));
+        let mut duration = multiply(multiply(note.length, self.unit)?, divider)?;
+        if let Some((ratio, _)) = self.tuplet {
+            duration = multiply(duration, ratio)?;
+        }
+        self.graces.push((key, duration));
+        Ok(())
+    }
+
+    pub(super) fn decorate(&mut self, name: &str) {
+        if let Some((_, force)) = DYNAMICS.iter().find(|(known, _)| *known == name) {
+            self.force = *force;
+        }
+        match name {
+            "staccato" => self.staccato = true,
+            "accent" | ">" | "emphasis" => self.accent = true,
+            _ => {}
+        }
+    }
+
+    /// The bar begins again in another layer.
+    pub(super) fn overlay(&mut self) {
+        self.bar_end = self.bar_end.max(self.time);
+        self.time = self.bar_start;
+        self.last = None;
+        self.tuplet = None;
+        self.resolver.bar_line();
+    }
+
+    /// Time goes on when the longest layer has ended.
+    pub(super) fn close_bar(&mut self) {
+        self.time = self.time.max(self.bar_end);
+    }
+
+    pub(super) fn start_bar(&mut self) {
+        self.bar_start = self.time;
+        self.bar_end = self.time;
+        self.is_measured = true;
+        self.last = None;
+        self.resolver.bar_line();
+        if self.line_is_open {
+            self.slots.push(Slot::Bar);
+        }
+    }
+
+    pub(super) fn end_line(&mut self) {
+        self.line_is_open = false;
+        self.n_verses = 0;
+    }
+
+    /// Puts syllables under the line of music before; how many found no note.
+    pub(super) fn lyrics(&mut self, syllables: &[Syllable]) -> usize {
+        let verse = self.n_verses;
+        if verse >= VERSES_MAX {
+            return 0;
+        }
+        self.n_verses += 1;
+        let (sung, n_left) = align(&self.slots, syllables);
+        for (step_idx, text) in sung {
+            if let Some(Step { kind: StepKind::Sound(sound), .. }) = self.steps.get_mut(step_idx) {
+                sound.verses.resize(verse.max(sound.verses.len()), None);
+                sound.verses.push(Some(text));
+            }
+        }
+        n_left
+    }
+
+    /// Puts symbols over the line of music before.
+    pub(super) fn symbols(&mut self, symbols: &[Syllable]) {
+        if self.n_verses >= VERSES_MAX {
+            return;
+        }
+        let (found, _) = align(&self.slots, symbols);
+        for (step_idx, symbol) in found {
+            let Some(step) = self.steps.get_mut(step_idx) else { continue };
+            if let StepKind::Sound(sound) = &mut step.kind
+                && symbol == "!staccato!"
+            {
+                sound.staccato = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Text strings: the escapes that stand for letters outside ASCII.
+
+/// A mark and the letters it changes, pairwise.
+const ACCENTS: &[(char, &str)] = &[
+    ('`', "AÀEÈIÌOÒUÙaàeèiìoòuù"),
+    ('\'', "AÁEÉIÍOÓUÚYÝaáeéiíoóuúyý"),
+    ('^', "AÂEÊIÎOÔUÛYŶaâeêiîoôuûyŷ"),
+    ('~', "AÃNÑOÕaãnñoõ"),
+    ('"', "AÄEËIÏOÖUÜYŸaäeëiïoöuüyÿ"),
+    ('c', "CÇcç"),
+    ('r', "AÅaå"),
+    ('/', "OØoø"),
+    ('v', "CČSŠZŽEĚcčsšzžeě"),
+    ('u', "AĂEĔaăeĕ"),
+    ('H', "OŐUŰoőuű"),
+];
+
+/// Two letters that make one.
+const LIGATURES: &[(&str, &str)] =
+    &[("ss", "ß"), ("AE", "Æ"), ("ae", "æ"), ("OE", "Œ"), ("oe", "œ"), ("AA", "Å"), ("aa", "å")];
+
+/// Names of HTML for what has no place in Latin-1 keyboards.
+const ENTITIES: &[(&str, &str)] = &[
+    ("amp", "&"),
+    ("lt", "<"),
+    ("gt", ">"),
+    ("quot", "\""),
+    ("copy", "©"),
+    ("eacute", "é"),
+    ("egrave", "è"),
+    ("agrave", "à"),
+    ("aacute", "á"),
+    ("auml", "ä"),
+    ("ouml", "ö"),
+    ("uuml", "ü"),
+    ("Auml", "Ä"),
+    ("Ouml", "Ö"),
+    ("Uuml", "Ü"),
+    ("szlig", "ß"),
+    ("ccedil", "ç"),
+    ("ntilde", "ñ"),
+    ("aring", "å"),
+    ("oslash", "ø"),
+    ("aelig", "æ"),
+    ("nbsp", "\u{a0}"),
+];
+
+/// The text that escapes stand for: `\'e` is é, `&eacute;` and `\u00e9` as well, `\%` is a percent
+/// sign. What is no escape stays.
+#[must_use]
+pub fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let (piece, n_bytes) = match c {
+            '\\' => backslash(&rest[1..]).map(|(piece, n_bytes)| (piece, n_bytes + 1)),
+            '&' => entity(&rest[1..]).map(|(piece, n_bytes)| (piece, n_bytes + 1)),
+            _ => None,
+        }
+        .unwrap_or_else(|| (c.to_string(), c.len_utf8()));
+        out.push_str(&piece);
+        rest = &rest[n_bytes..];
+    }
+    out
+}
+
+/// What stands after a backslash, and how many bytes that takes.
+fn backslash(rest: &str) -> Option<(String, usize)> {
+    let mut chars = rest.chars();
+    let mark = chars.next()?;
+    if matches!(mark, '%' | '\\' | '&') {
+        return Some((mark.to_string(), 1));
+    }
+    let hex_digits = match mark {
+        'u' => 4,
+        'U' => 8,
+        _ => 0,
+    };
+    if let Some(hex) = rest.get(1..=hex_digits).filter(|_| hex_digits > 0)
+        && let Some(c) = u32::from_str_radix(hex, 16).ok().and_then(char::from_u32)
+    {
+        return Some((c.to_string(), 1 + hex_digits));
+    }
+    if let Some((two, one)) = LIGATURES.iter().find(|(two, _)| rest.starts_with(two)) {
+        return Some(((*one).to_owned(), two.len()));
+    }
+    let letter = chars.next()?;
+    let (_, letters) = ACCENTS.iter().find(|(known, _)| *known == mark)?;
+    let letters: Vec<char> = letters.chars().collect();
+    let pair = letters.chunks(2).find(|pair| pair[0] == letter)?;
+    Some((pair[1].to_string(), mark.len_utf8() + letter.len_utf8()))
+}
+
+fn entity(rest: &str) -> Option<(String, usize)> {
+    let end = rest.char_indices().take(12).find(|(_, c)| *c == ';').map(|(at, _)| at)?;
+    let (_, text) = ENTITIES.iter().find(|(name, _)| *name == &rest[..end])?;
+    Some(((*text).to_owned(), end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// REQ: ABC 2.1 "8.2 Text strings".
+    #[test]
+    fn escapes_stand_for_letters() {
+        for (text, expected) in [
+            (r"caf\'e", "café"),
+            ("caf&eacute;", "café"),
+            (r"caf\u00e9", "café"),
+            (r"100\% \\ \&", r"100% \ &"),
+            (r"\ss \AE \cc \/o", "ß Æ ç ø"),
+            (r#"\"u \~n \^o"#, "ü ñ ô"),
+            (r"a \q & b; \", r"a \q & b; \"),
+            ("&unknown; é", "&unknown; é"),
+        ] {
+            assert_eq!(unescape(text), expected);
+        }
+    }
+}
