@@ -1,0 +1,7 @@
+//! Sound files: decoding WAV, FLAC, MP3 and Ogg Vorbis, and changing the sample rate.
+
+mod decode;
+mod resample;
+
+pub use decode::{DecodeError, DecodeLimits, Decoded, Samples, decode};
+pub use resample::{Resampler, resample};
