@@ -5,6 +5,9 @@ use super::super::model::{Fraction, Place};
 /// The largest number that is read: lengths and the like have no use for more.
 const NUMBER_MAX: u32 = 9999;
 
+/// The longest name of a decoration.
+const NAME_CHARS_MAX: usize = 64;
+
 /// A line and a place in it.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor {
@@ -65,6 +68,19 @@ impl Cursor {
         let n = self.chars[self.pos..].iter().position(|c| *c == close)?;
         let text = self.chars[self.pos..self.pos + n].iter().collect();
         self.pos += n + 1;
+        Some(text)
+    }
+
+    /// The same, but nothing is taken unless the text is near and wanted.
+    pub(super) fn until_if(&mut self, close: char, wanted: fn(&str) -> bool) -> Option<String> {
+        let near = self.chars[self.pos..].iter().take(NAME_CHARS_MAX);
+        let text: String = near.take_while(|c| **c != close).collect();
+        let n_chars = text.chars().count();
+        let is_closed = self.peek_at(n_chars) == Some(close);
+        if !is_closed || !wanted(&text) {
+            return None;
+        }
+        self.pos += n_chars + 1;
         Some(text)
     }
 

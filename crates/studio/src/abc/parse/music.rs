@@ -241,13 +241,9 @@ impl Music<'_> {
     }
 
     fn decoration(&mut self, at: Place, sign: char) {
-        let mut ahead = self.cursor.clone();
-        match ahead.until(sign) {
-            Some(name) if is_decoration(&name) => {
-                self.cursor = ahead;
-                self.push(at, Element::Decoration(name));
-            }
-            Some(_) | None => {
+        match self.cursor.until_if(sign, is_decoration) {
+            Some(name) => self.push(at, Element::Decoration(name)),
+            None => {
                 let help = "close a decoration, as in `!trill!`; a line on paper ends where a line of text ends";
                 self.diagnostics.warning(at, format!("a lone `{sign}` means nothing"), help);
             }
