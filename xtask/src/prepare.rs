@@ -1,5 +1,5 @@
-//! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack` and `mcp`, and the
-//! Node packages of `tests/interop/mcp`, all in `target/`.
+//! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack` and `mcp`, the Node
+//! packages of `tests/interop/mcp`, both in `target/`, and the programs that music is compared with.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,6 +10,13 @@ use crate::steps::{Outcome, Steps};
 const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3", probe: &["python3", "--version"] },
     SystemPackage { package: "npm", probe: &["npm", "--version"] },
+    SystemPackage { package: "abcmidi", probe: &["abc2midi", "-ver"] },
+    SystemPackage { package: "fluidsynth", probe: &["fluidsynth", "--version"] },
+    SystemPackage { package: "ffmpeg", probe: &["ffmpeg", "-version"] },
+    SystemPackage {
+        package: "timgm6mb-soundfont",
+        probe: &["test", "-e", "/usr/share/sounds/sf2/TimGM6mb.sf2"],
+    },
     SystemPackage { package: "python3-venv", probe: &["python3", "-c", "import ensurepip, venv"] },
 ];
 
@@ -99,6 +106,9 @@ fn system_packages(steps: &mut Steps) -> Outcome {
             anyhow::bail!("the tests need `{names}`; install them, for example with `sudo apt-get install {names}`")
         });
     }
+    let mut update = Command::new("apt-get");
+    update.args(["update", "--quiet"]);
+    steps.command("lists of system packages", update)?;
     let mut install = Command::new("apt-get");
     install.args(["install", "-y", "--no-install-recommends"]).args(missing);
     steps.command("system packages", install)

@@ -25,7 +25,7 @@ use crate::clock::{Clock, Entropy};
 use crate::config::Config;
 use crate::events::{EventHub, Subscription};
 use crate::handler::{self, SyncContext};
-use crate::handlers::Facts;
+use crate::handlers::{Facts, Studio};
 use crate::identity::{Credential, Tokens};
 use crate::jobs::Jobs;
 use crate::lines::{CallContext, LineRequest, Lines};
@@ -133,6 +133,7 @@ impl Broker {
             calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
             jobs: Jobs::new(limits),
             lines: Lines::new(config.lines),
+            studio: Studio::new(config.studio.clone()),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             tasks: Tasks::here(),

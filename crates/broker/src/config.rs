@@ -42,4 +42,24 @@ pub struct Config {
     pub call_ms_max: u64,
     /// How lines are run.
     pub lines: LineSettings,
+    /// What the music tools are told.
+    pub studio: StudioSettings,
+}
+
+/// What the music tools are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StudioSettings {
+    /// The SoundFont that is used when a caller names none; without it the usual places are searched.
+    pub soundfont: Option<Utf8PathBuf>,
+    /// The longest MIDI file that is rendered, in seconds.
+    pub render_seconds_max: u32,
+    /// The longest sound that is analysed, in seconds.
+    pub audio_seconds_max: u32,
+}
+
+impl Default for StudioSettings {
+    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse.
+    fn default() -> Self {
+        Self { soundfont: None, render_seconds_max: 3600, audio_seconds_max: 1800 }
+    }
 }

@@ -575,6 +575,7 @@ mod tests {
             upload_bytes_max: 1,
             call_ms_max: 1,
             lines: crate::lines::LineSettings::default(),
+            studio: crate::config::StudioSettings::default(),
         };
         let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
         let live = LiveJob::new(

@@ -39,7 +39,7 @@ pub use blocking::Blocking;
 pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use clock::{Clock, Entropy};
-pub use config::{Config, ConfigView};
+pub use config::{Config, ConfigView, StudioSettings};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use events::Subscription;
 pub use identity::Credential;

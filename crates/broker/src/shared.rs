@@ -20,7 +20,7 @@ use crate::clock::{Clock, Entropy};
 use crate::config::Config;
 use crate::events::EventHub;
 use crate::failure;
-use crate::handlers::Facts;
+use crate::handlers::{Facts, Studio};
 use crate::identity::Tokens;
 use crate::jobs::Jobs;
 use crate::lines::Lines;
@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     pub(crate) repeats: Repeats,
     pub(crate) events: Arc<EventHub>,
     pub(crate) auditor: Auditor,
+    pub(crate) studio: Studio,
     /// Work that finishes even when its caller leaves.
     pub(crate) tasks: Tasks,
     pub(crate) stopping: CancellationToken,

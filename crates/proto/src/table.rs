@@ -88,6 +88,22 @@ macro_rules! tool_table {
                 name: "call_why", timing: AsyncShort, job: false, level: Read, audit: Each,
                 about: "Explains a recent call by its call id, request id or job id: the rule that admitted it, its deadline, and how it ended.",
             }
+            AbcParse(AbcParseRequest) -> AbcParsedResponse {
+                name: "abc_parse", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Reads a tune or a tunebook in ABC notation and tells what is in it.",
+            }
+            AbcValidate(AbcValidateRequest) -> AbcValidatedResponse {
+                name: "abc_validate", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Checks a text in ABC notation: errors and warnings with line, column and what to do.",
+            }
+            AbcTranspose(AbcTransposeRequest) -> AbcTransposedResponse {
+                name: "abc_transpose", timing: Sync, job: false, level: Read, audit: Counted,
+                about: "Transposes a text in ABC notation by semitones or to a key, well spelled.",
+            }
+            AbcToMidi(AbcToMidiRequest) -> AbcConvertedResponse {
+                name: "abc_to_midi", timing: AsyncShort, job: true, level: Write, audit: Each,
+                about: "Makes a MIDI file of a tune in ABC notation, with its repeats, and an artifact of it.",
+            }
             TokenCreate(TokenCreateRequest) -> TokenCreatedResponse {
                 name: "token_create", timing: AsyncShort, job: false, level: Admin, audit: Each,
                 about: "Makes a token. Its secret is in this answer and nowhere else.",
@@ -99,6 +115,26 @@ macro_rules! tool_table {
             TokenRevoke(TokenRevokeRequest) -> AckResponse {
                 name: "token_revoke", timing: AsyncShort, job: false, level: Admin, audit: Each,
                 about: "Ends a token: its open connections close, and no further call is accepted.",
+            }
+            SoundfontInspect(SoundfontInspectRequest) -> SoundfontInfoResponse {
+                name: "soundfont_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists the presets of a SoundFont, and what its drum kits play.",
+            }
+            SoundfontPresetInspect(SoundfontPresetInspectRequest) -> SoundfontPresetInfoResponse {
+                name: "soundfont_preset_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Shows the regions of a preset of a SoundFont: which sample plays for which keys and velocities.",
+            }
+            MidiToWav(MidiToWavRequest) -> ArtifactsCreatedResponse {
+                name: "midi_to_wav", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Renders a MIDI file with a SoundFont to a WAV file, and sends the sound while it renders.",
+            }
+            BeatthisAnalyze(BeatthisAnalyzeRequest) -> BeatsAnalyzedResponse {
+                name: "beatthis_analyze", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Finds the beats, downbeats and tempo of a sound.",
+            }
+            ClapAnalyze(ClapAnalyzeRequest) -> ClapAnalyzedResponse {
+                name: "clap_analyze", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Describes a sound: a vector to compare it by, loudness, key, onsets, its colour, and how alike two sounds are.",
             }
         }
     };
@@ -145,10 +181,28 @@ macro_rules! response_table {
             Events(EventsResponse) = "events";
             /// Of `call_why`.
             CallExplained(CallExplainedResponse) = "call_explained";
+            /// Of `abc_parse`.
+            AbcParsed(AbcParsedResponse) = "abc_parsed";
+            /// Of `abc_validate`.
+            AbcValidated(AbcValidatedResponse) = "abc_validated";
+            /// Of `abc_transpose`.
+            AbcTransposed(AbcTransposedResponse) = "abc_transposed";
+            /// Of `abc_to_midi`.
+            AbcConverted(AbcConvertedResponse) = "abc_converted";
             /// Of `token_create`.
             TokenCreated(TokenCreatedResponse) = "token_created";
             /// Of `token_list`.
             TokenList(TokenListResponse) = "token_list";
+            /// Of `soundfont_inspect`.
+            SoundfontInfo(SoundfontInfoResponse) = "soundfont_info";
+            /// Of `soundfont_preset_inspect`.
+            SoundfontPresetInfo(SoundfontPresetInfoResponse) = "soundfont_preset_info";
+            /// Of `midi_to_wav`.
+            ArtifactsCreated(ArtifactsCreatedResponse) = "artifacts_created";
+            /// Of `beatthis_analyze`.
+            BeatsAnalyzed(BeatsAnalyzedResponse) = "beats_analyzed";
+            /// Of `clap_analyze`.
+            ClapAnalyzed(ClapAnalyzedResponse) = "clap_analyzed";
             /// Of tools that have nothing more to say.
             Ack(AckResponse) = "ack";
         }

@@ -244,6 +244,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         upload_bytes_max: 4 << 30,
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
+        studio: ringback_broker::StudioSettings::default(),
     }
 }
 

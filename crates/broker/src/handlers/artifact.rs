@@ -30,11 +30,11 @@ const METADATA_BYTES_MAX: usize = 64 * 1024;
 const ANNOTATIONS_SHOWN_MAX: usize = 1000;
 
 /// Where an artifact comes from, as its caller says.
-struct Lineage {
-    tags: Vec<String>,
-    creator: Option<String>,
-    parent_id: Option<ArtifactId>,
-    variation_set_id: Option<VariationSetId>,
+pub(super) struct Lineage {
+    pub(super) tags: Vec<String>,
+    pub(super) creator: Option<String>,
+    pub(super) parent_id: Option<ArtifactId>,
+    pub(super) variation_set_id: Option<VariationSetId>,
 }
 
 impl Handler<tools::ArtifactUpload> for Native {
@@ -150,7 +150,7 @@ impl Handler<tools::AddAnnotation> for Native {
     }
 }
 
-async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
+pub(super) async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
     if lineage.tags.len() > TAGS_MAX {
         return Err(Error::invalid_field("tags", format!("at most {TAGS_MAX} tags")));
     }
@@ -166,7 +166,7 @@ async fn check_lineage(ctx: &Context, lineage: &Lineage) -> Result<()> {
     Ok(())
 }
 
-async fn create(
+pub(super) async fn create(
     ctx: &Context,
     content_hash: BlobHash,
     info: Info,

@@ -1,10 +1,12 @@
 //! The native tools, one file per area.
 
+mod abc;
 mod artifact;
 mod call;
 pub(crate) mod cas;
 mod job;
 mod meta;
+mod studio;
 mod token;
 
 use ringback_core::Now;
@@ -13,6 +15,7 @@ use ringback_proto::{Error, Result};
 
 use crate::config::Config;
 
+pub(crate) use studio::Studio;
 pub(crate) use token::first_token;
 
 /// Carries out every native tool.

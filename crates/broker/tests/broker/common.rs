@@ -39,6 +39,7 @@ pub(crate) fn config(dir: &tempfile::TempDir) -> Config {
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
+        studio: ringback_broker::StudioSettings::default(),
     }
 }
 

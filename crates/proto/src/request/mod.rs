@@ -2,18 +2,22 @@
 //!
 //! Times are milliseconds since the Unix epoch. A field that may be absent may also be null.
 
+mod abc;
 mod artifact;
 mod call;
 mod cas;
 mod job;
 mod meta;
+mod studio;
 mod token;
 
+pub use abc::*;
 pub use artifact::*;
 pub use call::*;
 pub use cas::*;
 pub use job::*;
 pub use meta::*;
+pub use studio::*;
 pub use token::*;
 
 /// Reads null as the type's default, so that a field that may be absent may also be null.

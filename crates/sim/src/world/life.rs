@@ -210,6 +210,7 @@ impl World {
             upload_bytes_max: 1 << 20,
             call_ms_max: 120_000,
             lines: ringback_broker::LineSettings::default(),
+            studio: ringback_broker::StudioSettings::default(),
         }
     }
 }

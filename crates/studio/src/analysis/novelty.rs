@@ -70,6 +70,18 @@ impl Novelty {
         Self { all: standing_out(&all), low: standing_out(&low), high: standing_out(&high) }
     }
 
+    /// How much begins at each moment, in standard deviations.
+    #[must_use]
+    pub fn frames(&self) -> &[f32] {
+        &self.all
+    }
+
+    /// Moments in a second.
+    #[must_use]
+    pub const fn frames_per_second(&self) -> f64 {
+        FPS
+    }
+
     /// When sounds begin, in seconds.
     #[must_use]
     pub fn onsets(&self) -> Vec<f64> {

@@ -1,0 +1,80 @@
+//! Sound: SoundFonts, rendering, analysis. The studio computes on threads of its own kind of work:
+//! as many at once as there are cores, so that calls are answered while it is busy.
+
+mod analysis;
+mod failure;
+mod font;
+mod render;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringback_blobs::{Info, Stored};
+use ringback_proto::ids::BlobHash;
+use ringback_proto::value::Value;
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::artifact::{Lineage, create};
+use super::cas::uploaded;
+use crate::config::StudioSettings;
+use crate::failure::{internal, read_blob};
+use crate::handler::Context;
+
+/// What the studio works with.
+#[derive(Debug)]
+pub(crate) struct Studio {
+    settings: StudioSettings,
+    /// One for each core.
+    places: Arc<Semaphore>,
+}
+
+impl Studio {
+    pub(crate) fn new(settings: StudioSettings) -> Self {
+        let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { settings, places: Arc::new(Semaphore::new(n_cores)) }
+    }
+}
+
+/// Waits for a core to compute on. It is the work's until that has ended, whoever waits for it.
+async fn place(ctx: &Context) -> Result<OwnedSemaphorePermit> {
+    Arc::clone(&ctx.shared.studio.places).acquire_owned().await.map_err(internal)
+}
+
+/// The whole content of a blob that must not be larger than a limit.
+fn read_whole(ctx: &Context, hash: BlobHash, bytes_max: u64) -> Result<Bytes> {
+    let blobs = &ctx.shared.blobs;
+    let info = blobs.inspect(hash).map_err(read_blob)?;
+    let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
+    if info.size > bytes_max {
+        let message = format!("`{hash}` has {} bytes, and at most {bytes_max} are read", info.size);
+        return Err(Error::new(ErrorKind::TooLarge, message));
+    }
+    blobs.read_range(hash, 0, info.size).map_err(read_blob)
+}
+
+/// Makes an artifact of what was stored, with the labels that all of one kind have.
+async fn keep(
+    ctx: &Context,
+    stored: Stored,
+    mut lineage: Lineage,
+    labels: &[&str],
+    metadata: Value,
+) -> Result<ringback_proto::ids::ArtifactId> {
+    for label in labels {
+        if !lineage.tags.iter().any(|tag| tag == label) {
+            lineage.tags.push((*label).to_owned());
+        }
+    }
+    let metadata = rmp_serde::to_vec_named(&metadata).map_err(internal)?;
+    let upload = uploaded(ctx, stored.hash);
+    let info = Info { size: stored.size, mime_type: stored.mime_type };
+    let created =
+        create(ctx, stored.hash, info, lineage, Some(metadata.into()), vec![upload]).await?;
+    Ok(created.artifact_id)
+}
+
+/// Names and values.
+fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

@@ -1,0 +1,263 @@
+//! `beatthis_analyze` and `clap_analyze` by the embedded method.
+
+use std::io::{Read, Seek};
+
+use camino::Utf8Path;
+use ringback_proto::ids::{ArtifactId, BlobHash};
+use ringback_proto::request::{
+    BeatsAnalyzedResponse, BeatthisAnalyzeRequest, ClapAnalyzeRequest, ClapAnalyzedResponse,
+    SoundFeatures,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::value::Value;
+use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
+use ringback_studio::analysis::{BACKEND, Features, Novelty, Sound, measure, similarity, track_beats};
+use ringback_studio::audio::DecodeLimits;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::{failure, keep, map, place};
+use crate::failure::{internal, read_blob, rooted, write_blob};
+use crate::handler::{Context, Handler};
+use crate::handlers::Native;
+use crate::handlers::artifact::{Lineage, check_lineage};
+use crate::handlers::cas::check_readable;
+
+/// How an analysis is kept.
+const MSGPACK: &str = "application/vnd.msgpack";
+
+/// What the embedded method can tell.
+const TASKS: [&str; 3] = ["embeddings", "features", "similarity"];
+/// What takes a trained model.
+const MODEL_TASKS: [&str; 3] = ["genre", "mood", "zero_shot"];
+
+impl Handler<tools::BeatthisAnalyze> for Native {
+    async fn handle(ctx: Context, request: BeatthisAnalyzeRequest) -> Result<BeatsAnalyzedResponse> {
+        let BeatthisAnalyzeRequest { audio_hash, audio_path, include_frames } = request;
+        let source = match (audio_hash, audio_path) {
+            (Some(hash), None) => Source::Blob("audio_hash", hash),
+            (None, Some(path)) => Source::Path(path),
+            (Some(_), Some(_)) | (None, None) => {
+                let message = "give either `audio_hash` or `audio_path`";
+                return Err(Error::invalid_field("audio_hash", message));
+            }
+        };
+        source.check(&ctx).await?;
+        say(&ctx, 0.0, "decoding and listening").await;
+        let mut response = compute(&ctx, move |ctx, stop| {
+            let sound = source.read(ctx, stop)?;
+            let novelty = Novelty::of(&sound);
+            let beats = track_beats(&sound, &novelty);
+            Ok(BeatsAnalyzedResponse {
+                beats: beats.beats,
+                downbeats: beats.downbeats,
+                estimated_bpm: beats.bpm,
+                confidence: beats.confidence,
+                beats_per_bar: beats.beats_per_bar,
+                duration_seconds: sound.seconds(),
+                frames_per_second: include_frames.then(|| novelty.frames_per_second()),
+                frames: include_frames.then(|| novelty.frames().to_vec()),
+                backend: BACKEND.to_owned(),
+                artifact_id: None,
+            })
+        })
+        .await?;
+        let lineage = Lineage {
+            tags: vec![format!("bpm:{:.0}", response.estimated_bpm)],
+            creator: Some("agent_beatthis".to_owned()),
+            parent_id: None,
+            variation_set_id: None,
+        };
+        let id = keep_analysis(&ctx, &response, lineage, "beatthis_analyze", audio_hash).await?;
+        response.artifact_id = Some(id);
+        Ok(response)
+    }
+}
+
+impl Handler<tools::ClapAnalyze> for Native {
+    async fn handle(ctx: Context, request: ClapAnalyzeRequest) -> Result<ClapAnalyzedResponse> {
+        let asked = Asked::of(&request)?;
+        let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
+        let lineage = Lineage { tags: Vec::new(), creator, parent_id, variation_set_id: None };
+        check_lineage(&ctx, &lineage).await?;
+        let source = Source::Blob("audio_hash", audio_hash);
+        let other = audio_b_hash.map(|hash| Source::Blob("audio_b_hash", hash));
+        for source in std::iter::once(&source).chain(&other) {
+            source.check(&ctx).await?;
+        }
+        say(&ctx, 0.0, "decoding and listening").await;
+        let mut response = compute(&ctx, move |ctx, stop| {
+            let (sound, features) = source.measure(ctx, stop)?;
+            let likeness = match (&other, asked.similarity) {
+                (Some(other), true) => {
+                    Some(similarity(&features, &other.measure(ctx, stop)?.1).0)
+                }
+                _ => None,
+            };
+            Ok(ClapAnalyzedResponse {
+                features: asked.features.then(|| sound_features(&sound, &features)),
+                embeddings: asked.embeddings.then_some(features.embedding),
+                genre: None,
+                mood: None,
+                zero_shot: None,
+                similarity: likeness,
+                unavailable: asked.unavailable,
+                backend: BACKEND.to_owned(),
+                artifact_id: None,
+            })
+        })
+        .await?;
+        let id = keep_analysis(&ctx, &response, lineage, "clap_analyze", Some(audio_hash)).await?;
+        response.artifact_id = Some(id);
+        Ok(response)
+    }
+}
+
+/// The tasks of a request.
+struct Asked {
+    embeddings: bool,
+    features: bool,
+    similarity: bool,
+    unavailable: Vec<String>,
+}
+
+impl Asked {
+    fn of(request: &ClapAnalyzeRequest) -> Result<Self> {
+        let default = ["embeddings".to_owned()];
+        let tasks = if request.tasks.is_empty() { &default[..] } else { &request.tasks };
+        let known = |task: &&String| {
+            let task = task.as_str();
+            TASKS.contains(&task) || MODEL_TASKS.contains(&task)
+        };
+        if let Some(unknown) = tasks.iter().find(|task| !known(task)) {
+            let known = [TASKS, MODEL_TASKS].concat().join(", ");
+            let message = format!("`{unknown}` is no task; the tasks are {known}");
+            return Err(Error::invalid_field("tasks", message));
+        }
+        let wants = |task: &str| tasks.iter().any(|asked| asked == task);
+        if wants("similarity") && request.audio_b_hash.is_none() {
+            let message = "`similarity` compares with another sound: give `audio_b_hash`";
+            return Err(Error::invalid_field("audio_b_hash", message));
+        }
+        let unavailable: Vec<_> =
+            tasks.iter().filter(|task| MODEL_TASKS.contains(&task.as_str())).cloned().collect();
+        if unavailable.len() == tasks.len() {
+            let message = format!(
+                "{} need a trained model, and no CLAP service is configured; the embedded method has {}",
+                unavailable.join(", "),
+                TASKS.join(", ")
+            );
+            return Err(Error::new(ErrorKind::ToolFailed, message));
+        }
+        Ok(Self {
+            embeddings: wants("embeddings"),
+            features: wants("features"),
+            similarity: wants("similarity"),
+            unavailable,
+        })
+    }
+}
+
+/// Where a sound is: content with the field that names it, or a file of this machine.
+enum Source {
+    Blob(&'static str, BlobHash),
+    Path(String),
+}
+
+impl Source {
+    async fn check(&self, ctx: &Context) -> Result<()> {
+        match self {
+            Self::Blob(_, hash) => check_readable(ctx, *hash).await,
+            Self::Path(_) => Ok(()),
+        }
+    }
+
+    fn read(&self, ctx: &Context, stop: &CancellationToken) -> Result<Sound> {
+        match self {
+            Self::Blob(field, hash) => {
+                let blob = ctx.shared.blobs.open_blob(*hash).map_err(read_blob)?;
+                decode(ctx, field, blob, stop)
+            }
+            Self::Path(path) => {
+                let file = ctx.shared.roots.open_file(Utf8Path::new(path));
+                decode(ctx, "audio_path", file.map_err(|error| rooted(&error))?, stop)
+            }
+        }
+    }
+
+    fn measure(&self, ctx: &Context, stop: &CancellationToken) -> Result<(Sound, Features)> {
+        let sound = self.read(ctx, stop)?;
+        let features = measure(&sound, &Novelty::of(&sound));
+        Ok((sound, features))
+    }
+}
+
+fn decode(
+    ctx: &Context,
+    field: &str,
+    file: impl Read + Seek + Send + Sync + 'static,
+    stop: &CancellationToken,
+) -> Result<Sound> {
+    let limits = DecodeLimits {
+        seconds_max: ctx.shared.studio.settings.audio_seconds_max.into(),
+        ..DecodeLimits::default()
+    };
+    Sound::read(file, limits, &|| !stop.is_cancelled())
+        .map_err(|error| failure::decode(field, &error))
+}
+
+/// Runs on a thread of its own, when a core is free.
+async fn compute<T: Send + 'static>(
+    ctx: &Context,
+    work: impl FnOnce(&Context, &CancellationToken) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let place = place(ctx).await?;
+    let inside = ctx.clone();
+    ctx.blocking(move |stop| {
+        let computed = work(&inside, stop);
+        drop(place);
+        computed
+    })
+    .await
+}
+
+async fn say(ctx: &Context, percent: f32, message: &str) {
+    ctx.send(StreamChunk::Progress { percent, message: message.to_owned() }).await;
+}
+
+/// An analysis is content like any other, and so an artifact.
+async fn keep_analysis<T: Serialize>(
+    ctx: &Context,
+    analysis: &T,
+    lineage: Lineage,
+    tool: &str,
+    input: Option<BlobHash>,
+) -> Result<ArtifactId> {
+    let bytes = rmp_serde::to_vec_named(analysis).map_err(internal)?;
+    let blobs = ctx.shared.blobs.clone();
+    let stored = ctx.blocking(move |_| blobs.put(&bytes, MSGPACK).map_err(write_blob)).await?;
+    let input = input.map_or(Value::Null, |hash| Value::Text(hash.to_string()));
+    let metadata = map([("input_hash", input), ("backend", Value::Text(BACKEND.to_owned()))]);
+    let labels = ["type:analysis", &format!("tool:{tool}")];
+    keep(ctx, stored, lineage, &labels, metadata).await
+}
+
+fn sound_features(sound: &Sound, features: &Features) -> SoundFeatures {
+    let (decoded, spectral) = (sound.decoded(), features.spectral);
+    SoundFeatures {
+        duration_seconds: sound.seconds(),
+        sample_rate: decoded.sample_rate,
+        channels: u32::try_from(decoded.channels).unwrap_or(u32::MAX),
+        loudness_lufs: features.loudness.integrated_lufs,
+        loudness_range_lu: features.loudness.range_lu,
+        true_peak_dbtp: features.loudness.true_peak_dbtp,
+        key: features.key.map(|key| key.to_string()),
+        key_confidence: features.key.map(|key| key.confidence),
+        onsets: features.onsets.clone(),
+        centroid_hertz: spectral.centroid_hertz,
+        bandwidth_hertz: spectral.bandwidth_hertz,
+        rolloff_hertz: spectral.rolloff_hertz,
+        flatness: spectral.flatness,
+        rms: spectral.rms,
+    }
+}

@@ -1,0 +1,159 @@
+//! `soundfont_inspect` and `soundfont_preset_inspect`.
+
+use std::io::Read;
+
+use ringback_proto::ids::BlobHash;
+use ringback_proto::request::{
+    SoundfontDrumKey, SoundfontDrumMap, SoundfontInfoResponse, SoundfontInspectRequest,
+    SoundfontPreset, SoundfontPresetInfoResponse, SoundfontPresetInspectRequest, SoundfontRegion,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, Result};
+use ringback_studio::soundfont::{
+    DrumKey, FONT_BYTES_MAX, Font, FontInfo, PresetId, Region, SEARCHED_DIRS, find,
+};
+
+use super::{failure, place, read_whole};
+use crate::handler::{Context, Handler};
+use crate::handlers::Native;
+use crate::handlers::cas::check_readable;
+
+impl Handler<tools::SoundfontInspect> for Native {
+    async fn handle(
+        ctx: Context,
+        request: SoundfontInspectRequest,
+    ) -> Result<SoundfontInfoResponse> {
+        let SoundfontInspectRequest { soundfont_hash, include_drum_map } = request;
+        with_font(&ctx, soundfont_hash, move |font| {
+            let maps = include_drum_map.then(|| font.drum_maps());
+            Ok(info_response(font.info(), maps))
+        })
+        .await
+    }
+}
+
+impl Handler<tools::SoundfontPresetInspect> for Native {
+    async fn handle(
+        ctx: Context,
+        request: SoundfontPresetInspectRequest,
+    ) -> Result<SoundfontPresetInfoResponse> {
+        let SoundfontPresetInspectRequest { soundfont_hash, bank, program } = request;
+        with_font(&ctx, soundfont_hash, move |font| {
+            let preset = font
+                .preset(PresetId { bank, program })
+                .map_err(|error| failure::font(&error))?;
+            let regions = preset.regions.into_iter().map(region).collect();
+            Ok(SoundfontPresetInfoResponse { bank, program, name: preset.name, regions })
+        })
+        .await
+    }
+}
+
+async fn with_font<T: Send + 'static>(
+    ctx: &Context,
+    hash: Option<BlobHash>,
+    look: impl FnOnce(&Font) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    check_font(ctx, hash).await?;
+    let place = place(ctx).await?;
+    let inside = ctx.clone();
+    ctx.blocking(move |_| {
+        let looked = look(&load(&inside, hash)?.0);
+        drop(place);
+        looked
+    })
+    .await
+}
+
+/// Whether the caller may read the font it names.
+pub(super) async fn check_font(ctx: &Context, hash: Option<BlobHash>) -> Result<()> {
+    match hash {
+        Some(hash) => check_readable(ctx, hash).await,
+        None => Ok(()),
+    }
+}
+
+/// The font a caller names, or the daemon's own; and what to call it.
+pub(super) fn load(ctx: &Context, hash: Option<BlobHash>) -> Result<(Font, String)> {
+    let (bytes, name) = match hash {
+        Some(hash) => (read_whole(ctx, hash, FONT_BYTES_MAX)?.to_vec(), hash.to_string()),
+        None => own_font(ctx)?,
+    };
+    let font = Font::read(&bytes).map_err(|error| failure::font(&error))?;
+    Ok((font, name))
+}
+
+fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
+    let configured = ctx.shared.studio.settings.soundfont.as_deref();
+    let path = find(configured.map(AsRef::as_ref), &SEARCHED_DIRS)
+        .map_err(|error| failure::find_font(&error))?;
+    let mut bytes = Vec::new();
+    // One byte more than allowed, so that a larger font is seen to be larger.
+    let read = std::fs::File::open(&path)
+        .and_then(|file| file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(crate::failure::internal)?;
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    Ok((bytes, name))
+}
+
+fn info_response(
+    info: FontInfo,
+    drum_maps: Option<Vec<(PresetId, Vec<DrumKey>)>>,
+) -> SoundfontInfoResponse {
+    let text = |text: String| Some(text).filter(|text| !text.is_empty());
+    let preset = |(id, name): (PresetId, String)| SoundfontPreset {
+        bank: id.bank,
+        program: id.program,
+        name,
+    };
+    SoundfontInfoResponse {
+        name: info.name,
+        preset_count: info.presets.len() as u64,
+        presets: info.presets.into_iter().map(preset).collect(),
+        instrument_count: info.n_instruments as u64,
+        sample_count: info.n_samples as u64,
+        author: text(info.author),
+        copyright: text(info.copyright),
+        drum_maps: drum_maps.map(|maps| maps.into_iter().map(drum_map).collect()),
+    }
+}
+
+fn drum_map((id, keys): (PresetId, Vec<DrumKey>)) -> SoundfontDrumMap {
+    let key = |DrumKey { key, instrument, sample }| SoundfontDrumKey {
+        key,
+        sample_name: sample,
+        instrument_name: instrument,
+    };
+    let keys = keys.into_iter().map(key).collect();
+    SoundfontDrumMap { bank: id.bank, program: id.program, keys }
+}
+
+fn region(region: Region) -> SoundfontRegion {
+    SoundfontRegion {
+        key_low: region.key_low,
+        key_high: region.key_high,
+        velocity_low: region.velocity_low,
+        velocity_high: region.velocity_high,
+        sample_name: Some(region.sample),
+        instrument_name: Some(region.instrument),
+        root_key: region.root_key,
+        tuning_cents: region.tuning_cents,
+        pan: region.pan,
+        attenuation_db: region.attenuation_db,
+        looped: region.looped,
+        exclusive_class: region.exclusive_class,
+    }
+}
+
+/// Refuses a value outside of what makes sense.
+pub(super) fn check_range(
+    field: &str,
+    value: f32,
+    range: std::ops::RangeInclusive<f32>,
+) -> Result<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (low, high) = range.into_inner();
+    Err(Error::invalid_field(field, format!("`{field}` is {low} to {high}")))
+}

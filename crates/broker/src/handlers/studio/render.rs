@@ -1,0 +1,194 @@
+//! `midi_to_wav`.
+
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom};
+
+use bytes::Bytes;
+use ringback_blobs::Stored;
+use ringback_proto::data::Data;
+use ringback_proto::request::{
+    ArtifactsCreatedResponse, MadeArtifact, MidiToWavRequest, SampleFormat,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::value::Value;
+use ringback_proto::{Result, StreamChunk};
+use ringback_studio::render::{
+    AudioSink, MIDI_BYTES_MAX, Progress, RenderLimits, RenderSettings, Rendered, Score, SinkError,
+    WavFormat, WavSink, render,
+};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::font::{check_font, check_range, load};
+use super::{failure, keep, map, place, read_whole};
+use crate::failure::{internal, write_blob};
+use crate::handler::{Context, Handler};
+use crate::handlers::Native;
+use crate::handlers::artifact::{Lineage, check_lineage};
+use crate::handlers::cas::check_readable;
+
+/// Pieces of sound between the synthesiser and the caller's stream: enough that neither waits for
+/// the other's scheduling, little enough that a slow reader slows the render.
+const PIECES_MAX: usize = 4;
+
+/// Left and right.
+const CHANNELS: u8 = 2;
+
+/// Beyond is silence, or noise that breaks speakers.
+const GAIN_DB: std::ops::RangeInclusive<f32> = -60.0..=24.0;
+
+const WAV: &str = "audio/wav";
+const BACKEND: &str = "embedded: rustysynth";
+
+/// What the thread that renders needs to know.
+struct Work {
+    request: MidiToWavRequest,
+    settings: RenderSettings,
+    format: WavFormat,
+}
+
+/// What it gives back.
+struct Done {
+    stored: Stored,
+    rendered: Rendered,
+    font_name: String,
+}
+
+impl Handler<tools::MidiToWav> for Native {
+    async fn handle(ctx: Context, request: MidiToWavRequest) -> Result<ArtifactsCreatedResponse> {
+        let lineage = Lineage {
+            tags: request.tags.clone(),
+            creator: request.creator.clone(),
+            parent_id: request.parent_id,
+            variation_set_id: request.variation_set_id,
+        };
+        check_lineage(&ctx, &lineage).await?;
+        check_readable(&ctx, request.input_hash).await?;
+        check_font(&ctx, request.soundfont_hash).await?;
+        let work = work(request)?;
+        let (variation_set_id, settings) = (lineage.variation_set_id, work.settings);
+        let input_hash = work.request.input_hash;
+        let Done { stored, rendered, font_name } = run(&ctx, work).await?;
+        let metadata = map([
+            ("duration_seconds", Value::Float(rendered.seconds)),
+            ("tail_seconds", Value::Float(rendered.tail_seconds)),
+            ("sample_rate", Value::Int(settings.sample_rate.into())),
+            ("channels", Value::Int(CHANNELS.into())),
+            ("peak", Value::Float(rendered.peak.into())),
+            ("clipped_samples", Value::Int(i64::try_from(rendered.n_clipped).unwrap_or(i64::MAX))),
+            ("input_hash", Value::Text(input_hash.to_string())),
+            ("soundfont", Value::Text(font_name)),
+        ]);
+        let labels = ["type:audio", "format:wav", "source:midi", "tool:midi_to_wav"];
+        let content_hash = stored.hash;
+        let artifact_id = keep(&ctx, stored, lineage, &labels, metadata).await?;
+        let made = MadeArtifact {
+            artifact_id,
+            content_hash,
+            mime_type: WAV.to_owned(),
+            duration_seconds: Some(rendered.seconds),
+        };
+        let backend = BACKEND.to_owned();
+        Ok(ArtifactsCreatedResponse { artifacts: vec![made], variation_set_id, backend })
+    }
+}
+
+fn work(request: MidiToWavRequest) -> Result<Work> {
+    let default = RenderSettings::default();
+    let settings = RenderSettings {
+        sample_rate: request.sample_rate.unwrap_or(default.sample_rate),
+        gain_db: request.gain_db.unwrap_or(default.gain_db),
+        ..default
+    };
+    check_range("gain_db", settings.gain_db, GAIN_DB)?;
+    let format = match request.format.unwrap_or_default() {
+        SampleFormat::S16 => WavFormat::Int16,
+        SampleFormat::S24 => WavFormat::Int24,
+        SampleFormat::F32 => WavFormat::Float32,
+    };
+    Ok(Work { request, settings, format })
+}
+
+/// Renders on a thread of its own, and passes on what it sends.
+async fn run(ctx: &Context, work: Work) -> Result<Done> {
+    let place = place(ctx).await?;
+    let (sender, mut chunks) = mpsc::channel(PIECES_MAX);
+    let inside = ctx.clone();
+    let rendering = ctx.blocking(move |stop| {
+        let done = render_to_blob(&inside, &work, &sender, stop);
+        drop(place);
+        done
+    });
+    tokio::pin!(rendering);
+    loop {
+        tokio::select! {
+            biased;
+            Some(chunk) = chunks.recv() => ctx.send(chunk).await,
+            done = &mut rendering => return done,
+        }
+    }
+}
+
+fn render_to_blob(
+    ctx: &Context,
+    work: &Work,
+    chunks: &mpsc::Sender<StreamChunk>,
+    stop: &CancellationToken,
+) -> Result<Done> {
+    let Work { request, settings, format } = work;
+    let midi = read_whole(ctx, request.input_hash, MIDI_BYTES_MAX as u64)?;
+    let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
+    let (font, font_name) = load(ctx, request.soundfont_hash)?;
+    // The header of a WAV file tells its length, which only the end of the tail decides.
+    let mut file = tempfile::tempfile_in(&ctx.shared.config.data_dir).map_err(internal)?;
+    let limits = RenderLimits {
+        seconds_max: ctx.shared.studio.settings.render_seconds_max.into(),
+        ..RenderLimits::default()
+    };
+    let sample_rate = settings.sample_rate;
+    let mut wav = WavSink::new(BufWriter::new(&mut file), *format, CHANNELS.into(), sample_rate)
+        .map_err(failure::sink)?;
+    let mut sink = Sink { wav: &mut wav, chunks, stop, sample_rate };
+    let rendered = render(&score, &font, *settings, limits, &mut sink).map_err(failure::render)?;
+    wav.finish().map_err(failure::sink)?;
+    Ok(Done { stored: store(ctx, file)?, rendered, font_name })
+}
+
+fn store(ctx: &Context, mut file: File) -> Result<Stored> {
+    file.seek(SeekFrom::Start(0)).map_err(internal)?;
+    let mut writer = ctx.shared.blobs.writer();
+    let path = camino::Utf8Path::new("the render");
+    while writer.read_piece(&mut file, path).map_err(write_blob)? > 0 {}
+    writer.finish(WAV).map_err(write_blob)
+}
+
+/// Into the file, and to whoever listens.
+struct Sink<'a, W: std::io::Write + Seek> {
+    wav: &'a mut WavSink<W>,
+    chunks: &'a mpsc::Sender<StreamChunk>,
+    stop: &'a CancellationToken,
+    sample_rate: u32,
+}
+
+impl<W: std::io::Write + Seek> AudioSink for Sink<'_, W> {
+    fn take(&mut self, samples: &[f32], progress: Progress) -> std::result::Result<(), SinkError> {
+        if self.stop.is_cancelled() {
+            return Err(SinkError::Stopped);
+        }
+        self.wav.write(samples)?;
+        let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+        let audio = StreamChunk::PartialAudio {
+            samples: Data(Bytes::from(bytes)),
+            sample_rate: self.sample_rate,
+            channels: CHANNELS,
+        };
+        let (done, total) = (progress.seconds_done, progress.seconds_total);
+        let message = format!("{done:.1} s of {total:.1} s rendered");
+        let told = StreamChunk::Progress { percent: progress.percent(), message };
+        for chunk in [told, audio] {
+            // Nobody takes them any more: the call has ended.
+            self.chunks.blocking_send(chunk).map_err(|_| SinkError::Stopped)?;
+        }
+        Ok(())
+    }
+}
