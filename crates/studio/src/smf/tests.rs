@@ -1,3 +1,5 @@
+//! Reading what was written, limits, and seconds.
+
 use super::*;
 
 fn note(tick: u64, key: u8, on: bool) -> Event {

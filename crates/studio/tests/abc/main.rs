@@ -1,5 +1,7 @@
 //! ABC from outside: what is parsed, printed, transposed, checked and played.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
 mod against_abc2midi;
 mod corpus;
 mod hostile;

@@ -36,6 +36,9 @@ pub(super) struct Symbols {
     pub(super) plus: bool,
 }
 
+/// Fields of a file header that are kept: every tune looks at them.
+const FILE_FIELDS_MAX: usize = 100;
+
 /// Blocks of text that are not music, and how they end.
 const TEXT_BLOCKS: &[(&str, &str)] =
     &[("begintext", "%%endtext"), ("beginps", "%%endps"), ("beginsvg", "%%endsvg")];
@@ -213,7 +216,8 @@ impl Parser {
     fn flush_loose(&mut self) {
         let loose = std::mem::take(&mut self.loose);
         if self.book.tunes.is_empty() && self.tune.is_none() {
-            self.book.header.extend(loose);
+            let room = FILE_FIELDS_MAX.saturating_sub(self.book.header.len());
+            self.book.header.extend(loose.into_iter().take(room));
         }
     }
 

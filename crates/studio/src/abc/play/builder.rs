@@ -129,7 +129,11 @@ impl<'a> Builder<'a> {
             Element::Broken { n, long_first } => {
                 if !self.current_voice().broken(*n, *long_first)? {
                     let help = "put `>` or `<` between two notes, and each note in one pair only";
-                    self.diagnostics.warning(at, "broken rhythm without a note that it can change", help);
+                    self.diagnostics.warning(
+                        at,
+                        "broken rhythm without a note that it can change",
+                        help,
+                    );
                 }
             }
             Element::Decoration(name) => self.current_voice().decorate(name),

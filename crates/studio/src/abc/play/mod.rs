@@ -45,7 +45,7 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
     /// There is no tune with this number.
-    #[error("there is no tune {index} in this text, it has {n_tunes}")]
+    #[error("there is no tune {} in this text, it has {n_tunes}", index + 1)]
     NoTune {
         /// Which was asked for, from 0.
         index: usize,
