@@ -131,6 +131,14 @@ fn dynamics_are_heard() {
     assert_eq!(velocities, [80, 95, 110, 50]);
 }
 
+/// REQ: ABC 2.1 "4.15 Symbol lines": staccato and accents stand over their notes.
+#[test]
+fn a_symbol_line_marks_its_notes() {
+    assert_eq!(heard("CD|E\ns:* !staccato!|*"), heard("C.D|E"));
+    let performance = perform(&tune("CD|\ns:* !accent!"));
+    assert_eq!(performance.notes().map(|note| note.velocity).collect::<Vec<_>>(), [80, 95]);
+}
+
 /// REQ: ABC 2.1 "4.2 Accidentals" and "11.3": an accidental holds to the bar line, in every octave
 /// unless told otherwise.
 #[test]

@@ -318,10 +318,12 @@ impl VoiceState {
         let (found, _) = align(&self.slots, symbols);
         for (step_idx, symbol) in found {
             let Some(step) = self.steps.get_mut(step_idx) else { continue };
-            if let StepKind::Sound(sound) = &mut step.kind
-                && symbol == "!staccato!"
-            {
-                sound.staccato = true;
+            if let StepKind::Sound(sound) = &mut step.kind {
+                match symbol.trim_matches('!') {
+                    "staccato" => sound.staccato = true,
+                    "accent" | ">" | "emphasis" => sound.force += ACCENT,
+                    _ => {}
+                }
             }
         }
     }
