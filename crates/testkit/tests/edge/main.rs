@@ -6,6 +6,7 @@
     reason = "a test names what it expects and fails on everything else"
 )]
 
+mod abc;
 mod calls;
 mod content;
 mod events;
