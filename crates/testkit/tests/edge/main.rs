@@ -14,6 +14,7 @@ mod faults;
 mod frames;
 mod identity;
 mod limits;
+mod sound;
 mod stalls;
 mod support;
 mod tokens;

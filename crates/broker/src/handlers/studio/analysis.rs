@@ -11,7 +11,9 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
-use ringback_studio::analysis::{BACKEND, Features, Novelty, Sound, measure, similarity, track_beats};
+use ringback_studio::analysis::{
+    BACKEND, Features, Novelty, Sound, measure, similarity, track_beats,
+};
 use ringback_studio::audio::DecodeLimits;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +34,10 @@ const TASKS: [&str; 3] = ["embeddings", "features", "similarity"];
 const MODEL_TASKS: [&str; 3] = ["genre", "mood", "zero_shot"];
 
 impl Handler<tools::BeatthisAnalyze> for Native {
-    async fn handle(ctx: Context, request: BeatthisAnalyzeRequest) -> Result<BeatsAnalyzedResponse> {
+    async fn handle(
+        ctx: Context,
+        request: BeatthisAnalyzeRequest,
+    ) -> Result<BeatsAnalyzedResponse> {
         let BeatthisAnalyzeRequest { audio_hash, audio_path, include_frames } = request;
         let source = match (audio_hash, audio_path) {
             (Some(hash), None) => Source::Blob("audio_hash", hash),
@@ -89,9 +94,7 @@ impl Handler<tools::ClapAnalyze> for Native {
         let mut response = compute(&ctx, move |ctx, stop| {
             let (sound, features) = source.measure(ctx, stop)?;
             let likeness = match (&other, asked.similarity) {
-                (Some(other), true) => {
-                    Some(similarity(&features, &other.measure(ctx, stop)?.1).0)
-                }
+                (Some(other), true) => Some(similarity(&features, &other.measure(ctx, stop)?.1).0),
                 _ => None,
             };
             Ok(ClapAnalyzedResponse {

@@ -39,9 +39,8 @@ impl Handler<tools::SoundfontPresetInspect> for Native {
     ) -> Result<SoundfontPresetInfoResponse> {
         let SoundfontPresetInspectRequest { soundfont_hash, bank, program } = request;
         with_font(&ctx, soundfont_hash, move |font| {
-            let preset = font
-                .preset(PresetId { bank, program })
-                .map_err(|error| failure::font(&error))?;
+            let preset =
+                font.preset(PresetId { bank, program }).map_err(|error| failure::font(&error))?;
             let regions = preset.regions.into_iter().map(region).collect();
             Ok(SoundfontPresetInfoResponse { bank, program, name: preset.name, regions })
         })
@@ -92,7 +91,8 @@ fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
     let read = std::fs::File::open(&path)
         .and_then(|file| file.take(FONT_BYTES_MAX + 1).read_to_end(&mut bytes));
     read.map_err(crate::failure::internal)?;
-    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let name =
+        path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     Ok((bytes, name))
 }
 
