@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve, token,
-    tools, verify, why,
+    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve, studio,
+    token, tools, verify, why,
 };
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
@@ -44,6 +44,8 @@ pub enum Command {
     Cas(cas::CasArgs),
     /// List, show, create or annotate artifacts
     Artifacts(artifacts::ArtifactsArgs),
+    /// Check tunes and make music files of them, without a daemon
+    Studio(studio::StudioArgs),
     /// Create, list or revoke tokens
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
@@ -74,6 +76,7 @@ impl Command {
             Self::Events(args) => args.json,
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
+            Self::Studio(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
             Self::Why(args) => args.json,

@@ -27,7 +27,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
-pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Telemetry};
+pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Studio, Telemetry};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 use section::{Raw, Section, SetError};
@@ -49,6 +49,8 @@ pub struct Config {
     pub limits: Limits,
     /// `[files]`
     pub files: Files,
+    /// `[studio]`
+    pub studio: Studio,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -154,7 +156,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 9] {
+    fn sections(&self) -> [&dyn Section; 10] {
         [
             &self.root,
             &self.http,
@@ -163,12 +165,13 @@ impl Config {
             &self.mcp,
             &self.limits,
             &self.files,
+            &self.studio,
             &self.log,
             &self.telemetry,
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 9] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 10] {
         [
             &mut self.root,
             &mut self.http,
@@ -177,6 +180,7 @@ impl Config {
             &mut self.mcp,
             &mut self.limits,
             &mut self.files,
+            &mut self.studio,
             &mut self.log,
             &mut self.telemetry,
         ]

@@ -49,6 +49,12 @@ const MCP_SESSIONS_MAX: usize = 4096;
 /// An agent that thinks for a quarter of an hour still finds its session.
 const MCP_SESSION_IDLE_SECS: u64 = 30 * 60;
 
+/// An hour makes a WAV file of 635 MB.
+const RENDER_SECONDS_MAX: u64 = 3600;
+
+/// Half an hour of sound takes 160 MB to analyse.
+const AUDIO_SECONDS_MAX: u64 = 1800;
+
 section! {
     /// Where files live.
     pub struct Root = "" {
@@ -136,6 +142,19 @@ section! {
     pub struct Files = "files" {
         /// Directories that `cas_upload_file` and `artifact_upload` may read from; none by default.
         pub roots: Vec<PathBuf> = Vec::new(),
+    }
+}
+
+section! {
+    /// Music tools.
+    pub struct Studio = "studio" {
+        /// SoundFont that is used when a call names none. By default the usual places are searched,
+        /// such as `/usr/share/sounds/sf2`.
+        pub soundfont: Option<PathBuf> = None,
+        /// Longest MIDI file that is rendered, in seconds; a longer one is refused.
+        pub render_seconds_max: u64 = RENDER_SECONDS_MAX,
+        /// Longest sound that is analysed, in seconds; a longer one is refused.
+        pub audio_seconds_max: u64 = AUDIO_SECONDS_MAX,
     }
 }
 

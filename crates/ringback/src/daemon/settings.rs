@@ -1,12 +1,12 @@
 //! From the daemon's configuration to that of its parts.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{ConfigView, LineSettings};
+use ringback_broker::{ConfigView, LineSettings, StudioSettings};
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
@@ -58,6 +58,19 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
             client_call_ms_default: config.client_tools.defaultTimeout,
             ..LineSettings::default()
         },
+        studio: studio(config)?,
+    })
+}
+
+/// What the music tools are told.
+fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
+    let studio = &config.studio;
+    let font = |path: &PathBuf| utf8(config, "studio.soundfont", path);
+    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
+    Ok(StudioSettings {
+        soundfont: studio.soundfont.as_ref().map(font).transpose()?,
+        render_seconds_max: seconds(studio.render_seconds_max),
+        audio_seconds_max: seconds(studio.audio_seconds_max),
     })
 }
 

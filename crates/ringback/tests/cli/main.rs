@@ -9,5 +9,6 @@ mod daemon;
 mod offer;
 mod mcp;
 mod secrets;
+mod studio;
 mod support;
 mod verify;

@@ -1,0 +1,227 @@
+//! `ringback studio render|beats|picture`: MIDI files to sound, and what can be heard and seen in
+//! both.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use ringback_studio::analysis::{BACKEND, Beats, Novelty, Sound, track_beats};
+use ringback_studio::audio::DecodeLimits;
+use ringback_studio::picture::{piano_roll, waveform};
+use ringback_studio::render::{
+    RenderError, RenderLimits, RenderSettings, Rendered, Score, SinkError, WavFormat, WavSink,
+    render,
+};
+use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// What a MIDI file starts with; anything else is taken for sound.
+const MIDI_MAGIC: &[u8] = b"MThd";
+
+/// Which MIDI file, with which font, where to.
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// The MIDI file
+    pub file: PathBuf,
+    /// The SoundFont [default: one of this system]
+    #[arg(long, short, value_name = "FONT")]
+    pub soundfont: Option<PathBuf>,
+    /// File to write [default: the same name with `.wav`]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Frames per second
+    #[arg(long, value_name = "N", default_value_t = 44_100, value_parser = clap::value_parser!(u32).range(16_000..=192_000))]
+    pub rate: u32,
+    /// What a sample is
+    #[arg(long, value_name = "FORMAT", default_value = "s16")]
+    pub format: Format,
+    /// How much louder, in decibels
+    #[arg(long, value_name = "DB", default_value_t = 0.0, allow_hyphen_values = true)]
+    pub gain: f32,
+}
+
+/// What a sample is in the file.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Format {
+    /// 16-bit integers
+    S16,
+    /// 24-bit integers
+    S24,
+    /// 32-bit floats
+    F32,
+}
+
+/// Which file, where to.
+#[derive(Debug, Args)]
+pub struct PictureArgs {
+    /// A MIDI file, or sound: WAV, FLAC, MP3 or Ogg Vorbis
+    pub file: PathBuf,
+    /// File to write [default: the same name with `.svg`]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Mark the beats of a sound
+    #[arg(long)]
+    pub beats: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct RenderedFile<'a> {
+    file: &'a Path,
+    seconds: f64,
+    tail_seconds: f64,
+    peak: f32,
+    clipped_samples: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct FoundBeats {
+    beats: Vec<f64>,
+    downbeats: Vec<f64>,
+    estimated_bpm: f64,
+    beats_per_bar: u32,
+    confidence: f32,
+    backend: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Drawn<'a> {
+    file: &'a Path,
+    bytes: usize,
+}
+
+pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failure> {
+    let score = score(&args.file, &read(&args.file)?)?;
+    let path = find(args.soundfont.as_deref(), &SEARCHED_DIRS)
+        .map_err(|error| Failure::Wrong(error.to_string()))?;
+    let font = Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))?;
+    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("wav"));
+    let rendered = write_wav(args, &score, &font, &output)?;
+    let made = RenderedFile {
+        file: &output,
+        seconds: rendered.seconds,
+        tail_seconds: rendered.tail_seconds,
+        peak: rendered.peak,
+        clipped_samples: rendered.n_clipped,
+    };
+    screen.answer(&made, |made| {
+        let clipped = match made.clipped_samples {
+            0 => String::new(),
+            n => format!("; {n} samples were too loud, try `--gain -6` or `--format f32`"),
+        };
+        format!("{}: {:.1} s{clipped}", made.file.display(), made.seconds)
+    })
+}
+
+/// The file appears whole or not at all.
+fn write_wav(
+    args: &RenderArgs,
+    score: &Score,
+    font: &Font,
+    output: &Path,
+) -> Result<Rendered, Failure> {
+    let dir = output.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let cannot = |source| Failure::File { action: "write", path: output.to_owned(), source };
+    let mut file = NamedTempFile::new_in(dir.unwrap_or(Path::new("."))).map_err(cannot)?;
+    let sink_failed = |error| match error {
+        SinkError::Failed(source) => cannot(source),
+        SinkError::Stopped => Failure::Interrupted,
+    };
+    let format = match args.format {
+        Format::S16 => WavFormat::Int16,
+        Format::S24 => WavFormat::Int24,
+        Format::F32 => WavFormat::Float32,
+    };
+    let settings =
+        RenderSettings { sample_rate: args.rate, gain_db: args.gain, ..RenderSettings::default() };
+    let mut sink =
+        WavSink::new(BufWriter::new(&mut file), format, 2, args.rate).map_err(sink_failed)?;
+    let rendered =
+        render(score, font, settings, RenderLimits::default(), &mut sink).map_err(|error| {
+            match error {
+                RenderError::Sink(error) => sink_failed(error),
+                error @ (RenderError::TooLong { .. }
+                | RenderError::SampleRate { .. }
+                | RenderError::Font) => wrong("render", &args.file, &error),
+            }
+        })?;
+    sink.finish().map_err(sink_failed)?;
+    file.persist(output).map_err(|error| cannot(error.error))?;
+    Ok(rendered)
+}
+
+pub(super) fn beats(file: &Path, screen: Screen) -> Result<(), Failure> {
+    let (_, found) = listen(file)?;
+    let found = FoundBeats {
+        beats: found.beats,
+        downbeats: found.downbeats,
+        estimated_bpm: found.bpm,
+        beats_per_bar: found.beats_per_bar,
+        confidence: found.confidence,
+        backend: BACKEND,
+    };
+    screen.answer(&found, |found| {
+        let mut lines: Vec<String> = found
+            .beats
+            .iter()
+            .map(|at| {
+                let first = found.downbeats.contains(at);
+                format!("{at:9.3}{}", if first { "  |" } else { "" })
+            })
+            .collect();
+        lines.push(format!(
+            "{:.1} bpm, {} beats a bar, confidence {:.2} ({})",
+            found.estimated_bpm, found.beats_per_bar, found.confidence, found.backend
+        ));
+        lines.join("\n")
+    })
+}
+
+pub(super) fn picture(args: &PictureArgs, screen: Screen) -> Result<(), Failure> {
+    let title =
+        args.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
+    let bytes = read(&args.file)?;
+    let svg = if bytes.starts_with(MIDI_MAGIC) {
+        piano_roll(&score(&args.file, &bytes)?, &title)
+    } else {
+        let (sound, found) = listen(&args.file)?;
+        let beats = if args.beats { found.beats } else { Vec::new() };
+        waveform(&sound, &beats, &title)
+    };
+    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
+    fs::write(&output, &svg).map_err(|source| Failure::File {
+        action: "write",
+        path: output.clone(),
+        source,
+    })?;
+    let drawn = Drawn { file: &output, bytes: svg.len() };
+    screen.answer(&drawn, |drawn| drawn.file.display().to_string())
+}
+
+fn listen(path: &Path) -> Result<(Sound, Beats), Failure> {
+    let file = File::open(path).map_err(|source| cannot_read(path, source))?;
+    let sound = Sound::read(file, DecodeLimits::default(), &|| true)
+        .map_err(|error| wrong("read", path, &error))?;
+    let beats = track_beats(&sound, &Novelty::of(&sound));
+    Ok((sound, beats))
+}
+
+fn score(path: &Path, bytes: &[u8]) -> Result<Score, Failure> {
+    Score::read(bytes).map_err(|error| wrong("read", path, &error))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|source| cannot_read(path, source))
+}
+
+fn cannot_read(path: &Path, source: std::io::Error) -> Failure {
+    Failure::File { action: "read", path: path.to_owned(), source }
+}
+
+fn wrong(action: &str, path: &Path, error: &dyn std::error::Error) -> Failure {
+    Failure::Wrong(format!("cannot {action} `{}`: {error}", path.display()))
+}
