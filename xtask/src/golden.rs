@@ -12,7 +12,10 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 fn run(steps: &mut Steps) -> Outcome {
     let tests = [
         ("golden", "test --release --package ringback-proto --test golden"),
-        ("openapi", "test --release --package ringback-edge-http --test http -- openapi::the_document"),
+        (
+            "openapi",
+            "test --release --package ringback-edge-http --test http -- openapi::the_document",
+        ),
     ];
     for (name, test) in tests {
         let mut update = steps.cargo(test);

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use ringback_blobs::{Info, Stored};
 use ringback_proto::request::{
-    AbcConvertedResponse, AbcNote, AbcParseRequest, AbcParsedResponse, AbcProblem, AbcToMidiRequest,
-    AbcTransposeRequest, AbcTransposedResponse, AbcTune, AbcValidateRequest, AbcValidatedResponse,
+    AbcConvertedResponse, AbcNote, AbcParseRequest, AbcParsedResponse, AbcProblem,
+    AbcToMidiRequest, AbcTransposeRequest, AbcTransposedResponse, AbcTune, AbcValidateRequest,
+    AbcValidatedResponse,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
@@ -125,12 +126,8 @@ impl Handler<tools::AbcToMidi> for Native {
             Ok((text, midi, warnings, seconds, n_notes, info))
         });
         let (text, midi, warnings, duration_seconds, notes_count, midi_info) = converted.await?;
-        let metadata = Metadata {
-            abc_hash: text.hash.to_string(),
-            duration_seconds,
-            notes_count,
-            midi_info,
-        };
+        let metadata =
+            Metadata { abc_hash: text.hash.to_string(), duration_seconds, notes_count, midi_info };
         let metadata = rmp_serde::to_vec_named(&metadata).map_err(failure::internal)?;
         let Stored { hash, size, mime_type, .. } = midi;
         let records = vec![uploaded(&ctx, text.hash), uploaded(&ctx, hash)];
