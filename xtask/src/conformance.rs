@@ -11,7 +11,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 
 pub(crate) fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
-    steps.command("build", steps.cargo("build --release --package ringback"))?;
+    interop::build(steps)?;
     let mut suite = interop::script(steps, "tests/interop/mcp_conformance.py");
     suite.arg(prepare::node_dir(steps.root()));
     steps.command("conformance", suite)

@@ -1,5 +1,5 @@
 //! `cargo xtask interop`: programs that are not ours talk to a real daemon: a Python script that knows
-//! only the wire, and the official SDKs of MCP.
+//! only the wire, a TypeScript program that offers tools, and the official SDKs of MCP.
 
 use std::process::Command;
 
@@ -8,17 +8,28 @@ use crate::{Run, Subcommand, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "interop",
-    about: "Let Python with pyzmq, and the SDKs of MCP, talk to the built daemon",
+    about: "Let Python, TypeScript and the SDKs of MCP talk to the built daemon",
     run: Run::Alone(run),
 };
 
 pub(crate) fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
-    steps.command("build", steps.cargo("build --release --package ringback"))?;
+    build(steps)?;
     steps.command("interop", script(steps, "tests/interop/hoot01.py"))?;
-    let mut sdks = script(steps, "tests/interop/mcp_sdks.py");
-    sdks.arg(prepare::node_dir(steps.root()));
-    steps.command("interop of MCP", sdks)
+    for (name, path) in [
+        ("interop of client tools", "tests/interop/client_tools.py"),
+        ("interop of MCP", "tests/interop/mcp_sdks.py"),
+    ] {
+        let mut with_node = script(steps, path);
+        with_node.arg(prepare::node_dir(steps.root()));
+        steps.command(name, with_node)?;
+    }
+    Ok(())
+}
+
+/// Builds the daemon as the tests of the workspace do, so that nothing is compiled twice.
+pub(crate) fn build(steps: &mut Steps) -> Outcome {
+    steps.command("build", steps.cargo("build --release --workspace --bins"))
 }
 
 /// A Python script that is given the built daemon.
