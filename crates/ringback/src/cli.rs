@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve, studio,
-    token, tools, verify, why,
+    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve,
+    studio, token, tools, verify, why,
 };
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
