@@ -71,8 +71,9 @@ fn node_packages(steps: &mut Steps) -> Outcome {
         }
         Ok(())
     })?;
+    // `npm ci` refuses a list that names packages of other platforms which a registry does not carry.
     let mut install = Command::new("npm");
-    install.args(["ci", "--prefix"]).arg(dir);
+    install.args(["install", "--no-save", "--prefix"]).arg(dir);
     install.args(["--no-audit", "--no-fund", "--ignore-scripts"]);
     steps.command("node packages", install)
 }
