@@ -18,6 +18,12 @@ wire_struct! {
     AbcParsedResponse {
         /// Whether it has no errors.
         valid: bool,
+        /// Notes as written, all tunes together; each note of a chord counts.
+        notes_count: u64,
+        /// The tunes.
+        tunes: Vec<AbcTune>,
+        /// What is wrong.
+        errors: Vec<AbcProblem>,
         /// The title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
@@ -30,16 +36,16 @@ wire_struct! {
         /// Quarter notes per minute at the start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tempo: Option<u32>,
-        /// Notes as written, all tunes together; each note of a chord counts.
-        notes_count: u64,
-        /// The tunes.
-        tunes: Vec<AbcTune>,
-        /// What is wrong.
-        errors: Vec<AbcProblem>,
     }
 
     /// A tune.
     AbcTune {
+        /// The names of its voices.
+        voices: Vec<String>,
+        /// Its notes as written.
+        notes_count: u64,
+        /// Its bar lines as written.
+        bars_count: u64,
         /// Its reference number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reference: Option<u32>,
@@ -58,12 +64,6 @@ wire_struct! {
         /// Quarter notes per minute at its start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tempo: Option<u32>,
-        /// The names of its voices.
-        voices: Vec<String>,
-        /// Its notes as written.
-        notes_count: u64,
-        /// Its bar lines as written.
-        bars_count: u64,
         /// How long it lasts with its repeats.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_seconds: Option<f64>,
@@ -130,16 +130,16 @@ wire_struct! {
         valid: bool,
         /// The text.
         abc: String,
+        /// How far the first tune went.
+        semitones: i8,
+        /// What makes the text invalid.
+        errors: Vec<AbcProblem>,
         /// The key of the first tune before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         original_key: Option<String>,
         /// The key of the first tune now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new_key: Option<String>,
-        /// How far the first tune went.
-        semitones: i8,
-        /// What makes the text invalid.
-        errors: Vec<AbcProblem>,
     }
 
     /// A tune to make a MIDI file of.

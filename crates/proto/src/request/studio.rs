@@ -118,12 +118,6 @@ wire_struct! {
         velocity_low: u8,
         /// Hardest velocity.
         velocity_high: u8,
-        /// The sample.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        sample_name: Option<String>,
-        /// The instrument.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        instrument_name: Option<String>,
         /// The key at which the sample sounds as recorded.
         root_key: u8,
         /// How far it is tuned from that, in cents.
@@ -136,6 +130,12 @@ wire_struct! {
         looped: bool,
         /// Regions of one class silence each other; 0 is none.
         exclusive_class: u8,
+        /// The sample.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sample_name: Option<String>,
+        /// The instrument.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instrument_name: Option<String>,
     }
 
     /// A MIDI file to be rendered.
@@ -173,11 +173,11 @@ wire_struct! {
     ArtifactsCreatedResponse {
         /// The artifacts.
         artifacts: Vec<MadeArtifact>,
+        /// What made them.
+        backend: String,
         /// The set of variations they are in.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variation_set_id: Option<VariationSetId>,
-        /// What made them.
-        backend: String,
     }
 
     /// One of what was made.
@@ -222,14 +222,14 @@ wire_struct! {
         beats_per_bar: u32,
         /// How long the sound lasts.
         duration_seconds: f64,
+        /// What found them: a model service, or the embedded method.
+        backend: String,
         /// How much begins at each moment, if asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frames: Option<Vec<f32>>,
         /// Moments in a second of `frames`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frames_per_second: Option<f64>,
-        /// What found them: a model service, or the embedded method.
-        backend: String,
         /// Where this analysis is kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
@@ -261,6 +261,10 @@ wire_struct! {
 
     /// A sound described.
     ClapAnalyzedResponse {
+        /// Tasks that this backend cannot do.
+        unavailable: Vec<String>,
+        /// What described it: a model service, or the embedded method.
+        backend: String,
         /// The sound as a vector, to be compared with others of the same backend.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         embeddings: Option<Vec<f32>>,
@@ -279,10 +283,6 @@ wire_struct! {
         /// How alike the two sounds are; 1 for the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         similarity: Option<f32>,
-        /// Tasks that this backend cannot do.
-        unavailable: Vec<String>,
-        /// What described it: a model service, or the embedded method.
-        backend: String,
         /// Where this analysis is kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
@@ -304,6 +304,18 @@ wire_struct! {
         sample_rate: u32,
         /// Its channels.
         channels: u32,
+        /// When sounds begin, in seconds.
+        onsets: Vec<f64>,
+        /// The middle of the spectrum, in hertz.
+        centroid_hertz: f32,
+        /// How wide it spreads, in hertz.
+        bandwidth_hertz: f32,
+        /// 85 % of the power lies below, in hertz.
+        rolloff_hertz: f32,
+        /// 0 for a tone, 1 for noise.
+        flatness: f32,
+        /// The root of the mean power.
+        rms: f32,
         /// Integrated loudness after EBU R 128; silence has none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loudness_lufs: Option<f64>,
@@ -319,17 +331,5 @@ wire_struct! {
         /// 0 to 1: how much better that key fits than the next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_confidence: Option<f32>,
-        /// When sounds begin, in seconds.
-        onsets: Vec<f64>,
-        /// The middle of the spectrum, in hertz.
-        centroid_hertz: f32,
-        /// How wide it spreads, in hertz.
-        bandwidth_hertz: f32,
-        /// 85 % of the power lies below, in hertz.
-        rolloff_hertz: f32,
-        /// 0 for a tone, 1 for noise.
-        flatness: f32,
-        /// The root of the mean power.
-        rms: f32,
     }
 }

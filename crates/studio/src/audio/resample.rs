@@ -3,7 +3,7 @@
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
-/// Frames that are changed at once.
+/// Frames that are changed at once, at least.
 const CHUNK_FRAMES: usize = 4096;
 
 /// Changes the rate of one channel as it comes, in time with its input: a sound at a second stays at
@@ -34,7 +34,7 @@ impl Resampler {
             None
         } else {
             let (from, to) = (from as usize, to as usize);
-            Some(Fft::new(from, to, CHUNK_FRAMES, 1, FixedSync::Both).ok()?)
+            Some(Fft::new(from, to, chunk_frames(from, to)?, 1, FixedSync::Both).ok()?)
         };
         let scratch = fft.as_ref().map_or(0, |fft| fft.output_frames_max());
         Some(Self {
@@ -92,6 +92,17 @@ impl Resampler {
         }
         self.pending.drain(..done);
     }
+}
+
+/// How many frames to change at once: an even number of the least that give whole frames. The middle
+/// of an odd filter lies between two frames, and the sound would be half a frame late.
+fn chunk_frames(from: usize, to: usize) -> Option<usize> {
+    let (mut common, mut rest) = (from, to);
+    while rest > 0 {
+        (common, rest) = (rest, common % rest);
+    }
+    let unit = from.checked_div(common).filter(|unit| *unit > 0)?;
+    Some(unit * CHUNK_FRAMES.div_ceil(unit).next_multiple_of(2))
 }
 
 /// A whole channel at another rate; `None` if the rates are impossible.

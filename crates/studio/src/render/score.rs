@@ -178,6 +178,9 @@ fn read_track(
     let mut tick = 0_u64;
     loop {
         let unread = track.unread();
+        if !unread.is_empty() && !is_whole(unread) {
+            return Err(bad_event(file, unread));
+        }
         let Some(event) = track.next() else {
             return if unread.is_empty() { Ok(tick) } else { Err(bad_event(file, unread)) };
         };
@@ -196,6 +199,29 @@ fn read_track(
             TrackEventKind::Meta(_) | TrackEventKind::SysEx(_) | TrackEventKind::Escape(_) => {}
         }
     }
+}
+
+/// Whether what the next event announces is there: the reader would make do with less.
+fn is_whole(unread: &[u8]) -> bool {
+    let Some((_, event)) = number(unread) else { return false };
+    match event {
+        [0xFF, _, content @ ..] | [0xF0 | 0xF7, content @ ..] => {
+            number(content).is_some_and(|(length, content)| content.len() >= length)
+        }
+        _ => true,
+    }
+}
+
+/// A number of up to four bytes, each but the last with its top bit set, and what follows it.
+fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let mut number = 0;
+    for (idx, byte) in bytes.iter().enumerate().take(4) {
+        number = number << 7 | usize::from(byte & 0x7F);
+        if byte & 0x80 == 0 {
+            return Some((number, &bytes[idx + 1..]));
+        }
+    }
+    None
 }
 
 fn bad_event(file: &[u8], unread: &[u8]) -> ScoreError {
