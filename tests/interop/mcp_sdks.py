@@ -8,29 +8,21 @@ The second argument is a directory with the Node packages of `tests/interop/mcp/
 
 import asyncio
 import json
-import os
 import shutil
 import subprocess
-import sys
-import traceback
 from pathlib import Path
 
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
+from runner import check, main
 from wire import Daemon
 
 HERE = Path(__file__).parent
 # Seconds for one check: whatever hangs is a failure.
 LIMIT = 60
 LONG_MS = 60_000
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
 
 
 class World:
@@ -41,6 +33,9 @@ class World:
         self.node_dir = Path(node_dir).resolve()
         self.daemon = Daemon(binary)
         self.address = self.daemon.http.removeprefix("http://")
+
+    def close(self):
+        self.daemon.clean_up()
 
     @property
     def url(self):
@@ -232,32 +227,5 @@ def the_inspector_lists_and_calls_in_both_eras(world):
         assert called["structuredContent"]["milliseconds"] == 5, called
 
 
-def run(function, world):
-    """Whether the check passed; says so either way."""
-    try:
-        function(world)
-    except Exception:
-        print(f"FAILED {function.__name__}\n{traceback.format_exc()}", flush=True)
-        return False
-    print(f"ok {function.__name__}", flush=True)
-    return True
-
-
-def main():
-    if len(sys.argv) < 3:
-        sys.exit("usage: mcp_sdks.py RINGBACK_BINARY NODE_DIRECTORY [NAME...]")
-    wanted = sys.argv[3:]
-    world = World(sys.argv[1], sys.argv[2])
-    try:
-        checks = [it for it in CHECKS if not wanted or it.__name__ in wanted]
-        outcomes = [run(function, world) for function in checks]
-        if not all(outcomes):
-            print("the end of the daemon's log:", *world.daemon.log_text().splitlines()[-20:], sep="\n  ")
-    finally:
-        world.daemon.clean_up()
-    print(f"{sum(outcomes)} passed, {outcomes.count(False)} failed")
-    sys.exit(0 if outcomes and all(outcomes) else 1)
-
-
 if __name__ == "__main__":
-    main()
+    main(World)
