@@ -70,14 +70,19 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
-    ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp"]),
+    ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
     // The client holds lines over HTTP.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
 ];
 
-const HTTP_SPEAKERS: &[&str] =
-    &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-client"];
+const HTTP_SPEAKERS: &[&str] = &[
+    "ringback-service",
+    "ringback-edge-http",
+    "ringback-edge-mcp",
+    "ringback-client",
+    "ringback-bench",
+];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[
