@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::any::{Any, Format};
 use crate::chunk::StreamChunk;
 use crate::data::Data;
-use crate::error::{Error, ToolError};
+use crate::error::{Certainty, Error, ToolError};
 use crate::ids::{JobId, StreamId};
 use crate::msgpack::{self, Fields, Items, ScanError, TopLevel};
 use crate::timing::ToolTiming;
@@ -228,17 +228,24 @@ pub enum ResponseEnvelope {
 }
 
 impl ResponseEnvelope {
-    /// The body of a Reply.
+    /// The body of a Reply. An answer with a payload that MsgPack cannot hold becomes the error that
+    /// says so.
     ///
     /// # Panics
-    /// Never: every reply can be encoded, and the golden vectors cover each.
+    /// Never: an error is all texts, and the golden vectors cover every other reply.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         if let Some(body) = self.encode_passed() {
             return body;
         }
         let mut body = Vec::with_capacity(128);
-        rmp_serde::encode::write_named(&mut body, self).expect("a reply can always be encoded");
+        if let Err(error) = rmp_serde::encode::write_named(&mut body, self) {
+            let error = Error::invalid(format!("the answer cannot be written as MsgPack: {error}"))
+                .with_certainty(Certainty::Ran);
+            body.clear();
+            rmp_serde::encode::write_named(&mut body, &Self::Error(ToolError::from(&error)))
+                .expect("texts can always be encoded");
+        }
         body
     }
 
