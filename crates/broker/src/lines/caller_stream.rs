@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::lines::{Attend, AttendanceNo, Holding, ToParty};
+use ringback_core::lines::{Attend, AttendanceNo, Delivery, Holding, ToParty};
 use ringback_proto::Result;
 use ringback_proto::ids::SessionId;
 use tokio::sync::Notify;
@@ -43,13 +43,12 @@ impl Broker {
         &self,
         credential: &Credential,
         session: SessionId,
-        caller_ids: Option<&[Arc<str>]>,
+        caller_ids: Option<Vec<Arc<str>>>,
         holding: Holding,
     ) -> Result<CallerStream> {
         let now = self.0.now();
         let principal = credential.principal(now)?;
         let bell = Arc::new(Notify::new());
-        let caller_ids = caller_ids.map(<[_]>::to_vec);
         let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
         let mut effects = Vec::new();
         let number = lock(&self.0.lines.table).attend(principal.id, attend, &mut effects);
@@ -71,7 +70,7 @@ impl Broker {
         &self,
         credential: &Credential,
         session: SessionId,
-        caller_ids: Option<&[Arc<str>]>,
+        caller_ids: Option<Vec<Arc<str>>>,
         wait: Duration,
     ) -> Result<Vec<Arc<LineCall>>> {
         let mut stream = self.open_callers(credential, session, caller_ids, Holding::Polling)?;
@@ -79,18 +78,19 @@ impl Broker {
         let started = Instant::now();
         loop {
             while !polled.is_full()
-                && let Some(post) = stream.take()
+                && let Some(delivery) = stream.take()
             {
-                polled.add(post);
+                polled.add(delivery);
             }
-            let until = started + if polled.again.is_empty() { wait } else { wait.min(AGAIN_AFTER) };
+            let until =
+                started + if polled.again.is_empty() { wait } else { wait.min(AGAIN_AFTER) };
             if !polled.fresh.is_empty() {
                 break;
             }
             tokio::select! {
                 biased;
-                post = stream.next() => match post {
-                    Some(post) => polled.add(post),
+                delivery = stream.hear() => match delivery {
+                    Some(delivery) => polled.add(delivery),
                     None => break,
                 },
                 () = tokio::time::sleep_until(until) => break,
@@ -107,9 +107,19 @@ impl CallerStream {
     /// # Cancel safety
     /// Dropping it loses nothing: nothing is taken before it returns.
     pub async fn next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+        self.hear().await.map(|delivery| delivery.post)
+    }
+
+    /// What there is to tell the caller now, without waiting.
+    #[must_use]
+    pub fn try_next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+        self.take().map(|delivery| delivery.post)
+    }
+
+    async fn hear(&mut self) -> Option<Delivery<Arc<LineCall>>> {
         loop {
-            if let Some(post) = self.take() {
-                return Some(post);
+            if let Some(delivery) = self.take() {
+                return Some(delivery);
             }
             if !lock(&self.shared.lines.table).is_attending(self.number) {
                 return None;
@@ -124,16 +134,16 @@ impl CallerStream {
     }
 
     /// What is there now.
-    fn take(&self) -> Option<ToParty<Arc<LineCall>>> {
+    fn take(&self) -> Option<Delivery<Arc<LineCall>>> {
         let now = self.shared.now();
         if !self.credential.is_valid(now) {
             return None;
         }
-        let post = lock(&self.shared.lines.table).next_of(self.number)?;
-        if let ToParty::Call(call) = &post {
+        let delivery = lock(&self.shared.lines.table).next_of(self.number)?;
+        if let ToParty::Call(call) = &delivery.post {
             self.shared.auditor.delivered(now, call.id);
         }
-        Some(post)
+        Some(delivery)
     }
 
     fn is_pending(&self, call: &LineCall) -> bool {
@@ -165,13 +175,13 @@ impl Polled {
         self.fresh.len() >= POLL_CALLS_MAX || self.n_bytes >= POLL_BYTES_MAX
     }
 
-    fn add(&mut self, post: ToParty<Arc<LineCall>>) {
-        match post {
-            ToParty::Call(call) if call.is_first_delivery() => {
+    fn add(&mut self, delivery: Delivery<Arc<LineCall>>) {
+        match delivery.post {
+            ToParty::Call(call) if delivery.is_again => self.again.push(call),
+            ToParty::Call(call) => {
                 self.n_bytes += call.arguments.bytes.len();
                 self.fresh.push(call);
             }
-            ToParty::Call(call) => self.again.push(call),
             // It has ended, and is left out with all that have.
             ToParty::Cancel { .. } => {}
         }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use ringback_core::lines::{Declaration, LineKind, LineName};
+use ringback_core::lines::{Declaration, LineName, NewTool};
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{CallId, RequestId, SessionId};
@@ -62,10 +62,7 @@ impl Broker {
     ) -> Result<()> {
         let now = self.0.now();
         let principal = credential.principal(now)?;
-        let tools = tools
-            .into_iter()
-            .map(|tool| new_tool(with_typed_schema(tool)?))
-            .collect::<Result<Vec<_>>>()?;
+        let tools = tools.into_iter().map(declared).collect::<Result<Vec<_>>>()?;
         let declaration = Declaration {
             session,
             caller_id: caller_id.into(),
@@ -73,10 +70,10 @@ impl Broker {
             tools,
         };
         let mut effects = Vec::new();
-        let declared =
+        let full_names =
             lock(&self.0.lines.table).declare(now, principal, declaration, &mut effects);
         self.0.carry_out_lines(effects);
-        let full_names = declared?;
+        let full_names = full_names?;
         if !full_names.is_empty() {
             let line = LineName::caller(session, caller_id);
             self.0.announce(&line, principal.id, &full_names, &[]);
@@ -113,7 +110,7 @@ impl Broker {
         let (tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.auditor.refused_in(now, (principal.id, from), edge, tool, id, &error);
+                shared.auditor.refused_in(now, (principal.id, Some(from)), edge, tool, id, &error);
                 return Answer::Now(error.into());
             }
         };
@@ -233,9 +230,7 @@ impl Broker {
 
 /// Whether a call is on a line of this session, or comes from it.
 fn is_of_session(call: &LineCall, session: SessionId) -> bool {
-    call.tool.line.kind == LineKind::Caller
-        && (call.tool.line.session() == Some(session)
-            || call.context.session_id.as_deref() == Some(&*session.to_string()))
+    [call.root_session(), call.from_session()].contains(&Some(session))
 }
 
 fn elsewhere(session: SessionId, request_id: &str) -> Error {
@@ -248,17 +243,24 @@ fn warn_of_answer(owner: PrincipalId, session: SessionId, request_id: &str) {
     tracing::warn!(principal = %owner, %session, request_id, "an answer that nobody waits for");
 }
 
-/// The tool with a schema that says it is of an object, as agents want it.
-fn with_typed_schema(tool: ToolOffer) -> Result<ToolOffer> {
-    let input_schema = match tool.input_schema {
-        None => None,
-        Some(schema) => {
-            let typed = payload::typed_as_object(schema).map_err(|error| {
-                let message = format!("tool `{}`: {}", tool.name, error.message());
-                Error::invalid_field("inputSchema", message)
-            })?;
-            Some(typed)
-        }
+/// A tool as it is declared: its schema says that it is of an object, as agents want it.
+fn declared(tool: ToolOffer) -> Result<NewTool<ToolFace>> {
+    let name = tool.name.clone();
+    let typed = tool.input_schema.map(payload::typed_as_object).transpose();
+    typed
+        .and_then(|input_schema| new_tool(ToolOffer { input_schema, ..tool }))
+        .map_err(|error| refused_tool(&name, &error))
+}
+
+/// What is wrong with a tool, in the words of its declaration.
+fn refused_tool(name: &str, error: &Error) -> Error {
+    let message = format!("tool `{name}`: {}", error.message());
+    if error.kind() != ErrorKind::Invalid {
+        return Error::new(error.kind(), message);
+    }
+    let field = match error.context().field.as_deref() {
+        Some("parameters") | None => "inputSchema",
+        Some(field) => field,
     };
-    Ok(ToolOffer { input_schema, ..tool })
+    Error::invalid_field(field, message)
 }
