@@ -45,7 +45,8 @@ async fn an_agent_is_told_and_heard() {
 #[tokio::test]
 async fn the_environment_is_cleared() {
     let (_guard, dir) = dir();
-    let script = r#"printf '{"type":"message","text":"%s"}\n' "$(env | cut -d= -f1 | sort | tr '\n' ' ')""#;
+    let script =
+        r#"printf '{"type":"message","text":"%s"}\n' "$(env | cut -d= -f1 | sort | tr '\n' ' ')""#;
     let mut agent = Agent::start(shell(&dir, script)).unwrap();
     let names = message(&mut agent).await;
     let names: Vec<_> = names.split_whitespace().filter(|name| *name != "_").collect();

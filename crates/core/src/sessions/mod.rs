@@ -39,7 +39,7 @@ impl Default for SessionLimits {
 }
 
 /// A session that somebody wants to start, or to take up again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,

@@ -101,7 +101,11 @@ impl<E> SessionTable<E> {
             return Err(past("one session may start", limits.agents_max, "agents"));
         }
         if self.n_live(project) >= limits.live_max as usize {
-            return Err(past("a project may have", limits.live_max, "sessions that have not ended"));
+            return Err(past(
+                "a project may have",
+                limits.live_max,
+                "sessions that have not ended",
+            ));
         }
         let place = Where { id, root, parent, project, workspace, owner, depth };
         let session = self.sessions.entry(id).or_insert_with(|| Session {
@@ -132,9 +136,8 @@ impl<E> SessionTable<E> {
     /// How many sessions of a project have not ended.
     #[must_use]
     pub fn n_live(&self, project: ProjectId) -> usize {
-        let live = |session: &&Session<E>| {
-            session.place.project == project && is_live(session.state)
-        };
+        let live =
+            |session: &&Session<E>| session.place.project == project && is_live(session.state);
         self.sessions.values().filter(live).count()
     }
 
