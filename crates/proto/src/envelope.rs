@@ -133,16 +133,28 @@ impl RequestEnvelope {
         Ok(envelope)
     }
 
-    /// The body of a Request.
+    /// The body of a Request whose payloads are known to fit.
     ///
     /// # Panics
-    /// Never: every request of the table can be encoded, and a test walks them all.
+    /// When a payload in the request has a number that MsgPack cannot hold; [`Self::try_encode`]
+    /// says so instead.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        self.try_encode().expect("a request without such payloads can be encoded")
+    }
+
+    /// The body of a Request.
+    ///
+    /// # Errors
+    /// `invalid` when a payload in the request has a number that MsgPack cannot hold.
+    ///
+    /// # Panics
+    /// Never: every other request of the table can be encoded, and a test walks them all.
+    pub fn try_encode(&self) -> Result<Vec<u8>, Error> {
         let mut body = Vec::with_capacity(128);
         if self.options == CallOptions::default() {
-            encode_call(&mut body, &self.request);
-            return body;
+            encode_call(&mut body, &self.request)?;
+            return Ok(body);
         }
         let CallOptions { timing_hint, wait_ms, deadline_ms, stream } = self.options;
         let n_options = usize::from(timing_hint.is_some())
@@ -151,7 +163,7 @@ impl RequestEnvelope {
             + usize::from(stream);
         map_header(&mut body, 1 + n_options);
         text(&mut body, "request");
-        encode_call(&mut body, &self.request);
+        encode_call(&mut body, &self.request)?;
         if let Some(timing) = timing_hint {
             text(&mut body, "timing_hint");
             text(&mut body, timing.as_str());
@@ -168,7 +180,7 @@ impl RequestEnvelope {
             text(&mut body, "stream");
             rmp::encode::write_bool(&mut body, true).expect("a Vec takes everything");
         }
-        body
+        Ok(body)
     }
 }
 
@@ -433,10 +445,12 @@ fn as_array(items: Items<'_>) -> Vec<u8> {
     array
 }
 
-fn encode_call(body: &mut Vec<u8>, call: &ToolCall) {
+fn encode_call(body: &mut Vec<u8>, call: &ToolCall) -> Result<(), Error> {
     match call {
         ToolCall::Native(request) => {
-            rmp_serde::encode::write_named(body, request).expect("a request can be encoded");
+            rmp_serde::encode::write_named(body, request).map_err(|error| {
+                Error::invalid(format!("the input cannot be written as MsgPack: {error}"))
+            })?;
         }
         ToolCall::Named { name, arguments } => {
             map_header(body, 2);
@@ -446,6 +460,7 @@ fn encode_call(body: &mut Vec<u8>, call: &ToolCall) {
             body.extend_from_slice(&arguments.bytes);
         }
     }
+    Ok(())
 }
 
 fn map_header(body: &mut Vec<u8>, len: usize) {
