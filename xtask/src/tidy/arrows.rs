@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ringback-edge-mcp",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
     ),
+    ("ringback-edge-relay", &["ringback-proto", "ringback-broker", "ringback-mcp-wire"]),
     (
         "ringback",
         &[
@@ -45,6 +46,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-hoot",
             "ringback-edge-http",
             "ringback-edge-mcp",
+            "ringback-edge-relay",
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
