@@ -80,14 +80,14 @@ impl Shared {
 
     /// The next number in the journal of a session that is not of this run.
     pub(super) fn next_journaled(&self, session: SessionId) -> Result<u64> {
-        let last = self.sessions.journal.last_index(session).map_err(|error| unreadable(error))?;
+        let last = self.sessions.journal.last_index(session).map_err(unreadable)?;
         Ok(last.map_or(0, |last| last + 1))
     }
 
     /// Forgets what a session said.
     pub(crate) async fn forget_journal(&self, session: SessionId) -> Result<()> {
         let journal = Arc::clone(&self.sessions.journal);
-        self.blocking(move || journal.remove(session).map_err(|error| unreadable(error))).await
+        self.blocking(move || journal.remove(session).map_err(unreadable)).await
     }
 
     /// A session's state changed: in its record, in its events, and for whoever watches.
@@ -155,7 +155,7 @@ impl Shared {
         let journal = Arc::clone(&self.sessions.journal);
         let from = since.map_or(0, |since| since.saturating_add(1));
         self.blocking(move || {
-            let kept = journal.read(session, from, limit).map_err(|error| unreadable(error))?;
+            let kept = journal.read(session, from, limit).map_err(unreadable)?;
             Ok(kept
                 .into_iter()
                 .filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok())

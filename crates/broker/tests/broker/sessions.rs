@@ -102,6 +102,11 @@ async fn say(
     call(fixture, who, request).await
 }
 
+async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
+    let ended = result(&fixture.broker, who, SessionEndRequest { session_id }).await;
+    assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
+}
+
 fn after(session: SessionId, since: i64) -> SessionEventsRequest {
     SessionEventsRequest {
         session_id: session,
@@ -205,8 +210,7 @@ async fn ending_a_session_ends_its_process_and_its_key() {
     };
     let events = until(&fixture, &who, session, -1, heard).await;
     let pid = events.last().unwrap().text.clone().unwrap();
-    let _: ringback_proto::request::AckResponse =
-        call(&fixture, &who, SessionEndRequest { session_id: session }).await;
+    end(&fixture, &who, session).await;
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "its process is left");
     assert!(fixture.broker.authenticate_in(session, key).is_err(), "its key is dead");
     assert_eq!(fixture.broker.under_way().n_sessions, 0);
@@ -298,8 +302,7 @@ async fn limits_hold_also_for_sessions_that_agents_start() {
         fixture.broker.session_events_from(child.session_id, after(root.session_id, -1)).await;
     assert!(foreign.is_err(), "a child does not read its parent");
 
-    let _: ringback_proto::request::AckResponse =
-        call(&fixture, &who, SessionEndRequest { session_id: root.session_id }).await;
+    end(&fixture, &who, root.session_id).await;
     assert_eq!(fixture.broker.under_way().n_sessions, 0, "children end with it");
 }
 
@@ -378,15 +381,14 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
     let workspace =
         WorkspaceDeleteRequest { project_id: project, workspace_id: session.workspace_id };
     assert_eq!(refused(&fixture, &who, workspace).await.0, "conflict");
-    let _: ringback_proto::request::AckResponse =
-        call(&fixture, &who, SessionEndRequest { session_id: session.session_id }).await;
+    end(&fixture, &who, session.session_id).await;
     let cleaned: ringback_proto::request::CleanedResponse =
         call(&fixture, &who, SessionCleanupRequest::default()).await;
     assert_eq!(cleaned.deleted, 1);
     let listed: ringback_proto::request::WorkspaceListResponse =
         call(&fixture, &who, WorkspaceListRequest { project_id: project }).await;
     assert_eq!(listed.workspaces.len(), 1);
-    let _: ringback_proto::request::AckResponse = call(&fixture, &who, delete()).await;
+    drop(result(&fixture.broker, &who, delete()).await.expect("deleted"));
     assert!(!std::path::Path::new(&path).exists());
 }
 
