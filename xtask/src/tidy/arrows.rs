@@ -24,6 +24,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-mcp-wire", &[]),
+    ("ringback-inside", &["ringback-mcp-wire"]),
+    ("ringback-inside-embed", &[]),
+    ("ringback-agents", &["ringback-mcp-wire"]),
     (
         "ringback-edge-mcp",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
