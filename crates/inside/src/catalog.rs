@@ -20,6 +20,8 @@ const TOOLS_MAX: usize = 4096;
 pub(crate) struct Catalog {
     callers: BTreeMap<String, Vec<Declared>>,
     native: Vec<Declared>,
+    /// Of a session at a URL, which has no others.
+    remote: Vec<Declared>,
     session: Vec<Declared>,
     listed: Vec<Listed>,
     by_name: HashMap<String, usize>,
@@ -49,6 +51,8 @@ pub(crate) enum Route {
         /// What the daemon calls it.
         tool: String,
     },
+    /// To a session at a URL.
+    Remote,
     /// To a method of the socket.
     Session {
         /// Which.
@@ -137,6 +141,14 @@ impl Catalog {
         outcome
     }
 
+    /// Replaces the tools of a session at a URL; gives why some are left out.
+    pub(crate) fn set_remote(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
+        let (declared, outcome) = declared(tools);
+        self.remote = declared;
+        self.is_stale = true;
+        outcome
+    }
+
     /// Makes the list anew if something was declared; says whether it is another one now.
     pub(crate) fn publish(&mut self) -> bool {
         if !std::mem::take(&mut self.is_stale) {
@@ -145,11 +157,14 @@ impl Catalog {
         let owned = self.owned();
         let claims: Vec<_> = owned.iter().map(|(claim, _, _)| *claim).collect();
         let names = names::assign(&claims);
-        let listed: Vec<_> = owned
+        let mut listed: Vec<_> = owned
             .into_iter()
             .zip(names)
             .map(|((_, declared, route), name)| Listed::new(name, &declared.shown, route))
             .collect();
+        // They have their names already, no two the same.
+        let named = |tool: &Declared| Listed::new(tool.name.clone(), &tool.shown, Route::Remote);
+        listed.extend(self.remote.iter().map(named));
         if listed == self.listed {
             return false;
         }

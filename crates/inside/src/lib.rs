@@ -1,18 +1,19 @@
 //! The program in the sandbox: an MCP server of both eras on standard input and output, whose tools
-//! are those that the daemon offers to this session on a Unix socket. The tools of whoever started
+//! are those that the daemon offers to this session on a Unix socket, or at a URL. The tools of whoever started
 //! the session are `{caller_id}_{tool}`, those of the daemon, with a key, `oubliette_{tool}`.
 //!
 //! Main types:
 //!
-//! * [`Options`]: where the daemon is and with which [`Key`]; [`Parsed`] reads them.
+//! * [`Options`]: where the session is ([`Target`]) and with which [`Key`]; [`Parsed`] reads them.
 //! * [`run`] serves until the agent closes its end; [`main_entry`] is the whole program.
 //! * `Server` decides what is said to whom; it has no IO and is given the time. `Shell` has the
 //!   pipes and the socket, and does what `Server` decided.
+//! * `Remote`: a session at a URL, for the rest of the program just like one at a socket.
 //! * `Catalog`: which tools there are, and under which names.
 //!
 //! Invariants:
 //!
-//! * One thread. A call is an entry in a table, not a task: a slow one delays nobody.
+//! * One thread. A call is an entry in a table: a slow one delays nobody.
 //! * Every call that was taken is answered once, whatever becomes of the daemon.
 //! * Payloads pass as the bytes they were.
 //! * The key is in no argument, no log line and no message to the agent.
@@ -28,12 +29,14 @@ mod result;
 mod server;
 mod shell;
 mod stdio;
+mod url;
 
 use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-pub use options::{Key, Options, Parsed, UsageError};
+pub use hyper::Uri;
+pub use options::{Key, Options, Parsed, Target, UsageError};
 pub use shell::run;
 
 /// What `sysexits.h` calls a wrong use of a command.

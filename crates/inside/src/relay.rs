@@ -8,6 +8,11 @@ use serde::Serialize;
 use crate::lines::LINE_BYTES_MAX;
 use crate::options::Key;
 
+/// What only the two halves of this program say to each other: one that serves the agent, and one
+/// that speaks HTTP to a session at a URL.
+pub(crate) const REMOTE_TOOLS: &str = "remote_tools";
+pub(crate) const REMOTE_CALL: &str = "remote_call";
+
 /// What the daemon says.
 #[derive(Debug)]
 pub(crate) enum FromDaemon<'a> {
@@ -16,6 +21,11 @@ pub(crate) enum FromDaemon<'a> {
         /// `None` when there is no caller.
         caller_id: Option<Cow<'a, str>>,
         /// Each as it was declared.
+        tools: Vec<&'a RawValue>,
+    },
+    /// All tools of a session at a URL, with the names they have there.
+    Remote {
+        /// Each as it is listed there.
         tools: Vec<&'a RawValue>,
     },
     /// The daemon's own tools are others now.
@@ -95,6 +105,15 @@ pub(crate) enum Ask<'a> {
         /// An object.
         arguments: &'a RawValue,
     },
+    /// A call of a tool of a session at a URL.
+    Remote {
+        /// As it is listed there.
+        tool: &'a str,
+        /// An object.
+        arguments: &'a RawValue,
+        /// Whether progress is to be told.
+        progress: bool,
+    },
     /// A method of the socket with parameters that the agent gives.
     #[serde(serialize_with = "only_params")]
     Session {
@@ -111,6 +130,7 @@ impl Ask<'_> {
             Self::Tools { .. } => "oubliette_tools",
             Self::CallerTool { .. } => "caller_tool",
             Self::CallTool { .. } => "oubliette_call_tool",
+            Self::Remote { .. } => REMOTE_CALL,
             Self::Session { method, .. } => method,
         }
     }
@@ -200,6 +220,10 @@ fn told<'a>(method: &str, object: &Object<'a>) -> Option<FromDaemon<'a>> {
                 Some(raw) => serde_json::from_str(raw.get()).ok()?,
             };
             Some(FromDaemon::Config { caller_id: params.text("caller_id"), tools })
+        }
+        REMOTE_TOOLS => {
+            let tools = serde_json::from_str(params.get("tools")?.get()).ok()?;
+            Some(FromDaemon::Remote { tools })
         }
         "oubliette_tools_changed" => Some(FromDaemon::ToolsChanged),
         "progress" => Some(FromDaemon::Progress {

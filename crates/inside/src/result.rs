@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
 use ringback_mcp_wire::relay::{Relayed, as_result};
-use ringback_mcp_wire::{Code, Fault, Id, Object, RawValue};
+use ringback_mcp_wire::{Code, Era, Fault, Id, Object, RawValue};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
@@ -60,9 +60,14 @@ struct Data<'a> {
 }
 
 /// The answer to a call that gave a value: a result stays what it is; any other value is told as
-/// text, and as itself.
+/// text, and as itself. Before 2026-07-28 structured content is an object or absent.
 pub(crate) fn value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
-    if let Some(result) = as_result(value) {
+    if let Some(mut result) = as_result(value) {
+        let structured = result.get("structuredContent");
+        let is_object = structured.is_none_or(|raw| raw.get().starts_with('{'));
+        if stamp.era() == Era::Legacy && !is_object {
+            result = result.without("structuredContent");
+        }
         return outgoing::result(id, &Relayed { result, stamp });
     }
     let text: Option<Cow<'_, str>> = serde_json::from_str(value.get()).ok();
@@ -79,11 +84,14 @@ pub(crate) fn error(id: &Id, error: &RelayError<'_>, stamp: Stamp<'_>) -> String
         let data = error.data.map(ToOwned::to_owned);
         outgoing::error(Some(id), &Fault { code, message: error.message.to_string(), data })
     };
-    match kind.as_ref() {
+    match (kind.as_ref(), error.code) {
         // What a tool does not find is a failure of the tool: here the tool itself is missing.
-        "not_found" => fault(Code::InvalidParams),
-        "internal" => fault(Code::Internal),
-        _ => {
+        ("not_found", _) => fault(Code::InvalidParams),
+        ("internal", _) => fault(Code::Internal),
+        // JSON-RPC's own numbers say enough.
+        ("", -32602) => fault(Code::InvalidParams),
+        ("", -32603) => fault(Code::Internal),
+        (_, _) => {
             let certainty = fields.text("certainty").unwrap_or_default();
             let retryable = fields.get("retryable").is_some_and(|raw| raw.get() == "true");
             let data = Data { kind: &kind, retryable, certainty: &certainty };
@@ -157,6 +165,9 @@ mod tests {
     fn a_result_stays_a_result() {
         let text = r#"{"content":[{"type":"image","data":"AA=="}],"isError":true,"x":1e400}"#;
         assert!(valued(text, Stamp::Legacy).ends_with(&format!("\"result\":{text}}}")));
+        let listed = r#"{"content":[],"structuredContent":[1]}"#;
+        assert!(valued(listed, Stamp::Legacy).ends_with(r#""result":{"content":[]}}"#));
+        assert!(valued(listed, Stamp::Modern(&server())).contains(r#""structuredContent":[1]"#));
     }
 
     fn refused(data: &str) -> String {

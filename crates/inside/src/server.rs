@@ -17,7 +17,7 @@ use self::client::Held;
 use self::discovery::Discovery;
 use crate::calls::Calls;
 use crate::catalog::Catalog;
-use crate::options::{Key, Options};
+use crate::options::{Key, Options, Target};
 use crate::outbox::Outbox;
 
 /// How long a list is held back for tools that may come: many agents ask once and never again.
@@ -36,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) warnings: Vec<String>,
     info: Implementation,
     key: Option<Key>,
+    /// Whether the session is at a URL; its token opens that, and there is no key.
+    is_remote: bool,
     catalog: Catalog,
     link: Link,
     discovery: Discovery,
@@ -66,8 +68,10 @@ enum Link {
 
 impl Server {
     pub(crate) fn new(options: Options, now: Instant) -> Self {
+        let is_remote = matches!(options.target, Target::Url(..));
+        let key = options.key.filter(|_| !is_remote);
         let mut catalog = Catalog::default();
-        if options.has_session_tools {
+        if options.has_session_tools && !is_remote {
             catalog.offer_session();
         }
         Self {
@@ -79,8 +83,9 @@ impl Server {
                 title: "Ringback".to_owned(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
             },
-            discovery: Discovery::new(options.key.is_some()),
-            key: options.key,
+            discovery: Discovery::new(key.is_some()),
+            key,
+            is_remote,
             catalog,
             link: Link::Down,
             calls: Calls::default(),

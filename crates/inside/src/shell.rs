@@ -1,19 +1,19 @@
 //! The pipes to the agent and the socket to the daemon.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 
 use crate::lines::LineReader;
-use crate::options::Options;
+use crate::options::{Options, Target};
 use crate::outbox::Outbox;
 use crate::server::Server;
+use crate::url::Remote;
 use crate::{log, stdio};
 
 /// While so much waits for an agent that does not read, nothing more is taken in.
@@ -24,6 +24,12 @@ const END_GRACE: Duration = Duration::from_millis(1500);
 const RECONNECT_MIN: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
 
+/// Between the two halves of the program, for a session at a URL.
+const DUPLEX_BYTES: usize = 64 * 1024;
+
+type Reader = Box<dyn AsyncRead + Unpin>;
+type Writer = Box<dyn AsyncWrite + Unpin>;
+
 /// Serves standard input and output until the agent closes its end.
 ///
 /// # Cancel safety
@@ -33,7 +39,7 @@ pub async fn run(options: Options) -> ExitCode {
     let mut shell = Shell {
         input: LineReader::new(stdio::input()),
         output: stdio::output(),
-        link: Link::new(options.socket.clone(), now),
+        link: Link::new(options.target.clone(), now),
         server: Server::new(options, now),
         ends_at: None,
     };
@@ -49,8 +55,8 @@ pub async fn run(options: Options) -> ExitCode {
 }
 
 struct Shell {
-    input: LineReader<Box<dyn AsyncRead + Unpin>>,
-    output: Box<dyn AsyncWrite + Unpin>,
+    input: LineReader<Reader>,
+    output: Writer,
     link: Link,
     server: Server,
     /// Set at the end of the input.
@@ -59,9 +65,11 @@ struct Shell {
 
 /// The connection to the daemon, or when to look for it.
 struct Link {
-    socket: PathBuf,
-    reader: Option<LineReader<OwnedReadHalf>>,
-    writer: Option<OwnedWriteHalf>,
+    target: Target,
+    reader: Option<LineReader<Reader>>,
+    writer: Option<Writer>,
+    /// The half that speaks HTTP, for a session at a URL. It ends with its connection.
+    remote: JoinSet<()>,
     retry_at: Instant,
     retry_after: Duration,
     /// Said once per outage.
@@ -139,19 +147,11 @@ impl Shell {
     }
 
     async fn connect(&mut self, now: Instant) {
-        match UnixStream::connect(&self.link.socket).await {
-            Ok(stream) => {
-                let (reader, writer) = stream.into_split();
-                self.link.reader = Some(LineReader::new(reader));
-                self.link.writer = Some(writer);
-                self.link.has_warned = false;
-                self.server.on_daemon_up();
-            }
+        match self.link.connect().await {
+            Ok(()) => self.server.on_daemon_up(),
             Err(error) => {
-                let socket = self.link.socket.display();
-                let warning = format!("no daemon at {socket}: {error}; trying again");
                 if !std::mem::replace(&mut self.link.has_warned, true) {
-                    log(&warning);
+                    log(&format!("no daemon at {}: {error}; trying again", self.link.target));
                 }
                 self.link.wait(now);
             }
@@ -179,15 +179,37 @@ impl Shell {
 }
 
 impl Link {
-    const fn new(socket: PathBuf, now: Instant) -> Self {
+    fn new(target: Target, now: Instant) -> Self {
         Self {
-            socket,
+            target,
             reader: None,
             writer: None,
+            remote: JoinSet::new(),
             retry_at: now,
             retry_after: RECONNECT_MIN,
             has_warned: false,
         }
+    }
+
+    async fn connect(&mut self) -> io::Result<()> {
+        let (reader, writer): (Reader, Writer) = match &self.target {
+            Target::Socket(socket) => {
+                let (reader, writer) = UnixStream::connect(socket).await?.into_split();
+                (Box::new(reader), Box::new(writer))
+            }
+            Target::Url(uri, bearer) => {
+                let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
+                let remote = Remote::new(uri.clone(), bearer.as_ref(), far);
+                self.remote.abort_all();
+                self.remote.spawn(remote.run());
+                let (reader, writer) = tokio::io::split(near);
+                (Box::new(reader), Box::new(writer))
+            }
+        };
+        self.reader = Some(LineReader::new(reader));
+        self.writer = Some(writer);
+        self.has_warned = false;
+        Ok(())
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -200,14 +222,14 @@ impl Link {
     }
 }
 
-async fn fill(reader: &mut Option<LineReader<OwnedReadHalf>>) -> io::Result<bool> {
+async fn fill(reader: &mut Option<LineReader<Reader>>) -> io::Result<bool> {
     match reader {
         Some(reader) => reader.fill().await,
         None => std::future::pending().await,
     }
 }
 
-async fn flush(outbox: &mut Outbox, writer: &mut Option<OwnedWriteHalf>) -> io::Result<()> {
+async fn flush(outbox: &mut Outbox, writer: &mut Option<Writer>) -> io::Result<()> {
     match writer {
         Some(writer) => outbox.flush(writer).await,
         None => std::future::pending().await,

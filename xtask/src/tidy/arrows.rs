@@ -74,13 +74,18 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp"]),
-    // The client holds lines over HTTP.
+    // The client holds lines over HTTP; `inside` reaches a session at a URL.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
 ];
 
-const HTTP_SPEAKERS: &[&str] =
-    &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-client"];
+const HTTP_SPEAKERS: &[&str] = &[
+    "ringback-service",
+    "ringback-edge-http",
+    "ringback-edge-mcp",
+    "ringback-client",
+    "ringback-inside",
+];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[

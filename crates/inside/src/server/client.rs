@@ -209,6 +209,9 @@ impl Server {
         let ask = match route {
             Route::Caller { caller_id, tool } => Ask::CallerTool { tool, arguments, caller_id },
             Route::Native { tool } => Ask::CallTool { api_key: key, tool, arguments },
+            Route::Remote => {
+                Ask::Remote { tool: &asked.name, arguments, progress: call.progress.is_some() }
+            }
             Route::Session { method } => Ask::Session { method, params: arguments },
         };
         if let Some(failure) = self.obstacle() {

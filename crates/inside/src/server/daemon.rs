@@ -42,6 +42,7 @@ impl Server {
             FromDaemon::Config { caller_id, tools } => {
                 self.on_config(caller_id.as_deref(), &tools);
             }
+            FromDaemon::Remote { tools } => self.on_remote(&tools),
             FromDaemon::ToolsChanged => self.discovery.on_changed(),
             FromDaemon::Progress { asked, percent, message } => {
                 self.on_progress(asked, percent, &message);
@@ -69,6 +70,17 @@ impl Server {
         let Some(caller_id) = caller_id else { return self.catalog.clear_callers() };
         if let Err(reason) = self.catalog.set_caller(caller_id, tools) {
             self.warn(format!("not all tools of a caller are offered: {reason}"));
+        }
+    }
+
+    fn on_remote(&mut self, tools: &[&RawValue]) {
+        // On a socket this word means nothing.
+        if !self.is_remote {
+            return;
+        }
+        self.has_config = true;
+        if let Err(reason) = self.catalog.set_remote(tools) {
+            self.warn(format!("not all tools of the session are offered: {reason}"));
         }
     }
 

@@ -18,7 +18,7 @@ struct Talk {
 impl Talk {
     fn new(key: Option<&str>) -> Self {
         let options = Options {
-            socket: PathBuf::new(),
+            target: Target::Socket(PathBuf::new()),
             key: key.and_then(Key::new),
             has_session_tools: false,
         };

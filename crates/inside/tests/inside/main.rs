@@ -5,3 +5,4 @@ mod calls;
 mod outages;
 mod support;
 mod tools;
+mod url;
