@@ -1,7 +1,9 @@
 //! Both conversations, line by line.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use proptest::prelude::*;
 use ringback_mcp_wire::Line;
 
 use super::*;
@@ -402,4 +404,96 @@ fn too_many_calls_are_refused_as_busy() {
         assert!(talk.client(&call(id, "ant_send")).is_empty());
     }
     assert_one(&talk.client(&call(5000, "ant_send")), &["busy", "not_started"]);
+}
+
+/// What may happen, in any order.
+#[derive(Debug, Clone)]
+enum Step {
+    Call,
+    Reply(u64),
+    TooLong(u64),
+    Progress(u64),
+    Cancel(u32),
+    Config(bool),
+    Down,
+    Up,
+    Garbage,
+    Later(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::Call),
+        3 => (1..30_u64).prop_map(Step::Reply),
+        1 => (1..30_u64).prop_map(Step::TooLong),
+        1 => (1..30_u64).prop_map(Step::Progress),
+        1 => (0..30_u32).prop_map(Step::Cancel),
+        1 => any::<bool>().prop_map(Step::Config),
+        1 => Just(Step::Down),
+        2 => Just(Step::Up),
+        1 => Just(Step::Garbage),
+        1 => (0..3000_u64).prop_map(Step::Later),
+    ]
+}
+
+impl Talk {
+    /// Does a step, and gives what the agent is told.
+    fn take(&mut self, step: &Step, n_calls: &mut u32) -> Vec<String> {
+        let is_up = self.server.link != Link::Down;
+        match step {
+            Step::Call => {
+                *n_calls += 1;
+                self.client(&call(*n_calls, "ant_send"))
+            }
+            Step::Cancel(id) => self.client(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+            )),
+            Step::Later(ms) => self.later(Duration::from_millis(*ms)),
+            Step::Down => self.down(),
+            Step::Up if !is_up => {
+                self.up();
+                Vec::new()
+            }
+            Step::Reply(asked) if is_up => self.daemon(&format!(r#"{{"id":{asked},"result":1}}"#)),
+            Step::Progress(asked) if is_up => self.daemon(&progress(u32::try_from(*asked).unwrap(), 5)),
+            Step::Config(true) if is_up => self.daemon(ANT),
+            Step::Config(false) if is_up => self.daemon(NOBODY),
+            Step::TooLong(asked) if is_up => {
+                let start = format!(r#"{{"id":{asked},"result":"#);
+                self.server.on_daemon_line(&Line::TooLong(start.as_bytes()), self.now).unwrap();
+                self.server.to_client.take()
+            }
+            Step::Garbage => self.client("garbage"),
+            Step::Up | Step::Reply(_) | Step::Progress(_) | Step::Config(_) | Step::TooLong(_) => {
+                Vec::new()
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Rule: every call has exactly one outcome, whatever the daemon does; a cancelled one has at
+    /// most one.
+    #[test]
+    fn every_call_is_answered_once(steps in proptest::collection::vec(step(), 0..80)) {
+        let mut talk = Talk::new(None);
+        let (mut n_calls, mut cancelled, mut answers) = (0, Vec::new(), HashMap::new());
+        let ends = [Step::Later(3000), Step::Down];
+        for step in steps.iter().chain(&ends) {
+            if let Step::Cancel(id) = step {
+                cancelled.push(*id);
+            }
+            for line in talk.take(step, &mut n_calls) {
+                let reply = line.split_once(r#""id":"#).and_then(|(_, rest)| rest.split_once(','));
+                if let Some(Ok(id)) = reply.map(|(id, _)| id.parse::<u32>()) {
+                    *answers.entry(id).or_insert(0) += 1;
+                }
+            }
+        }
+        for id in 1..=n_calls {
+            let n = answers.get(&id).copied().unwrap_or(0);
+            prop_assert!(n == 1 || (n == 0 && cancelled.contains(&id)), "{id} has {n} answers");
+        }
+        prop_assert!(talk.server.is_idle());
+    }
 }

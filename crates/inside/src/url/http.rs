@@ -141,6 +141,7 @@ impl Messages {
             StatusCode::FORBIDDEN => {
                 Err(Failed::refused("forbidden", "the session's token may not do this"))
             }
+            StatusCode::NOT_FOUND => Err(Failed::refused("gone", "the session has ended")),
             // Other refusals say in JSON-RPC what is wrong.
             _ if is_stream || is_json => {
                 let bytes_max = if is_stream { usize::MAX } else { LINE_BYTES_MAX };
@@ -151,7 +152,6 @@ impl Messages {
                     is_over: false,
                 })
             }
-            StatusCode::NOT_FOUND => Err(Failed::refused("gone", "the session has ended")),
             StatusCode::SERVICE_UNAVAILABLE => Err(Failed::away("the daemon is busy".to_owned())),
             status => Err(Failed::broken(&format!("the daemon answers with status {status}"))),
         }
