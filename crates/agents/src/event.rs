@@ -1,74 +1,135 @@
-//! The lines that agents and their driver exchange: one JSON object each.
+//! The line protocol: messages to an agent, events from it.
 
-use serde::{Deserialize, Serialize};
+use ringback_mcp_wire::{Limits, Object, RawValue};
+use serde::Serialize;
 
-/// What an agent says. On its standard output each is one line of JSON with `type`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What happened. Each is one line of an agent, but for the last two, which only the driver tells.
+#[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// Words for whoever asked.
+    /// The agent says something.
     Message {
         /// What.
         text: String,
     },
-    /// It calls a tool.
+    /// The agent calls a tool.
     ToolCall {
-        /// Which.
+        /// Its own name for the call.
+        id: String,
+        /// The tool's name, as the agent sees it.
         tool: String,
+        /// As the agent gave them.
+        arguments: Box<RawValue>,
     },
-    /// A tool has answered.
+    /// A call has come out.
     ToolResult {
-        /// Which.
+        /// The agent's name for the call.
+        id: String,
+        /// The tool's name, as the agent sees it.
         tool: String,
-        /// What, as text.
-        #[serde(default)]
-        text: String,
         /// Whether it failed.
-        #[serde(default)]
         is_error: bool,
+        /// The result as the agent got it.
+        result: Box<RawValue>,
     },
-    /// What may help to understand it.
+    /// Something worth a line in a log.
     Log {
         /// What.
         text: String,
     },
-    /// It has done what the last message asked for.
-    Done {
-        /// Its last word, if it has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        text: Option<String>,
+    /// The agent cannot go on with what it was told to do.
+    Error {
+        /// Why.
+        text: String,
     },
-    /// A line that is no event; told by the driver, never by an agent.
-    #[serde(skip)]
-    Garbage {
-        /// Its beginning.
+    /// The agent has done what the last message asked for, and waits for the next.
+    Done,
+    /// Lines that are no event.
+    AgentGarbage {
+        /// How many in a row.
+        lines: u64,
+        /// The start of the first.
+        sample: String,
+    },
+    /// The agent has ended.
+    AgentExited {
+        /// What it ended with.
+        code: Option<i32>,
+        /// What it was ended by.
+        signal: Option<i32>,
+        /// The end of its error output.
+        stderr: String,
+    },
+}
+
+/// What an agent is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// To do something.
+    Message {
+        /// What.
         text: String,
     },
 }
 
-/// What is told to an agent, on its standard input.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Told<'a> {
-    /// Somebody says something to it.
-    Message {
-        /// What.
-        text: &'a str,
-    },
-}
-
-/// Enough of a line that is no event to recognise it.
-const GARBAGE_CHARS_MAX: usize = 200;
-
 impl AgentEvent {
-    /// Reads a line.
-    pub(crate) fn read(line: &[u8]) -> Self {
-        serde_json::from_slice(line).unwrap_or_else(|_| Self::garbage(line))
+    /// Reads a line of an agent; `None` if it is no event.
+    #[must_use]
+    pub fn decode(line: &[u8]) -> Option<Self> {
+        Limits::default().check(line).ok()?;
+        let object = Object::parse(line).ok()?;
+        let text = |name: &str| object.text(name).map(|text| text.into_owned());
+        let raw = |name: &str| object.get(name).map(ToOwned::to_owned);
+        Some(match object.text("type")?.as_ref() {
+            "message" => Self::Message { text: text("text")? },
+            "tool_call" => Self::ToolCall {
+                id: text("id")?,
+                tool: text("tool")?,
+                arguments: raw("arguments")?,
+            },
+            "tool_result" => Self::ToolResult {
+                id: text("id")?,
+                tool: text("tool")?,
+                is_error: object.get("is_error").is_some_and(|raw| raw.get() == "true"),
+                result: raw("result")?,
+            },
+            "log" => Self::Log { text: text("text")? },
+            "error" => Self::Error { text: text("text")? },
+            "done" => Self::Done,
+            _ => return None,
+        })
     }
 
-    pub(crate) fn garbage(line: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(&line[..line.len().min(4 * GARBAGE_CHARS_MAX)]);
-        Self::Garbage { text: text.chars().take(GARBAGE_CHARS_MAX).collect() }
+    /// The line that tells it.
+    ///
+    /// # Panics
+    /// Never: what is put in is JSON or plain data.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("JSON and plain data can be written")
+    }
+}
+
+impl Message {
+    /// Reads a line to an agent; `None` if it is no message.
+    #[must_use]
+    pub fn decode(line: &[u8]) -> Option<Self> {
+        Limits::default().check(line).ok()?;
+        let object = Object::parse(line).ok()?;
+        match object.text("type")?.as_ref() {
+            "message" => Some(Self::Message { text: object.text("text")?.into_owned() }),
+            _ => None,
+        }
+    }
+
+    /// The line that tells it.
+    ///
+    /// # Panics
+    /// Never: what is put in is plain data.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("plain data can be written")
     }
 }
 
@@ -77,15 +138,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_an_event_or_garbage() {
-        let said = AgentEvent::read(br#"{"type":"message","text":"hello","new_field":1}"#);
-        assert_eq!(said, AgentEvent::Message { text: "hello".to_owned() });
-        let done = AgentEvent::read(br#"{"type":"done"}"#);
-        assert_eq!(done, AgentEvent::Done { text: None });
-        for line in [&b"hello"[..], b"{}", br#"{"type":"garbage","text":"x"}"#, b"\xff\xfe"] {
-            assert!(matches!(AgentEvent::read(line), AgentEvent::Garbage { .. }), "{line:?}");
+    fn events_are_read_as_they_were_written() {
+        for line in [
+            r#"{"type":"message","text":"a\nb"}"#,
+            r#"{"type":"tool_call","id":"1","tool":"ant_x","arguments":{"n":12345678901234567890}}"#,
+            r#"{"type":"tool_result","id":"1","tool":"ant_x","is_error":true,"result":null}"#,
+            r#"{"type":"log","text":""}"#,
+            r#"{"type":"error","text":"no"}"#,
+            r#"{"type":"done"}"#,
+        ] {
+            assert_eq!(AgentEvent::decode(line.as_bytes()).unwrap().encode(), line);
         }
-        let AgentEvent::Garbage { text } = AgentEvent::read(&[b'x'; 100_000]) else { panic!() };
-        assert_eq!(text.len(), GARBAGE_CHARS_MAX);
+    }
+
+    /// Rule: an agent cannot say that it has ended.
+    #[test]
+    fn what_is_no_event_of_an_agent_is_not_read() {
+        for line in [
+            "",
+            "hello",
+            "{}",
+            r#"{"type":"message"}"#,
+            r#"{"type":"agent_exited","code":0,"signal":null,"stderr":""}"#,
+            r#"{"type":"agent_garbage","lines":1,"sample":""}"#,
+            r#"{"type":"message","type":"done"}"#,
+        ] {
+            assert!(AgentEvent::decode(line.as_bytes()).is_none(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_read_as_it_was_written() {
+        let message = Message::Message { text: "say\n\"hi\"".to_owned() };
+        assert_eq!(Message::decode(message.encode().as_bytes()), Some(message));
     }
 }

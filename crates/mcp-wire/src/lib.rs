@@ -12,6 +12,7 @@
 //! * [`Fault`]: a JSON-RPC error, with the HTTP status that belongs to it.
 //! * [`outgoing`]: results and notifications, stamped as the era wants them.
 //! * [`relay`]: somebody else's result, passed on.
+//! * [`names`]: names that every client takes, no two the same in a list.
 //!
 //! Invariants:
 //!
@@ -27,6 +28,7 @@ mod limits;
 mod lines;
 mod message;
 mod meta;
+pub mod names;
 mod object;
 pub mod outgoing;
 pub mod relay;

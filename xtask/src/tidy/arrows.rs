@@ -16,7 +16,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-core", &["ringback-proto"]),
     ("ringback-store", &["ringback-proto"]),
     ("ringback-blobs", &["ringback-proto"]),
-    ("ringback-agents", &[]),
     ("ringback-client", &["ringback-proto"]),
     (
         "ringback-broker",
@@ -32,6 +31,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-mcp-wire", &[]),
+    ("ringback-inside", &["ringback-mcp-wire"]),
+    ("ringback-inside-embed", &[]),
+    ("ringback-agents", &["ringback-mcp-wire"]),
     (
         "ringback-edge-mcp",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
@@ -81,13 +83,18 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp"]),
-    // The client holds lines over HTTP.
+    // The client holds lines over HTTP; `inside` reaches a session at a URL.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
 ];
 
-const HTTP_SPEAKERS: &[&str] =
-    &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-client"];
+const HTTP_SPEAKERS: &[&str] = &[
+    "ringback-service",
+    "ringback-edge-http",
+    "ringback-edge-mcp",
+    "ringback-client",
+    "ringback-inside",
+];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[

@@ -2,10 +2,11 @@
 //! events.
 
 use std::collections::BTreeMap;
+use std::error::Error as _;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use ringback_agents::{Agent, AgentEvent, AgentExit, AgentSpec};
+use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
@@ -27,6 +28,16 @@ pub(super) enum Order {
     /// End the agent, and yourself.
     End,
 }
+
+/// An agent under way.
+#[derive(Debug)]
+struct Running {
+    agent: Agent,
+    handle: AgentHandle,
+}
+
+/// What an agent finds programs by.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What belongs to one session's agent.
 #[derive(Debug)]
@@ -52,44 +63,43 @@ impl Keeper {
     }
 
     pub(super) async fn run(self, mut inbox: mpsc::Receiver<Order>) {
-        let mut agent: Option<Agent> = None;
+        let mut running: Option<Running> = None;
         loop {
             tokio::select! {
                 biased;
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
-                    Some(Order::Message(text)) => self.tell(&mut agent, text).await,
+                    Some(Order::Message(text)) => self.tell(&mut running, text).await,
                 },
-                heard = next(&mut agent) => match heard {
+                heard = next(&mut running) => match heard {
                     Some(heard) => self.hear(heard).await,
-                    None => self.left(&mut agent).await,
+                    None => running = None,
                 },
             }
         }
-        if let Some(agent) = agent {
-            agent.terminate(self.shared.sessions.settings.end_grace).await;
+        if let Some(Running { mut agent, handle }) = running {
+            handle.terminate(self.shared.sessions.settings.end_grace);
+            while agent.next().await.is_some() {}
         }
         self.done.send_replace(true);
     }
 
     /// Passes a message on, to an agent that is started for it if there is none.
-    async fn tell(&self, agent: &mut Option<Agent>, text: String) {
-        if agent.is_none() {
-            match Agent::start(self.spec()) {
-                Ok(started) => *agent = Some(started),
+    async fn tell(&self, running: &mut Option<Running>, text: String) {
+        if running.is_none() {
+            match Agent::start(&self.spec()) {
+                Ok((agent, handle)) => *running = Some(Running { agent, handle }),
                 Err(error) => {
-                    let text = format!("the agent `{}` cannot be started: {error}", self.agent);
-                    return self.failed(text).await;
+                    let cause = error.source().map(|cause| format!(": {cause}"));
+                    return self.failed(format!("{error}{}", cause.unwrap_or_default())).await;
                 }
             }
         }
         self.changed(SessionState::Running).await;
-        let sent = agent.as_ref().is_some_and(|agent| agent.send(&text).is_ok());
-        if !sent {
-            self.say(SessionEventInfo {
-                text: Some("the agent does not take messages".to_owned()),
-                ..event("error")
-            });
+        if let Some(running) = running
+            && let Err(error) = running.handle.send(text)
+        {
+            self.say(SessionEventInfo { text: Some(error.to_string()), ..event("error") });
         }
     }
 
@@ -101,15 +111,20 @@ impl Keeper {
         let socket = self.dir.join("relay.sock");
         env.insert("RINGBACK_SOCKET".to_owned(), socket.into_string());
         env.insert("RINGBACK_SESSION".to_owned(), self.place.id.to_string());
-        let inside = serde_json::to_string(&settings.inside).unwrap_or_default();
-        env.insert("RINGBACK_INSIDE".to_owned(), inside);
         if let Some(key) = &self.key {
             env.insert("OUBLIETTE_API_KEY".to_owned(), key.secret.expose().to_owned());
         }
+        let workspace = self.shared.workspace_path(self.place.workspace);
+        for (name, value) in [("PATH", PATH), ("HOME", workspace.as_str()), ("LANG", "C.UTF-8")] {
+            env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+        let mut command = usual.map(|usual| usual.command.clone()).unwrap_or_default().into_iter();
         AgentSpec {
-            command: usual.map(|usual| usual.command.clone()).unwrap_or_default(),
-            env,
-            workspace: self.shared.workspace_path(self.place.workspace),
+            command: command.next().unwrap_or_default().into(),
+            args: command.map(Into::into).collect(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            workspace: workspace.into(),
+            limits: AgentLimits::default(),
         }
     }
 
@@ -124,56 +139,70 @@ impl Keeper {
                 let role = Some("assistant".to_owned());
                 self.say(SessionEventInfo { text: text(said), role, ..event("message") });
             }
-            AgentEvent::ToolCall { tool, .. } => {
-                self.say(SessionEventInfo { tool_name: Some(tool), ..event("tool_call") });
+            AgentEvent::ToolCall { id, tool, .. } => {
+                let (tool_name, request_id) = (Some(tool), Some(id));
+                self.say(SessionEventInfo { tool_name, request_id, ..event("tool_call") });
             }
-            AgentEvent::ToolResult { tool, text: said, .. } => {
-                let (tool_name, text) = (Some(tool), text(said));
-                self.say(SessionEventInfo { tool_name, text, ..event("tool_result") });
+            AgentEvent::ToolResult { id, tool, is_error, .. } => {
+                let (tool_name, request_id) = (Some(tool), Some(id));
+                let text = Some(if is_error { "failed" } else { "succeeded" }.to_owned());
+                self.say(SessionEventInfo { tool_name, request_id, text, ..event("tool_result") });
             }
             AgentEvent::Log { text: said } => {
                 self.say(SessionEventInfo { text: text(said), ..event("log") });
             }
-            AgentEvent::Garbage { text: said } => {
+            AgentEvent::Error { text: said } => {
+                self.say(SessionEventInfo { text: text(said), ..event("error") });
+                self.turn_ended().await;
+            }
+            AgentEvent::AgentGarbage { lines, sample } => {
+                let said = format!("{lines} lines that are no event, the first: {sample}");
                 self.say(SessionEventInfo { text: text(said), ..event("agent_garbage") });
             }
-            AgentEvent::Done { text: said } => {
-                self.say(SessionEventInfo { text: said.map(bounded), ..event("completion") });
-                let settled =
-                    lock(&self.shared.sessions.table).end_turn(self.shared.now(), self.place.id);
-                if let Some(state) = settled {
-                    self.store(state).await;
-                    self.shared.say_state(self.place.id, state, None);
-                    self.shared.jobs.deadlines.notify_one();
-                }
+            AgentEvent::Done => {
+                self.say(event("completion"));
+                self.turn_ended().await;
+            }
+            AgentEvent::AgentExited { code: Some(0), .. } => self.rests().await,
+            AgentEvent::AgentExited { code, signal, stderr } => {
+                let how = match (code, signal) {
+                    (Some(code), _) => format!("with code {code}"),
+                    (None, Some(signal)) => format!("by signal {signal}"),
+                    (None, None) => "without telling how".to_owned(),
+                };
+                self.failed(format!("the agent ended {how}\n{}", stderr.trim_end())).await;
             }
         }
     }
 
-    /// The agent's process ended. Without an error the session rests; a message starts it anew.
-    async fn left(&self, agent: &mut Option<Agent>) {
-        let Some(gone) = agent.take() else { return };
-        let AgentExit { success, text } = gone.exited().await;
-        if !success {
-            return self.failed(text).await;
-        }
-        let settled = lock(&self.shared.sessions.table).rest(self.shared.now(), self.place.id);
+    /// The agent is done with a message.
+    async fn turn_ended(&self) {
+        let now = self.shared.now();
+        let settled = lock(&self.shared.sessions.table).end_turn(now, self.place.id);
         if let Some(state) = settled {
-            self.store(state).await;
-            self.shared.say_state(self.place.id, state, None);
-            self.shared.jobs.deadlines.notify_one();
+            self.settled(state).await;
         }
+    }
+
+    /// The agent has nothing to do any more. A message starts another.
+    async fn rests(&self) {
+        let now = self.shared.now();
+        let settled = lock(&self.shared.sessions.table).rest(now, self.place.id);
+        if let Some(state) = settled {
+            self.settled(state).await;
+        }
+    }
+
+    async fn settled(&self, state: SessionState) {
+        self.changed(state).await;
+        // There is another moment now at which a session is idle for too long.
+        self.shared.jobs.deadlines.notify_one();
     }
 
     /// The agent is of no use any more. The session stays: a message may start another agent.
     async fn failed(&self, text: String) {
         self.say(SessionEventInfo { text: Some(bounded(text)), ..event("error") });
-        let settled = lock(&self.shared.sessions.table).rest(self.shared.now(), self.place.id);
-        if settled.is_some() {
-            self.store(SessionState::Idle).await;
-            self.shared.say_state(self.place.id, SessionState::Idle, None);
-            self.shared.jobs.deadlines.notify_one();
-        }
+        self.rests().await;
     }
 
     async fn changed(&self, state: SessionState) {
@@ -191,9 +220,9 @@ impl Keeper {
 }
 
 /// The next thing an agent says; `None` when it is gone, never if there is none.
-async fn next(agent: &mut Option<Agent>) -> Option<AgentEvent> {
-    match agent {
-        Some(agent) => agent.next().await,
+async fn next(running: &mut Option<Running>) -> Option<AgentEvent> {
+    match running {
+        Some(running) => running.agent.next().await,
         None => std::future::pending().await,
     }
 }

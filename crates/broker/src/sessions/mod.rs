@@ -43,8 +43,6 @@ pub struct SessionSettings {
     pub agents: BTreeMap<String, AgentCommand>,
     /// The agent of a project that names none.
     pub agent_default: String,
-    /// How an agent starts its MCP server, which reaches the daemon by the session's socket.
-    pub inside: Vec<String>,
     /// How far sessions may go where their project says nothing.
     pub limits: SessionLimits,
     /// Events that each session keeps in memory; the journal has all.
@@ -61,7 +59,6 @@ impl SessionSettings {
             run_dir,
             agents: BTreeMap::new(),
             agent_default: "scripted".to_owned(),
-            inside: Vec::new(),
             limits: SessionLimits::default(),
             events_kept_max: 2000,
             end_grace: Duration::from_secs(3),
