@@ -52,6 +52,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
+            "ringback-inside",
+            "ringback-inside-embed",
+            "ringback-agents",
         ],
     ),
     (
