@@ -140,3 +140,33 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
     }
     Ok(agent)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_read_whole_and_their_environment_is_hidden() {
+        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" } } }"#;
+        let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["mine"].command, ["/bin/agent", "-v"]);
+        assert_eq!(agents.0["mine"].env["KEY"], "secret");
+        let shown = agents.show().unwrap().to_string();
+        assert!(shown.contains("/bin/agent") && !shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn an_agent_without_a_command_or_with_an_unknown_key_says_what_is_wrong() {
+        for (text, expected) in [
+            ("{ mine = {} }", "`command` is missing"),
+            ("{ mine = { command = [] } }", "`command` is missing"),
+            ("{ mine = { command = \"x\" } }", "list of texts"),
+            ("{ mine = { command = [\"x\"], colour = 1 } }", "there is no `colour`"),
+            ("{ mine = { command = [\"x\"], env = 1 } }", "table of texts"),
+            ("3", "table of agents"),
+        ] {
+            let error = Agents::parse(Raw::Text(text)).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
