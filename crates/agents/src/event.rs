@@ -1,57 +1,72 @@
-//! The lines that agents and their driver exchange: one JSON object each (`docs/agents.md`).
+//! The line protocol: messages to an agent, events from it.
 
-use serde::{Deserialize, Serialize};
+use ringback_mcp_wire::{Limits, Object, RawValue};
+use serde::Serialize;
 
-/// What an agent says. On its standard output each is one line of JSON with `type`; fields that are
-/// not known here are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What happened. Each is one line of an agent, but for the last two, which only the driver tells.
+#[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// Words for whoever asked.
+    /// The agent says something.
     Message {
         /// What.
         text: String,
     },
-    /// It calls a tool.
+    /// The agent calls a tool.
     ToolCall {
-        /// Which, as the agent sees it.
+        /// Its own name for the call.
+        id: String,
+        /// The tool's name, as the agent sees it.
         tool: String,
+        /// As the agent gave them.
+        arguments: Box<RawValue>,
     },
-    /// A tool has answered.
+    /// A call has come out.
     ToolResult {
-        /// Which, as the agent sees it.
+        /// The agent's name for the call.
+        id: String,
+        /// The tool's name, as the agent sees it.
         tool: String,
-        /// What, as text.
-        #[serde(default)]
-        text: String,
         /// Whether it failed.
-        #[serde(default)]
         is_error: bool,
+        /// The result as the agent got it.
+        result: Box<RawValue>,
     },
-    /// What may help to understand it.
+    /// Something worth a line in a log.
     Log {
         /// What.
         text: String,
     },
-    /// It has done what the last message asked for.
-    Done {
-        /// Its last word, if it has one.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        text: Option<String>,
-    },
-    /// Lines that are no event; told by the driver, never by an agent.
-    #[serde(skip)]
-    Garbage {
-        /// The beginning of the first.
+    /// The agent cannot go on with what it was told to do.
+    Error {
+        /// Why.
         text: String,
+    },
+    /// The agent has done what the last message asked for, and waits for the next.
+    Done,
+    /// Lines that are no event.
+    AgentGarbage {
+        /// How many in a row.
+        lines: u64,
+        /// The start of the first.
+        sample: String,
+    },
+    /// The agent has ended.
+    AgentExited {
+        /// What it ended with.
+        code: Option<i32>,
+        /// What it was ended by.
+        signal: Option<i32>,
+        /// The end of its error output.
+        stderr: String,
     },
 }
 
-/// What is told to an agent, on its standard input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an agent is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Message {
-    /// Somebody says something to it.
+pub enum Message {
+    /// To do something.
     Message {
         /// What.
         text: String,
@@ -62,17 +77,58 @@ impl AgentEvent {
     /// Reads a line of an agent; `None` if it is no event.
     #[must_use]
     pub fn decode(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+        Limits::default().check(line).ok()?;
+        let object = Object::parse(line).ok()?;
+        let text = |name: &str| object.text(name).map(|text| text.into_owned());
+        let raw = |name: &str| object.get(name).map(ToOwned::to_owned);
+        Some(match object.text("type")?.as_ref() {
+            "message" => Self::Message { text: text("text")? },
+            "tool_call" => Self::ToolCall {
+                id: text("id")?,
+                tool: text("tool")?,
+                arguments: raw("arguments")?,
+            },
+            "tool_result" => Self::ToolResult {
+                id: text("id")?,
+                tool: text("tool")?,
+                is_error: object.get("is_error").is_some_and(|raw| raw.get() == "true"),
+                result: raw("result")?,
+            },
+            "log" => Self::Log { text: text("text")? },
+            "error" => Self::Error { text: text("text")? },
+            "done" => Self::Done,
+            _ => return None,
+        })
+    }
+
+    /// The line that tells it.
+    ///
+    /// # Panics
+    /// Never: what is put in is JSON or plain data.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        serde_json::to_string(self).expect("JSON and plain data can be written")
     }
 }
 
 impl Message {
     /// Reads a line to an agent; `None` if it is no message.
-    pub(crate) fn decode(line: &[u8]) -> Option<Self> {
-        serde_json::from_slice(line).ok()
+    #[must_use]
+    pub fn decode(line: &[u8]) -> Option<Self> {
+        Limits::default().check(line).ok()?;
+        let object = Object::parse(line).ok()?;
+        match object.text("type")?.as_ref() {
+            "message" => Some(Self::Message { text: object.text("text")?.into_owned() }),
+            _ => None,
+        }
     }
 
-    pub(crate) fn encode(&self) -> String {
+    /// The line that tells it.
+    ///
+    /// # Panics
+    /// Never: what is put in is plain data.
+    #[must_use]
+    pub fn encode(&self) -> String {
         serde_json::to_string(self).expect("plain data can be written")
     }
 }
@@ -82,20 +138,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_an_event_or_none() {
-        let said = AgentEvent::decode(br#"{"type":"message","text":"hello","new_field":1}"#);
-        assert_eq!(said, Some(AgentEvent::Message { text: "hello".to_owned() }));
-        let done = AgentEvent::decode(br#"{"type":"done"}"#);
-        assert_eq!(done, Some(AgentEvent::Done { text: None }));
+    fn events_are_read_as_they_were_written() {
         for line in [
-            &b"hello"[..],
-            b"",
-            b"{}",
-            br#"{"type":"message"}"#,
-            br#"{"type":"garbage","text":"x"}"#,
-            b"\xff\xfe",
+            r#"{"type":"message","text":"a\nb"}"#,
+            r#"{"type":"tool_call","id":"1","tool":"ant_x","arguments":{"n":12345678901234567890}}"#,
+            r#"{"type":"tool_result","id":"1","tool":"ant_x","is_error":true,"result":null}"#,
+            r#"{"type":"log","text":""}"#,
+            r#"{"type":"error","text":"no"}"#,
+            r#"{"type":"done"}"#,
         ] {
-            assert_eq!(AgentEvent::decode(line), None, "{line:?}");
+            assert_eq!(AgentEvent::decode(line.as_bytes()).unwrap().encode(), line);
+        }
+    }
+
+    /// Rule: an agent cannot say that it has ended.
+    #[test]
+    fn what_is_no_event_of_an_agent_is_not_read() {
+        for line in [
+            "",
+            "hello",
+            "{}",
+            r#"{"type":"message"}"#,
+            r#"{"type":"agent_exited","code":0,"signal":null,"stderr":""}"#,
+            r#"{"type":"agent_garbage","lines":1,"sample":""}"#,
+            r#"{"type":"message","type":"done"}"#,
+        ] {
+            assert!(AgentEvent::decode(line.as_bytes()).is_none(), "{line}");
         }
     }
 

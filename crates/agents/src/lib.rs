@@ -4,27 +4,27 @@
 //!
 //! Main types:
 //!
-//! * [`Agent`]: a running agent, what it tells, and how it is told and ended.
+//! * [`Agent`]: a running agent and what it tells; [`AgentHandle`] sends messages and ends it.
 //! * [`AgentSpec`]: which program, with what environment, where.
-//! * [`AgentEvent`]: what an agent says; [`AgentExit`]: how it ended.
+//! * [`AgentEvent`]: what happened.
 //! * [`scripted`]: the scripted agent, as a program.
 //!
 //! Invariants:
 //!
-//! * Nothing of the daemon's environment reaches an agent.
+//! * An agent has a process group of its own and no environment but the one it is given. When an
+//!   [`Agent`] is dropped, nothing of its group is left.
 //! * No task is started: whoever owns an [`Agent`] drives it by asking for the next event.
-//! * When [`Agent::terminate`] or [`Agent::exited`] returns, or an [`Agent`] is dropped, no process of
-//!   its group is left. Neither waits for a process that left the group.
-//! * Nothing an agent writes can wedge its driver: lines are bounded, floods are held back by the pipe,
-//!   and what is no event is told as [`AgentEvent::Garbage`].
+//! * The last event is [`AgentEvent::AgentExited`], and there is exactly one.
+//! * Lines, queues and what is kept of the error output have limits. What an agent writes that is
+//!   no event is told as [`AgentEvent::AgentGarbage`], and stops nothing.
 //! * No edge, no session and no store is known here.
 
-mod driver;
+mod agent;
 mod event;
 pub mod scripted;
 mod spec;
 mod tail;
 
-pub use driver::{Agent, AgentExit, NotTaken};
-pub use event::AgentEvent;
-pub use spec::{AgentSpec, StartAgentError};
+pub use agent::{Agent, AgentHandle, SendError};
+pub use event::{AgentEvent, Message};
+pub use spec::{AgentLimits, AgentSpec, StartError};

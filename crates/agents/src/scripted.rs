@@ -15,16 +15,14 @@ use ringback_mcp_wire::{Era, Line, Lines};
 use tokio::io::AsyncReadExt as _;
 
 use self::mcp::Mcp;
-use self::output::{Told, tell};
+use self::output::Output;
 use self::runner::{Runner, Stopped};
-use crate::event::Message;
+use crate::event::{AgentEvent, Message};
 
 /// What `sysexits.h` calls a wrong use of a command.
 const EXIT_USAGE: u8 = 64;
-/// The command of the MCP server, as a JSON array.
-const SERVER_NAME: &str = "RINGBACK_INSIDE";
 /// The longest message that is read.
-const LINE_BYTES_MAX: usize = 4 << 20;
+const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 const HELP: &str = "\
 An agent that does what a script says, for trying out sessions and for tests.
@@ -33,8 +31,7 @@ Usage: ringback-scripted-agent [--script FILE] [--modern] [-- SERVER [ARGS...]]
 
   --script FILE   run this script for each message; without it, a message is a script itself
   --modern        speak MCP 2026-07-28 to the server; without it, 2025-11-25
-  SERVER          the MCP server to start, which has the agent's tools; without it, the one that
-                  RINGBACK_INSIDE names as a JSON array, if there is one
+  SERVER          the MCP server to start, which has the agent's tools
 
 Messages come on standard input and events go to standard output, as JSON lines.";
 
@@ -72,8 +69,9 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match code {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // Whoever drives the agent shows this with its end.
             log(&error);
+            // Whoever drives the agent reads this one.
+            drop(Output::default().tell(&AgentEvent::Error { text: error }));
             ExitCode::FAILURE
         }
     }
@@ -107,28 +105,23 @@ async fn run(options: Options) -> Result<u8, String> {
             Some(text)
         }
     };
-    let server = match options.server.is_empty() {
-        true => named_server()?,
-        false => options.server,
-    };
-    let mcp = match server.split_first() {
+    let mcp = match options.server.split_first() {
         None => None,
         Some((program, args)) => Some(Mcp::start(program, args, options.era).await?),
     };
-    let mut runner = Runner::new(mcp);
+    let mut runner = Runner::new(mcp, Output::default());
     let mut lines = Lines::new(LINE_BYTES_MAX);
     let mut input = tokio::io::stdin();
     loop {
         while let Some(line) = lines.pop() {
             let Some(Message::Message { text }) = message(&line) else {
-                tell(&Told::Log { text: "a line on standard input is no message" })?;
+                runner.output.log("a line on standard input is no message")?;
                 continue;
             };
             let steps = match script::parse(script.as_deref().unwrap_or(&text), &text) {
                 Ok(steps) => steps,
                 Err(wrong) => {
-                    tell(&Told::Message { text: &wrong.to_string() })?;
-                    tell(&Told::Done {})?;
+                    runner.output.tell(&AgentEvent::Error { text: wrong.to_string() })?;
                     continue;
                 }
             };
@@ -142,16 +135,6 @@ async fn run(options: Options) -> Result<u8, String> {
             return Ok(0);
         }
     }
-}
-
-/// The server that whoever started the agent names.
-fn named_server() -> Result<Vec<OsString>, String> {
-    let Some(text) = std::env::var(SERVER_NAME).ok().filter(|text| !text.is_empty()) else {
-        return Ok(Vec::new());
-    };
-    let words: Vec<String> = serde_json::from_str(&text)
-        .map_err(|_| format!("{SERVER_NAME} is a JSON array of a program and its arguments"))?;
-    Ok(words.into_iter().map(OsString::from).collect())
 }
 
 fn message(line: &Line<'_>) -> Option<Message> {

@@ -3,32 +3,36 @@
 use std::io::Write as _;
 
 use ringback_mcp_wire::RawValue;
-use serde::Serialize;
+
+use crate::event::AgentEvent;
 
 /// The largest arguments or result that are told in full.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
-/// What is told: the events of the driver, with more in those of calls.
-#[derive(Debug, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Told<'a> {
-    Message { text: &'a str },
-    ToolCall { id: u64, tool: &'a str, arguments: &'a RawValue },
-    ToolResult { id: u64, tool: &'a str, text: &'a str, is_error: bool, result: &'a RawValue },
-    Log { text: &'a str },
-    Done {},
-}
+/// Standard output.
+#[derive(Debug, Default)]
+pub(super) struct Output {}
 
-/// Tells an event.
-pub(super) fn tell(told: &Told<'_>) -> Result<(), String> {
-    raw(&serde_json::to_string(told).map_err(|error| error.to_string())?)
-}
+impl Output {
+    /// Tells an event; a payload that is too large is replaced by its size.
+    pub(super) fn tell(&self, event: &AgentEvent) -> Result<(), String> {
+        self.raw(&event.encode())
+    }
 
-/// Writes a line as it is, which may be no event.
-pub(super) fn raw(line: &str) -> Result<(), String> {
-    let mut output = std::io::stdout().lock();
-    let written = writeln!(output, "{line}").and_then(|()| output.flush());
-    written.map_err(|error| format!("nobody takes events any more: {error}"))
+    pub(super) fn say(&self, text: impl Into<String>) -> Result<(), String> {
+        self.tell(&AgentEvent::Message { text: text.into() })
+    }
+
+    pub(super) fn log(&self, text: impl Into<String>) -> Result<(), String> {
+        self.tell(&AgentEvent::Log { text: text.into() })
+    }
+
+    /// A line as it is, which may be no event.
+    pub(super) fn raw(&self, line: &str) -> Result<(), String> {
+        let mut output = std::io::stdout().lock();
+        let written = writeln!(output, "{line}").and_then(|()| output.flush());
+        written.map_err(|error| format!("nobody takes events any more: {error}"))
+    }
 }
 
 /// A payload that fits in an event: itself, or how large it is.
@@ -39,10 +43,4 @@ pub(super) fn shown(payload: &RawValue) -> Box<RawValue> {
     }
     RawValue::from_string(format!("{{\"omitted_bytes\":{n_bytes}}}"))
         .expect("an object with a number")
-}
-
-/// A text that fits in an event.
-pub(super) fn shortened(text: &str) -> &str {
-    let end = (0..=text.len().min(PAYLOAD_BYTES_MAX)).rev().find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
 }

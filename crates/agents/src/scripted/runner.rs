@@ -8,11 +8,14 @@ use serde_json::value::to_raw_value;
 use tokio::time::{Instant, sleep};
 
 use super::mcp::{Answer, Mcp};
-use super::output::{Told, raw, shortened, shown, tell};
+use super::output::{Output, shown};
 use super::script::{Call, Child, Expected, Step};
+use crate::event::AgentEvent;
 
 /// How long a list may take: a server may wait for its own tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
+/// What a check that does not hold ends the program with.
+const EXIT_UNEXPECTED: u8 = 1;
 /// The tools that a child session is started with: with a key, and without one.
 const CHILD_TOOLS: [&str; 2] = ["oubliette_session_message", "session_message"];
 
@@ -20,6 +23,7 @@ const CHILD_TOOLS: [&str; 2] = ["oubliette_session_message", "session_message"];
 #[derive(Debug)]
 pub(super) struct Runner {
     mcp: Option<Mcp>,
+    pub(super) output: Output,
     n_calls: u64,
     last: Option<Outcome>,
 }
@@ -29,7 +33,7 @@ pub(super) struct Runner {
 pub(super) enum Stopped {
     /// At its end.
     Done,
-    /// Where it says that the program ends.
+    /// Where it says that the program ends, or where something is not as expected.
     Exit(u8),
 }
 
@@ -43,13 +47,13 @@ struct Outcome {
 /// A call on its way.
 struct Begun<'a> {
     call: &'a Call,
-    number: u64,
+    name: String,
     request: u64,
 }
 
 impl Runner {
-    pub(super) const fn new(mcp: Option<Mcp>) -> Self {
-        Self { mcp, n_calls: 0, last: None }
+    pub(super) const fn new(mcp: Option<Mcp>, output: Output) -> Self {
+        Self { mcp, output, n_calls: 0, last: None }
     }
 
     /// Does every step, and tells what happens.
@@ -60,37 +64,36 @@ impl Runner {
                 exit @ Stopped::Exit(_) => return Ok(exit),
             }
         }
-        tell(&Told::Done {})?;
+        self.output.tell(&AgentEvent::Done)?;
         Ok(Stopped::Done)
     }
 
     async fn step(&mut self, step: Step) -> Result<Stopped, String> {
         match step {
-            Step::Say(text) => tell(&Told::Message { text: &text })?,
+            Step::Say(text) => self.output.say(text)?,
             Step::List {} => {
                 let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
-                tell(&Told::Log { text: &format!("tools: {}", names.join(", ")) })?;
+                self.output.log(format!("tools: {}", names.join(", ")))?;
             }
             Step::Call(call) => self.together(&[call]).await?,
             Step::Together(calls) => self.together(&calls).await?,
-            Step::Child(child) => self.child(&child).await?,
+            Step::Child(child) => return self.child(&child).await,
             Step::WaitChange { timeout_ms } => {
                 let until = Instant::now() + Duration::from_millis(timeout_ms);
                 if !self.mcp()?.change(until).await? {
-                    return Err("no change of the tools was announced".to_owned());
+                    return self.unexpected("no change of the tools was announced".to_owned());
                 }
             }
-            Step::WaitTool { tool, timeout_ms } => self.wait_tool(&tool, timeout_ms).await?,
+            Step::WaitTool { tool, timeout_ms } => return self.wait_tool(&tool, timeout_ms).await,
             Step::SleepMs(ms) => sleep(Duration::from_millis(ms)).await,
-            Step::Expect(expected) => self.expect(&expected)?,
+            Step::Expect(expected) => return self.expect(&expected),
             Step::Print {} => {
                 let text = self.last.as_ref().map(Outcome::text);
-                let text = text.as_deref().unwrap_or("there is no result yet");
-                tell(&Told::Message { text: shortened(text) })?;
+                self.output.say(text.unwrap_or_else(|| "there is no result yet".to_owned()))?;
             }
             Step::Garbage { text, times } => {
                 for _ in 0..times {
-                    raw(&text)?;
+                    self.output.raw(&text)?;
                 }
             }
             Step::End { code } => return Ok(Stopped::Exit(code)),
@@ -118,20 +121,24 @@ impl Runner {
             arguments: &'a RawValue,
         }
         self.n_calls += 1;
-        let number = self.n_calls;
+        let name = self.n_calls.to_string();
         let arguments = match &call.arguments {
             Some(arguments) => arguments.clone(),
             None => RawValue::from_string("{}".to_owned()).map_err(|error| error.to_string())?,
         };
-        tell(&Told::ToolCall { id: number, tool: &call.tool, arguments: &shown(&arguments) })?;
+        self.output.tell(&AgentEvent::ToolCall {
+            id: name.clone(),
+            tool: call.tool.clone(),
+            arguments: shown(&arguments),
+        })?;
         let params = to_raw_value(&Params { name: &call.tool, arguments: &arguments })
             .map_err(|error| error.to_string())?;
         let request = self.mcp()?.ask("tools/call", &params).await?;
-        Ok(Begun { call, number, request })
+        Ok(Begun { call, name, request })
     }
 
     async fn end(&mut self, begun: Begun<'_>, started: Instant) -> Result<(), String> {
-        let Begun { call, number, request } = begun;
+        let Begun { call, name, request } = begun;
         let wait_ms = call.cancel_after_ms.unwrap_or(call.timeout_ms);
         let until = started + Duration::from_millis(wait_ms);
         let answer = self.mcp()?.answer_or_not(request, until).await?;
@@ -142,18 +149,17 @@ impl Runner {
                 Outcome { is_error: true, result: told("the call was cancelled") }
             }
         };
-        tell(&Told::ToolResult {
-            id: number,
-            tool: &call.tool,
-            text: shortened(&outcome.text()),
+        self.output.tell(&AgentEvent::ToolResult {
+            id: name,
+            tool: call.tool.clone(),
             is_error: outcome.is_error,
-            result: &shown(&outcome.result),
+            result: shown(&outcome.result),
         })?;
         self.last = Some(outcome);
         Ok(())
     }
 
-    async fn child(&mut self, child: &Child) -> Result<(), String> {
+    async fn child(&mut self, child: &Child) -> Result<Stopped, String> {
         #[derive(Serialize)]
         struct Arguments<'a> {
             message: &'a str,
@@ -163,7 +169,7 @@ impl Runner {
         let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
         let Some(tool) = CHILD_TOOLS.into_iter().find(|tool| names.iter().any(|name| name == tool))
         else {
-            return Err("there is no tool to start a child session with".to_owned());
+            return self.unexpected("there is no tool to start a child session with".to_owned());
         };
         let arguments =
             Arguments { message: &child.message, session_id: child.session_id.as_deref() };
@@ -174,36 +180,43 @@ impl Runner {
             timeout_ms: 120_000,
             cancel_after_ms: None,
         };
-        self.together(&[call]).await
+        self.together(&[call]).await?;
+        Ok(Stopped::Done)
     }
 
-    async fn wait_tool(&mut self, tool: &str, timeout_ms: u64) -> Result<(), String> {
+    async fn wait_tool(&mut self, tool: &str, timeout_ms: u64) -> Result<Stopped, String> {
         let until = Instant::now() + Duration::from_millis(timeout_ms);
         loop {
             let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
             if names.iter().any(|name| name == tool) {
-                return Ok(());
+                return Ok(Stopped::Done);
             }
             if !self.mcp()?.change(until).await? {
-                return Err(format!("there is no tool `{tool}`"));
+                return self.unexpected(format!("there is no tool `{tool}`"));
             }
         }
     }
 
-    fn expect(&self, expected: &Expected) -> Result<(), String> {
-        let last = self.last.as_ref().ok_or("nothing was called before `expect`")?;
+    fn expect(&mut self, expected: &Expected) -> Result<Stopped, String> {
+        let Some(last) = &self.last else {
+            return self.unexpected("nothing was called before `expect`".to_owned());
+        };
         let is_as_expected = expected.is_error.is_none_or(|is_error| is_error == last.is_error)
             && expected.contains.as_ref().is_none_or(|part| last.result.get().contains(part));
         if is_as_expected {
-            return Ok(());
+            return Ok(Stopped::Done);
         }
-        Err(format!("the last result is not as expected: {}", shown(&last.result)))
+        let text = format!("the last result is not as expected: {}", shown(&last.result));
+        self.unexpected(text)
+    }
+
+    fn unexpected(&self, text: String) -> Result<Stopped, String> {
+        self.output.tell(&AgentEvent::Error { text })?;
+        Ok(Stopped::Exit(EXIT_UNEXPECTED))
     }
 
     fn mcp(&mut self) -> Result<&mut Mcp, String> {
-        self.mcp.as_mut().ok_or_else(|| {
-            "there is no server: name one after `--`, or in RINGBACK_INSIDE".to_owned()
-        })
+        self.mcp.as_mut().ok_or_else(|| "there is no server: name one after `--`".to_owned())
     }
 }
 

@@ -1,166 +1,174 @@
 //! Any program as an agent, well behaved or not.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use ringback_agents::{Agent, AgentEvent, AgentSpec, NotTaken, StartAgentError};
+use ringback_agents::{Agent, AgentEvent, AgentLimits, SendError, StartError};
 
-use crate::support::{ended, is_running, logged, next, rest, shell, soon, spec};
+use crate::support::{ended, next, rest, shell, soon, spec};
 
-const DONE: AgentEvent = AgentEvent::Done { text: None };
+const DONE: &str = r#"{"type":"done"}"#;
+
+fn exited(code: i32) -> String {
+    format!(r#"{{"type":"agent_exited","code":{code},"signal":null,"stderr":""}}"#)
+}
 
 /// Rule: messages reach a live agent, one after another, and its events come back in order.
 #[tokio::test]
 async fn messages_go_in_and_events_come_out() {
-    let mut agent = shell(
+    let (mut agent, handle) = shell(
         r#"while read -r line; do printf '{"type":"log","text":"%s"}\n' "${#line}"; echo '{"type":"done"}'; done; exit 3"#,
     );
-    let length = r#"{"type":"message","text":"hello"}"#.len().to_string();
-    for text in ["hello", "again"] {
-        agent.send(text).unwrap();
-        assert_eq!(logged(&mut agent).await, length);
-        assert_eq!(next(&mut agent).await, Some(DONE));
-    }
-    let exit = soon(agent.exited()).await;
-    assert!(!exit.success && exit.text.contains("exit status: 3"), "{exit:?}");
+    handle.send("hello").unwrap();
+    let length = r#"{"type":"message","text":"hello"}"#.len();
+    assert_eq!(next(&mut agent).await.encode(), format!(r#"{{"type":"log","text":"{length}"}}"#));
+    assert_eq!(next(&mut agent).await.encode(), DONE);
+    handle.send("again").unwrap();
+    assert_eq!(next(&mut agent).await.encode(), format!(r#"{{"type":"log","text":"{length}"}}"#));
+    drop(handle);
+    assert_eq!(rest(&mut agent).await, [DONE.to_owned(), exited(3)]);
+    assert!(agent.next().await.is_none());
 }
 
 /// Rule: an agent sees no environment but its own, and works in its workspace.
 #[tokio::test]
 async fn the_environment_is_what_was_given() {
     let directory = tempfile::tempdir().unwrap();
-    let workspace = directory.path().canonicalize().unwrap();
-    let workspace = Utf8PathBuf::from_path_buf(workspace).unwrap();
-    let script = r#"printf '{"type":"log","text":"%s %s"}\n' "$PWD" "$(env | cut -d= -f1 | sort | tr '\n' ' ')""#;
-    let env = BTreeMap::from([("GIVEN".to_owned(), "yes".to_owned())]);
-    let spec = AgentSpec { env, workspace, ..spec(&["/bin/sh", "-c", script]) };
-    let mut agent = Agent::start(spec.clone()).unwrap();
-    let text = logged(&mut agent).await;
-    let words: Vec<_> = text.split_whitespace().filter(|word| *word != "_").collect();
-    assert_eq!(words, [spec.workspace.as_str(), "GIVEN", "HOME", "LANG", "PATH", "PWD"]);
+    let script = r#"printf '{"type":"log","text":"%s %s %s"}\n' "$KEY" "${HOME-none}" "$(pwd)""#;
+    let mut spec = spec("/bin/sh", &["-c", script]);
+    spec.env = vec![("KEY".into(), "k".into())];
+    spec.workspace = directory.path().canonicalize().unwrap();
+    let (mut agent, _handle) = Agent::start(&spec).unwrap();
+    let expected = format!(r#"{{"type":"log","text":"k none {}"}}"#, spec.workspace.display());
+    assert_eq!(next(&mut agent).await.encode(), expected);
 }
 
-/// Rule: garbage, torn lines and lines that are too long are told, and stop nothing.
+/// Rule: garbage, torn lines and floods are told, bounded, and stop nothing.
 #[tokio::test]
 async fn garbage_is_told_and_stops_nothing() {
-    let mut agent = shell(
-        r#"echo not json; echo '{"type":"done"}'; head -c 5000000 /dev/zero | tr '\0' x; echo; echo '{"type":"done"}'; printf '{"type":"do'"#,
-    );
-    let events = rest(&mut agent).await;
-    let texts: Vec<_> = events
-        .iter()
-        .filter_map(|event| match event {
-            AgentEvent::Garbage { text } => Some(text.as_str()),
+    let script = r#"echo hello; echo '{"type":"done"}'; printf '\377\000\n'; printf '{"type":"agent_exited"}\n'; printf '{"type":"do'"#;
+    let (mut agent, _handle) = shell(script);
+    let (mut n_garbage, mut n_done) = (0, 0);
+    while let Some(event) = soon(agent.next()).await {
+        match &event {
+            AgentEvent::AgentGarbage { lines, .. } => n_garbage += lines,
+            AgentEvent::AgentExited { code, .. } => assert_eq!(*code, Some(0)),
+            AgentEvent::Done => n_done += 1,
             AgentEvent::Message { .. }
             | AgentEvent::ToolCall { .. }
             | AgentEvent::ToolResult { .. }
             | AgentEvent::Log { .. }
-            | AgentEvent::Done { .. } => None,
-        })
-        .collect();
-    assert_eq!(texts, ["not json", &"x".repeat(200), r#"{"type":"do"#]);
-    assert_eq!(events.iter().filter(|event| **event == DONE).count(), 2);
-    assert!(soon(agent.exited()).await.success);
+            | AgentEvent::Error { .. } => unreachable!("{event:?}"),
+        }
+    }
+    assert_eq!((n_garbage, n_done), (4, 1));
+}
+
+/// Rule: a line over the limit is garbage once, and the next one is read.
+#[tokio::test]
+async fn a_line_that_is_too_long_is_garbage() {
+    let mut spec = spec(
+        "/bin/sh",
+        &["-c", r#"head -c 300000 /dev/zero | tr '\0' x; echo; echo '{"type":"done"}'"#],
+    );
+    spec.limits = AgentLimits { line_bytes_max: 1000, ..AgentLimits::default() };
+    let (mut agent, handle) = Agent::start(&spec).unwrap();
+    assert_eq!(handle.send("x".repeat(1000)), Err(SendError::TooLarge { line_bytes_max: 1000 }));
+    let AgentEvent::AgentGarbage { lines, sample } = next(&mut agent).await else {
+        unreachable!("garbage")
+    };
+    assert_eq!((lines, sample.len()), (1, 200));
+    assert_eq!(rest(&mut agent).await, [DONE.to_owned(), exited(0)]);
 }
 
 /// Rule: a flood is no more events than there are reads, and the end still comes.
 #[tokio::test]
 async fn a_flood_is_bounded() {
-    let mut agent = shell("yes | head -n 200000; yes '{\"type\":\"done\"}' | head -n 20000");
-    let events = rest(&mut agent).await;
-    assert_eq!(events.iter().filter(|event| **event == DONE).count(), 20_000);
-    assert!(events.len() < 30_000, "{}", events.len());
-    assert!(soon(agent.exited()).await.success);
+    let (mut agent, _handle) = shell("yes | head -n 200000");
+    let (mut n_events, mut n_lines) = (0_u64, 0);
+    while let Some(event) = soon(agent.next()).await {
+        n_events += 1;
+        if let AgentEvent::AgentGarbage { lines, .. } = event {
+            n_lines += lines;
+        }
+    }
+    assert_eq!(n_lines, 200_000);
+    assert!(n_events < 20_000, "{n_events}");
 }
 
-/// Rule: an agent that does not read is not waited for.
+/// Rule: an agent that does not read is busy, not waited for.
 #[tokio::test]
-async fn an_agent_that_does_not_read_takes_no_more() {
-    let mut agent = shell("exec sleep 1000");
-    let n_taken = (0..1000).take_while(|_| agent.send("hello") == Ok(())).count();
-    assert_eq!(n_taken, 64);
-    assert_eq!(agent.send(&"x".repeat(5_000_000)), Err(NotTaken));
-    // Driving it writes some of them into the pipe, and then there is room again.
-    assert!(tokio::time::timeout(Duration::from_millis(50), agent.next()).await.is_err());
-    assert_eq!(agent.send("hello"), Ok(()));
-    let exit = soon(agent.terminate(Duration::from_secs(10))).await;
-    assert!(exit.text.contains("signal: 15"), "{exit:?}");
+async fn an_agent_that_does_not_read_is_busy() {
+    let (mut agent, handle) = shell("exec sleep 1000");
+    let text = "x".repeat(100_000);
+    let mut n_taken = 0;
+    let busy = loop {
+        match handle.send(text.clone()) {
+            Ok(()) => n_taken += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((n_taken, busy), (16, SendError::Busy));
+    handle.terminate(Duration::from_secs(10));
+    let AgentEvent::AgentExited { signal, .. } = next(&mut agent).await else {
+        unreachable!("the end")
+    };
+    assert_eq!(signal, Some(15));
+    assert_eq!(handle.send("late"), Err(SendError::Gone));
 }
 
 /// Rule: what does not end when asked is ended, with all that it started.
 #[tokio::test]
 async fn an_agent_that_does_not_end_is_killed_with_its_children() {
-    let mut agent = shell(
-        r#"trap '' TERM; (trap '' TERM; sleep 1000) & printf '{"type":"log","text":"%s"}\n' $!; while :; do wait; done"#,
+    let (mut agent, handle) = shell(
+        r#"trap '' TERM; sleep 1000 & printf '{"type":"log","text":"%s"}\n' $!; while :; do wait; done"#,
     );
-    let child = logged(&mut agent).await;
-    let exit = soon(agent.terminate(Duration::from_millis(50))).await;
-    assert!(exit.text.contains("signal: 9"), "{exit:?}");
+    let AgentEvent::Log { text: child } = next(&mut agent).await else { unreachable!("a log") };
+    handle.terminate(Duration::from_millis(50));
+    let AgentEvent::AgentExited { signal, .. } = next(&mut agent).await else {
+        unreachable!("the end")
+    };
+    assert_eq!(signal, Some(9));
     ended(&child).await;
 }
 
 /// Rule: a child that holds the output open after the agent's end does not hold up the end.
 #[tokio::test]
 async fn children_do_not_outlive_an_agent() {
-    let mut agent = shell(r#"sleep 1000 & printf '{"type":"log","text":"%s"}\n' $!; exit 0"#);
-    let child = logged(&mut agent).await;
-    assert_eq!(next(&mut agent).await, None);
-    assert!(soon(agent.exited()).await.success);
+    let (mut agent, _handle) =
+        shell(r#"sleep 1000 & printf '{"type":"log","text":"%s"}\n' $!; exit 0"#);
+    let AgentEvent::Log { text: child } = next(&mut agent).await else { unreachable!("a log") };
+    assert_eq!(rest(&mut agent).await, [exited(0)]);
     ended(&child).await;
-}
-
-/// Rule: not even a child that left the group holds up the end.
-#[tokio::test]
-async fn a_child_that_left_the_group_does_not_hold_up_the_end() {
-    let mut agent = shell(
-        r#"setsid sh -c 'printf "{\"type\":\"log\",\"text\":\"%s\"}\n" $$; exec sleep 1000' & wait"#,
-    );
-    let child = logged(&mut agent).await;
-    let exit = soon(agent.terminate(Duration::from_secs(10))).await;
-    assert!(!exit.success);
-    assert!(is_running(&child), "it is somebody else's to end");
-    let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-}
-
-/// Rule: an agent that closes its output and stays is ended.
-#[tokio::test]
-async fn an_agent_that_closes_its_output_and_stays_is_ended() {
-    let mut agent =
-        shell(r#"printf '{"type":"log","text":"%s"}\n' $$; exec sleep 1000 >/dev/null 2>&1"#);
-    let pid = logged(&mut agent).await;
-    assert_eq!(next(&mut agent).await, None);
-    assert!(is_running(&pid));
-    assert!(!soon(agent.exited()).await.success);
-    assert!(!is_running(&pid));
 }
 
 /// Rule: an agent that is dropped is ended, with all that it started.
 #[tokio::test]
 async fn a_dropped_agent_is_ended_with_its_children() {
-    let mut agent = shell(r#"sleep 1000 & printf '{"type":"log","text":"%s %s"}\n' $! $$; wait"#);
-    let pids = logged(&mut agent).await;
+    let (mut agent, handle) =
+        shell(r#"sleep 1000 & printf '{"type":"log","text":"%s"}\n' $!; wait"#);
+    let AgentEvent::Log { text: child } = next(&mut agent).await else { unreachable!("a log") };
     drop(agent);
-    for pid in pids.split(' ') {
-        ended(pid).await;
-    }
+    ended(&child).await;
+    ended(&handle.pid().unwrap().to_string()).await;
 }
 
-/// Rule: an agent that fails says why, with the end of its error output.
+/// Rule: the end of the error output is kept, and no more.
 #[tokio::test]
-async fn a_failure_tells_its_last_words() {
-    let mut agent = shell("yes noise | head -c 100000 >&2; echo no model configured >&2; exit 7");
-    assert_eq!(next(&mut agent).await, None);
-    assert_eq!(agent.send("late"), Err(NotTaken));
-    let exit = soon(agent.exited()).await;
-    assert!(!exit.success && exit.text.contains("exit status: 7"), "{exit:?}");
-    assert!(exit.text.len() < 20_000 && exit.text.ends_with("no model configured"));
+async fn the_end_of_the_error_output_is_kept() {
+    let mut spec =
+        spec("/bin/sh", &["-c", "yes noise | head -c 100000 >&2; echo last >&2; exit 7"]);
+    spec.limits.stderr_bytes_max = 100;
+    let (mut agent, _handle) = Agent::start(&spec).unwrap();
+    let AgentEvent::AgentExited { code, stderr, .. } = next(&mut agent).await else {
+        unreachable!("the end")
+    };
+    assert_eq!(code, Some(7));
+    assert!(stderr.len() == 100 && stderr.ends_with("last\n"), "{stderr}");
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_what() {
-    assert!(matches!(Agent::start(spec(&[])), Err(StartAgentError::NoCommand)));
-    let error = Agent::start(spec(&["/nowhere/agent"])).unwrap_err();
+async fn a_program_that_is_missing_is_said() {
+    let error = Agent::start(&spec("/nowhere/agent", &[])).unwrap_err();
+    assert!(matches!(error, StartError::Spawn { .. }));
     assert!(error.to_string().contains("/nowhere/agent"));
 }

@@ -1,12 +1,10 @@
 //! The scripted agent with a small MCP server.
 
-use std::process::Stdio;
+use std::path::Path;
 
-use ringback_agents::{Agent, AgentEvent};
-use tokio::io::AsyncWriteExt as _;
-use tokio::process::Command;
+use ringback_agents::{Agent, AgentHandle};
 
-use crate::support::{next, soon, spec};
+use crate::support::{next, rest, spec};
 
 /// A server of two tools: `echo` gives its request back as text, `slow` never answers.
 const SERVER: &str = r#"
@@ -26,29 +24,20 @@ while read -r line; do
 done
 "#;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_ringback-scripted-agent");
+fn start(args: &[&str]) -> (Agent, AgentHandle) {
+    let args: Vec<_> = args.iter().copied().chain(["--", "/bin/sh", "-c", SERVER]).collect();
+    Agent::start(&spec(env!("CARGO_BIN_EXE_ringback-scripted-agent"), &args)).unwrap()
+}
 
-/// What the agent writes when it is told one thing, and the code it ends with.
-async fn told(args: &[&str], message: &str) -> (Vec<String>, Option<i32>) {
-    let mut child = Command::new(PROGRAM)
-        .args(args)
-        .args(["--", "/bin/sh", "-c", SERVER])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
-        .unwrap();
-    let text = serde_json::to_string(message).unwrap();
-    let line = format!("{{\"type\":\"message\",\"text\":{text}}}\n");
-    child.stdin.take().unwrap().write_all(line.as_bytes()).await.unwrap();
-    let output = soon(child.wait_with_output()).await.unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
-    (lines, output.status.code())
+async fn told(args: &[&str], message: &str) -> Vec<String> {
+    let (mut agent, handle) = start(args);
+    handle.send(message).unwrap();
+    drop(handle);
+    rest(&mut agent).await
 }
 
 #[track_caller]
-fn assert_told((lines, code): &(Vec<String>, Option<i32>), ends_with: i32, expected: &[&str]) {
-    assert_eq!(*code, Some(ends_with), "{lines:#?}");
+fn assert_told(lines: &[String], expected: &[&str]) {
     assert_eq!(lines.len(), expected.len(), "{lines:#?}");
     for (line, part) in lines.iter().zip(expected) {
         assert!(line.contains(part), "{part} in {line}");
@@ -65,14 +54,14 @@ async fn a_script_says_lists_calls_and_prints() {
 {"print":{}}"#;
     assert_told(
         &told(&[], script).await,
-        0,
         &[
             r#"{"type":"message","text":"hello"}"#,
-            r#"{"type":"log","text":"tools: echo, slow, session_message"}"#,
-            r#"{"type":"tool_call","id":1,"tool":"echo","arguments":{"n":12345678901234567890}}"#,
-            r#""tool":"echo","text":"done","is_error":false,"result":{"content""#,
+            "tools: echo, slow, session_message",
+            r#"{"type":"tool_call","id":"1","tool":"echo","arguments":{"n":12345678901234567890}}"#,
+            r#""is_error":false,"result":{"content""#,
             r#"{"type":"message","text":"done"}"#,
             r#"{"type":"done"}"#,
+            r#""code":0"#,
         ],
     );
 }
@@ -80,8 +69,8 @@ async fn a_script_says_lists_calls_and_prints() {
 #[tokio::test]
 async fn it_speaks_the_modern_era_too() {
     let script = r#"{"call":{"tool":"echo","arguments":{"a":1}}}"#;
-    let told = told(&["--modern"], script).await;
-    assert_told(&told, 0, &["tool_call", r#"{"got":{"a":1}}"#, "done"]);
+    let lines = told(&["--modern"], script).await;
+    assert_told(&lines, &["tool_call", r#"{"got":{"a":1}}"#, "done", r#""code":0"#]);
 }
 
 /// Rule: calls are concurrent, and one that is cancelled is told to the server.
@@ -91,79 +80,71 @@ async fn calls_run_together_and_can_be_cancelled() {
 {"wait_change":{}}
 {"call":{"tool":"fail"}}
 {"expect":{"is_error":true}}"#;
+    let lines = told(&[], script).await;
     assert_told(
-        &told(&[], script).await,
-        0,
+        &lines,
         &[
             r#""tool":"slow""#,
             r#""tool":"echo""#,
             "the call was cancelled",
-            r#""tool":"echo","text":"done","is_error":false"#,
+            r#""tool":"echo","is_error":false"#,
             r#""tool":"fail""#,
-            r#""text":"no","is_error":true"#,
+            r#""is_error":true"#,
             "done",
+            r#""code":0"#,
         ],
     );
 }
 
 #[tokio::test]
 async fn a_child_session_is_started_with_the_tool_that_is_there() {
+    let lines = told(&[], r#"{"child":{"message":"go"}}"#).await;
     assert_told(
-        &told(&[], r#"{"child":{"message":"go"}}"#).await,
-        0,
+        &lines,
         &[
             r#""tool":"session_message","arguments":{"message":"go"}"#,
             r#"{"got":{"message":"go"}}"#,
             "done",
+            r#""code":0"#,
         ],
     );
 }
 
-/// Rule: what is not as expected ends the agent with an error; a wrong script does not.
+/// Rule: what is not as expected ends the agent with an error.
 #[tokio::test]
 async fn what_is_not_as_expected_ends_the_agent() {
-    let script = "{\"call\":{\"tool\":\"fail\"}}\n{\"expect\":{\"is_error\":false}}";
-    assert_told(&told(&[], script).await, 1, &["tool_call", "tool_result"]);
-    assert_told(&told(&[], "{\"end\":{\"code\":9}}\n{\"say\":\"never\"}").await, 9, &[]);
-    let wrong = told(&[], "{\"dance\":{}}").await;
-    assert_told(&wrong, 0, &["line 1 of the script is no step", "done"]);
+    let lines =
+        told(&[], "{\"call\":{\"tool\":\"fail\"}}\n{\"expect\":{\"is_error\":false}}").await;
+    assert_told(&lines, &["tool_call", "tool_result", "not as expected", r#""code":1"#]);
+    let lines = told(&[], "{\"end\":{\"code\":9}}\n{\"say\":\"never\"}").await;
+    assert_told(&lines, &[r#""code":9"#]);
+    let lines = told(&[], "{\"dance\":{}}").await;
+    assert_told(&lines, &["line 1 of the script is no step", r#""code":0"#]);
 }
 
-/// Rule: follow-up messages reach a live agent, and the driver understands what it says.
+/// Rule: follow-up messages reach a live agent.
 #[tokio::test]
 async fn a_script_of_a_file_runs_for_each_message() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script");
-    let script = "{\"say\":\"you said $message\"}\n{\"call\":{\"tool\":\"echo\"}}\n";
-    std::fs::write(&path, script).unwrap();
-    let mut spec = spec(&[PROGRAM, "--script", path.to_str().unwrap()]);
-    let server = serde_json::to_string(&["/bin/sh", "-c", SERVER]).unwrap();
-    spec.env.insert("RINGBACK_INSIDE".to_owned(), server);
-    let mut agent = Agent::start(spec).unwrap();
+    std::fs::write(&path, "{\"say\":\"you said $message\"}\n").unwrap();
+    let (mut agent, handle) = start(&["--script", path.to_str().unwrap()]);
     for text in ["one", "two"] {
-        agent.send(text).unwrap();
-        let text = format!("you said {text}");
-        assert_eq!(next(&mut agent).await, Some(AgentEvent::Message { text }));
-        let tool = "echo".to_owned();
-        assert_eq!(next(&mut agent).await, Some(AgentEvent::ToolCall { tool: tool.clone() }));
-        let result = AgentEvent::ToolResult { tool, text: "done".to_owned(), is_error: false };
-        assert_eq!(next(&mut agent).await, Some(result));
-        assert_eq!(next(&mut agent).await, Some(AgentEvent::Done { text: None }));
+        handle.send(text).unwrap();
+        let said = next(&mut agent).await.encode();
+        assert_eq!(said, format!(r#"{{"type":"message","text":"you said {text}"}}"#));
+        assert_eq!(next(&mut agent).await.encode(), r#"{"type":"done"}"#);
     }
-    assert!(soon(agent.exited()).await.success);
 }
 
 #[tokio::test]
 async fn without_a_server_or_a_script_there_is_an_error_and_an_end() {
-    for (args, reason) in [
-        (&["--", "/nowhere/server"][..], "cannot start /nowhere/server"),
-        (&["--script", "/nowhere/script"], "cannot read the script"),
-        (&["--dance"], "--dance"),
-    ] {
-        let command: Vec<_> = [PROGRAM].iter().chain(args).copied().collect();
-        let mut agent = Agent::start(spec(&command)).unwrap();
-        assert_eq!(next(&mut agent).await, None);
-        let exit = soon(agent.exited()).await;
-        assert!(!exit.success && exit.text.contains(reason), "{exit:?}");
+    let program = env!("CARGO_BIN_EXE_ringback-scripted-agent");
+    for args in [&["--", "/nowhere/server"][..], &["--script", "/nowhere/script"], &["--dance"]] {
+        assert!(!Path::new(args[args.len() - 1]).exists());
+        let (mut agent, _handle) = Agent::start(&spec(program, args)).unwrap();
+        let lines = rest(&mut agent).await;
+        let last = lines.last().unwrap();
+        assert!(last.contains("agent_exited") && !last.contains(r#""code":0"#), "{lines:?}");
     }
 }

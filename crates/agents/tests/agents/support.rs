@@ -1,12 +1,10 @@
 //! Agents that are started, and what they tell.
 
-use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use ringback_agents::{Agent, AgentEvent, AgentSpec};
+use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
 
 /// A wait that is longer than this is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,38 +13,32 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
 }
 
-pub(crate) fn spec(command: &[&str]) -> AgentSpec {
+pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
     AgentSpec {
-        command: command.iter().map(|&word| word.to_owned()).collect(),
-        env: BTreeMap::new(),
-        workspace: Utf8PathBuf::from_path_buf(std::env::temp_dir()).unwrap(),
+        command: command.into(),
+        args: args.iter().map(Into::into).collect(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        workspace: std::env::temp_dir(),
+        limits: AgentLimits::default(),
     }
 }
 
 /// A shell as an agent.
-pub(crate) fn shell(script: &str) -> Agent {
-    Agent::start(spec(&["/bin/sh", "-c", script])).unwrap()
+pub(crate) fn shell(script: &str) -> (Agent, AgentHandle) {
+    Agent::start(&spec("/bin/sh", &["-c", script])).unwrap()
 }
 
-pub(crate) async fn next(agent: &mut Agent) -> Option<AgentEvent> {
-    soon(agent.next()).await
+pub(crate) async fn next(agent: &mut Agent) -> AgentEvent {
+    soon(agent.next()).await.expect("an event")
 }
 
-/// The text of a log line, which is next.
-pub(crate) async fn logged(agent: &mut Agent) -> String {
-    match next(agent).await {
-        Some(AgentEvent::Log { text }) => text,
-        other => unreachable!("not a log line: {other:?}"),
+/// Everything that an agent still tells, as lines.
+pub(crate) async fn rest(agent: &mut Agent) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(event) = soon(agent.next()).await {
+        lines.push(event.encode());
     }
-}
-
-/// Everything that an agent still tells.
-pub(crate) async fn rest(agent: &mut Agent) -> Vec<AgentEvent> {
-    let mut events = Vec::new();
-    while let Some(event) = next(agent).await {
-        events.push(event);
-    }
-    events
+    lines
 }
 
 /// Whether a process is there and has not ended.
