@@ -576,6 +576,7 @@ mod tests {
             call_ms_max: 1,
             lines: crate::lines::LineSettings::default(),
             studio: crate::config::StudioSettings::default(),
+            sessions: crate::SessionSettings::in_dir(Utf8PathBuf::from("/nowhere")),
         };
         let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
         let live = LiveJob::new(

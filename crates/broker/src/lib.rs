@@ -29,6 +29,7 @@ mod lines;
 mod payload;
 mod repeats;
 mod replies;
+mod sessions;
 mod shared;
 mod stream;
 mod sync;
@@ -44,10 +45,14 @@ pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use events::Subscription;
 pub use identity::Credential;
 pub use lines::{
-    CallContext, ChunkSink, LineCall, LineOffer, LineRequest, LineSettings, LineStream,
-    OfferedTool, ToolFace, ToolOffer,
+    CallContext, CallerCall, CallerStream, CallerTools, ChunkSink, LineCall, LineOffer,
+    LineRequest, LineSettings, LineStream, OfferedTool, ToolFace, ToolOffer,
 };
 pub use replies::Replies;
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
-pub use ringback_core::lines::{Audience, CancelReason, LineKind, LineLimits, LineName, ToParty};
+pub use ringback_core::lines::{
+    Audience, CancelReason, Holding, LineKind, LineLimits, LineName, ToParty,
+};
+pub use ringback_core::sessions::SessionLimits;
+pub use sessions::{AgentCommand, RelayDoor, SessionFollower, SessionSettings, SessionView};

@@ -95,6 +95,21 @@ fn number_len(json: &[u8]) -> usize {
     json.iter().position(|byte| !is_part(byte)).unwrap_or(json.len())
 }
 
+/// A schema that says that it is of an object: unchanged if it has a type, whatever that is.
+pub(crate) fn typed_as_object(schema: Any) -> Result<Any> {
+    let schema = translate(schema, Format::Json)?;
+    let text = schema.bytes.trim_ascii();
+    let view: Option<serde_json::Value> = serde_json::from_slice(text).ok();
+    let fields = view.as_ref().and_then(serde_json::Value::as_object);
+    if fields.is_none_or(|fields| fields.contains_key("type")) {
+        return Ok(schema);
+    }
+    let Some(rest) = text.strip_prefix(b"{") else { return Ok(schema) };
+    let is_bare = rest.trim_ascii_start() == b"}";
+    let start: &[u8] = if is_bare { br#"{"type":"object""# } else { br#"{"type":"object","# };
+    Ok(Any { format: Format::Json, bytes: [start, rest].concat().into() })
+}
+
 /// The schema of a tool's input, as its party gave it.
 #[derive(Debug)]
 pub(crate) struct InputSchema {
@@ -244,6 +259,27 @@ mod tests {
         let any = InputSchema::read(None).unwrap();
         assert!(any.check(&json("[]")).is_err());
         assert!(any.check(&json(" {}")).is_ok());
+    }
+
+    #[test]
+    fn a_schema_without_a_type_is_of_an_object_and_otherwise_unchanged() {
+        let cases = [
+            ("{}", r#"{"type":"object"}"#),
+            (" { } ", r#"{"type":"object" }"#),
+            (
+                r#"{"z": 1e3,"a":9007199254740993}"#,
+                r#"{"type":"object","z": 1e3,"a":9007199254740993}"#,
+            ),
+            (r#"{"a":{"type":"string"}}"#, r#"{"type":"object","a":{"type":"string"}}"#),
+            (r#"{ "type" : "object" }"#, r#"{ "type" : "object" }"#),
+            (r#"{"type":"string"}"#, r#"{"type":"string"}"#),
+            (r#"{"type":null}"#, r#"{"type":null}"#),
+            ("[]", "[]"),
+            ("{", "{"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(typed_as_object(json(text)).unwrap().bytes, expected, "{text}");
+        }
     }
 
     /// Rule: a schema never makes the daemon fetch anything.

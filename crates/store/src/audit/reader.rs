@@ -6,7 +6,8 @@ use camino::Utf8Path;
 use ringback_proto::ids::CallId;
 
 use super::entry::{Entry, Line};
-use super::segment::{AuditError, frames, numbers, path};
+use super::segment::{AuditError, numbers, path};
+use crate::frames;
 
 pub(super) fn newest(dir: &Utf8Path, limit: usize) -> Result<Vec<Line>, AuditError> {
     let mut lines = Vec::new();
@@ -41,7 +42,7 @@ fn scan(dir: &Utf8Path, mut visit: impl FnMut(Line) -> bool) -> Result<(), Audit
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(AuditError::on("read", &path)(error)),
         };
-        for payload in frames(&data).0.into_iter().rev() {
+        for payload in frames::split(&data).0.into_iter().rev() {
             // A line of a kind that only a newer build knows.
             let Ok(line) = rmp_serde::from_slice(payload) else { continue };
             if !visit(line) {
