@@ -122,6 +122,7 @@ async fn run(options: Options) -> Result<u8, String> {
                 Ok(steps) => steps,
                 Err(wrong) => {
                     runner.output.tell(&AgentEvent::Error { text: wrong.to_string() })?;
+                    runner.output.tell(&AgentEvent::Done)?;
                     continue;
                 }
             };

@@ -43,6 +43,10 @@ impl Calls {
         self.by_asked.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.by_asked.len()
+    }
+
     pub(crate) fn has(&self, id: &Id) -> bool {
         self.by_id.contains_key(id)
     }

@@ -263,7 +263,7 @@ fn declared(tools: &[&RawValue]) -> (Vec<Declared>, Result<(), NotOffered>) {
 }
 
 const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to one that is there. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
-const EVENTS_TOOL: &str = r#"{"name":"events","description":"What happened in this session or in a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string"},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for something to happen."}},"required":["session_id"]}}"#;
+const EVENTS_TOOL: &str = r#"{"name":"events","description":"What happened in this session or in a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for something to happen."}}}}"#;
 
 #[cfg(test)]
 mod tests {

@@ -73,6 +73,9 @@ pub(crate) enum Garbage {
     /// No JSON, or no object.
     #[error("a line that is no JSON object")]
     NoObject(#[from] NotAnObject),
+    /// It refuses one of several calls, and does not say which.
+    #[error("a complaint about one of several calls")]
+    Complaint,
     /// Too long, and without an id at its start.
     #[error("a line of more than {LINE_BYTES_MAX} bytes")]
     TooLong,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_agents::{Agent, AgentEvent, AgentLimits, SendError, StartError};
 
-use crate::support::{ended, next, rest, shell, soon, spec};
+use crate::support::{ended, is_running, next, rest, shell, soon, spec};
 
 const DONE: &str = r#"{"type":"done"}"#;
 
@@ -139,6 +139,23 @@ async fn children_do_not_outlive_an_agent() {
     let AgentEvent::Log { text: child } = next(&mut agent).await else { unreachable!("a log") };
     assert_eq!(rest(&mut agent).await, [exited(0)]);
     ended(&child).await;
+}
+
+/// Rule: not even a child that left the group holds up the end.
+#[tokio::test]
+async fn a_child_that_left_the_group_does_not_hold_up_the_end() {
+    let (mut agent, handle) = shell(
+        r#"setsid sh -c 'printf "{\"type\":\"log\",\"text\":\"%s\"}\n" $$; exec sleep 1000' & wait"#,
+    );
+    let AgentEvent::Log { text: child } = next(&mut agent).await else { unreachable!("a log") };
+    handle.terminate(Duration::from_secs(10));
+    let AgentEvent::AgentExited { signal, .. } = next(&mut agent).await else {
+        unreachable!("the end")
+    };
+    assert_eq!(signal, Some(15));
+    assert!(is_running(&child), "it is somebody else's to end");
+    let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
 /// Rule: an agent that is dropped is ended, with all that it started.

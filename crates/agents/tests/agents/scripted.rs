@@ -119,7 +119,7 @@ async fn what_is_not_as_expected_ends_the_agent() {
     let lines = told(&[], "{\"end\":{\"code\":9}}\n{\"say\":\"never\"}").await;
     assert_told(&lines, &[r#""code":9"#]);
     let lines = told(&[], "{\"dance\":{}}").await;
-    assert_told(&lines, &["line 1 of the script is no step", r#""code":0"#]);
+    assert_told(&lines, &["line 1 of the script is no step", "done", r#""code":0"#]);
 }
 
 /// Rule: follow-up messages reach a live agent.

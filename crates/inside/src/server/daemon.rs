@@ -51,10 +51,7 @@ impl Server {
                 self.on_discovery(&outcome, now);
             }
             FromDaemon::Reply { asked, outcome } => self.on_reply(asked, &outcome),
-            FromDaemon::Complaint(error) => {
-                let message = self.without_key(&error.message);
-                self.warn(format!("the daemon complains: {message}"));
-            }
+            FromDaemon::Complaint(error) => return self.on_complaint(&error),
             FromDaemon::Unknown => {}
         }
         Ok(())
@@ -100,6 +97,21 @@ impl Server {
             Err(error) => result::error(&call.id, error, stamp),
         };
         self.to_client.push(&line);
+    }
+
+    /// A line was refused that the daemon could not tell the id of. If it was a call, nobody else
+    /// will answer it; where several could be meant, the connection is given up.
+    fn on_complaint(&mut self, error: &RelayError<'_>) -> Result<(), Garbage> {
+        let message = self.without_key(&error.message);
+        self.warn(format!("the daemon complains: {message}"));
+        if self.calls.len() > 1 {
+            return Err(Garbage::Complaint);
+        }
+        for call in self.calls.drain() {
+            let line = result::error(&call.id, error, self.stamp(call.era));
+            self.to_client.push(&line);
+        }
+        Ok(())
     }
 
     fn on_too_long(&mut self, start: &[u8]) -> Result<(), Garbage> {

@@ -396,6 +396,21 @@ fn an_answer_that_is_too_long_fails_its_call_alone() {
     assert!(talk.server.on_daemon_line(&Line::Whole(b"xxx"), talk.now).is_err());
 }
 
+/// Rule: a call whose line the daemon refuses is answered, though the refusal does not name it.
+#[test]
+fn a_refusal_without_an_id_ends_the_call_it_must_mean() {
+    let mut talk = Talk::settled();
+    let refusal = r#"{"id":null,"error":{"code":-32600,"message":"a line has at most 9 bytes","data":{"kind":"too_large","retryable":false,"certainty":"not_started"}}}"#;
+    assert!(talk.daemon(refusal).is_empty());
+    talk.client(&call(1, "ant_send"));
+    assert_one(&talk.daemon(refusal), &[r#""id":1"#, "too_large", "not_started"]);
+    talk.client(&call(2, "ant_send"));
+    talk.client(&call(3, "ant_send"));
+    let line = Line::Whole(refusal.as_bytes());
+    assert!(talk.server.on_daemon_line(&line, talk.now).is_err());
+    assert_eq!(talk.down().len(), 2);
+}
+
 /// Rule: too many calls are refused at once.
 #[test]
 fn too_many_calls_are_refused_as_busy() {
