@@ -73,8 +73,10 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 
 /// The agent that does what it is told, line by line, with the program inside as its MCP server.
 pub(super) fn scripted_agent(inside: &Path) -> Option<AgentCommand> {
-    let words = [std::env::current_exe().ok()?.into(), SCRIPTED.into(), "--".into(), inside.into()];
-    let words = words.into_iter().map(|word: OsString| word.into_string().ok());
+    let program = std::env::current_exe().ok()?;
+    let inside = [inside.into(), "--session-tools".into()];
+    let words = [program.into(), SCRIPTED.into(), "--".into()].into_iter().chain(inside);
+    let words = words.map(|word: OsString| word.into_string().ok());
     Some(AgentCommand { command: words.collect::<Option<_>>()?, env: BTreeMap::new() })
 }
 

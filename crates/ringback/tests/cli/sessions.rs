@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::support::{Daemon, Run};
 
-const SCRIPT: &str = r#"{"call":{"tool":"here_shout","arguments":{"text":"hello","n":12345678901234567890123}}}
+const SCRIPT: &str = r#"{"call":{"tool":"here_shout","arguments":{"text":"hello","n":9007199254740993}}}
 {"expect":{"is_error":false}}
 {"print":{}}
 {"call":{"tool":"here_fail"}}
@@ -26,9 +26,10 @@ fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
 #[test]
 fn an_agent_calls_commands_of_the_terminal_that_started_it() {
     let daemon = Daemon::start();
-    let fail = crate::support::file(daemon.home(), "fail.sh", "echo no paper >&2; exit 3");
+    let fail = crate::support::file(daemon.home(), "fail.sh", b"echo no paper >&2; exit 3");
     let fail = format!("fail=sh {}", fail.display());
-    let start = ["session", "start", SCRIPT, "--tool", "shout=tr a-z A-Z", "--tool", &fail, "--json"];
+    let start =
+        ["session", "start", SCRIPT, "--tool", "shout=tr a-z A-Z", "--tool", &fail, "--json"];
     let shown = run(&daemon, &start).done();
     let events = events(&shown);
     let said: Vec<_> = events
@@ -36,7 +37,7 @@ fn an_agent_calls_commands_of_the_terminal_that_started_it() {
         .filter(|event| event["role"] == "assistant")
         .filter_map(|event| event["text"].as_str())
         .collect();
-    assert_eq!(said, [r#"{"TEXT":"HELLO","N":12345678901234567890123}"#], "{shown:?}");
+    assert_eq!(said, [r#"{"TEXT":"HELLO","N":9007199254740993}"#], "{shown:?}");
     let answered: Vec<_> = events
         .iter()
         .filter(|event| event["event"] == "tool_answered")
