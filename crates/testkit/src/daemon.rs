@@ -245,6 +245,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
         studio: ringback_broker::StudioSettings::default(),
+        sessions: ringback_broker::SessionSettings::in_dir(data_dir.join("run")),
     }
 }
 

@@ -66,24 +66,6 @@ pub(super) fn native(row: &ToolRow) -> &'static NativeTool {
     &NATIVE[row.kind as usize]
 }
 
-/// The sentence that tells a model what to do with a job.
-pub(super) fn with_timing(description: &str, timing: ToolTiming, makes_job: bool) -> Cow<'_, str> {
-    if !makes_job {
-        return description.into();
-    }
-    let when = match timing {
-        ToolTiming::Sync => return description.into(),
-        ToolTiming::AsyncShort | ToolTiming::AsyncMedium => {
-            let secs = timing.edge_wait().as_secs();
-            format!("If it takes longer than {secs} s it answers with a job_id")
-        }
-        ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
-            "It answers with a job_id at once".to_owned()
-        }
-    };
-    format!("{description} {when}; wait for that with job_poll, read it with job_status.").into()
-}
-
 fn prepare(row: &ToolRow) -> NativeTool {
     let input_schema = (row.request_schema)().to_value();
     let properties = match input_schema.get("properties") {
@@ -92,7 +74,7 @@ fn prepare(row: &ToolRow) -> NativeTool {
     };
     let listed = Listed {
         name: row.name,
-        description: with_timing(row.description, row.timing, row.makes_job),
+        description: row.described(),
         input_schema,
         output_schema: Some(output_schema(row)),
         annotations: Some(annotations(row)),

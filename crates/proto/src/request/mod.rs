@@ -5,18 +5,24 @@
 mod abc;
 mod artifact;
 mod call;
+mod caller;
 mod cas;
 mod job;
 mod meta;
+mod project;
+mod session;
 mod studio;
 mod token;
 
 pub use abc::*;
 pub use artifact::*;
 pub use call::*;
+pub use caller::*;
 pub use cas::*;
 pub use job::*;
 pub use meta::*;
+pub use project::*;
+pub use session::*;
 pub use studio::*;
 pub use token::*;
 
