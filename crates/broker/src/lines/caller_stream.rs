@@ -58,8 +58,8 @@ impl Broker {
     }
 
     /// The calls that wait for this principal's callers in a session: at once if there are new ones,
-    /// else as soon as one comes, or none when `wait` is over. Those of earlier polls that are not
-    /// answered come again, a little later.
+    /// else as soon as one comes, or none when `wait` is over. Those that an earlier poll or another
+    /// stream had and that are not answered come again, a little later.
     ///
     /// # Errors
     /// As [`Self::open_callers`].
@@ -73,6 +73,7 @@ impl Broker {
         caller_ids: Option<Vec<Arc<str>>>,
         wait: Duration,
     ) -> Result<Vec<Arc<LineCall>>> {
+        let only = caller_ids.clone();
         let mut stream = self.open_callers(credential, session, caller_ids, Holding::Polling)?;
         let mut polled = Polled::default();
         let started = Instant::now();
@@ -82,10 +83,17 @@ impl Broker {
             {
                 polled.add(delivery);
             }
-            let until =
-                started + if polled.again.is_empty() { wait } else { wait.min(AGAIN_AFTER) };
             if !polled.fresh.is_empty() {
                 break;
+            }
+            let now = Instant::now();
+            if now >= started + wait.min(AGAIN_AFTER) {
+                // A poll is a view of the one queue: it also shows what another stream has.
+                polled
+                    .add_waiting(self.pending_caller_calls(credential, session)?, only.as_deref());
+                if !polled.again.is_empty() || now >= started + wait {
+                    break;
+                }
             }
             tokio::select! {
                 biased;
@@ -93,7 +101,7 @@ impl Broker {
                     Some(delivery) => polled.add(delivery),
                     None => break,
                 },
-                () = tokio::time::sleep_until(until) => break,
+                () = tokio::time::sleep_until((now + AGAIN_AFTER).min(started + wait)) => {}
             }
         }
         Ok(polled.calls(|call| stream.is_pending(call)))
@@ -184,6 +192,17 @@ impl Polled {
             }
             // It has ended, and is left out with all that have.
             ToParty::Cancel { .. } => {}
+        }
+    }
+
+    /// Calls that wait for an answer, wherever they were delivered to.
+    fn add_waiting(&mut self, waiting: Vec<Arc<LineCall>>, only: Option<&[Arc<str>]>) {
+        for call in waiting {
+            let is_meant =
+                only.is_none_or(|only| only.iter().any(|wanted| call.caller_id() == Some(wanted)));
+            if is_meant && !self.again.iter().any(|known| known.id == call.id) {
+                self.again.push(call);
+            }
         }
     }
 

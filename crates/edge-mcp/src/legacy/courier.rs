@@ -98,6 +98,9 @@ pub(super) fn learn(
 impl Courier {
     fn offers(&self, broker: &Broker, credential: &Credential, offer: Offer) {
         let mut state = self.lock();
+        if state.offers.len() >= HELD_MAX {
+            state.offers.retain(|(root, _)| is_live(broker, *root));
+        }
         if state.offers.len() >= HELD_MAX && !state.offers.contains(&offer) {
             tracing::warn!(session = %offer.0, "its caller has too many others to be told of calls");
             return;
@@ -111,6 +114,9 @@ impl Courier {
 
     fn hears(&self, broker: &Broker, credential: &Credential, id: SessionId, since: Option<u64>) {
         let mut state = self.lock();
+        if state.heard.len() >= HELD_MAX {
+            state.heard.retain(|id, _| is_live(broker, *id));
+        }
         if state.heard.contains_key(&id) || state.heard.len() >= HELD_MAX {
             return;
         }
@@ -260,7 +266,7 @@ impl Attending {
 
     /// The session is over, unless it was taken up again just now.
     fn on_offer_ends(&self, offer: Offer) {
-        let is_live = self.is_live(offer.0);
+        let is_live = is_live(&self.state.broker, offer.0);
         let again = is_live.then(|| self.credential()).flatten();
         let mut state = self.session.courier.lock();
         match (again, &mut state.open) {
@@ -272,7 +278,7 @@ impl Attending {
     }
 
     fn on_hearing_ends(&self, id: SessionId, was_heard: bool) {
-        let is_live = was_heard && self.is_live(id);
+        let is_live = was_heard && is_live(&self.state.broker, id);
         let again = is_live.then(|| self.credential()).flatten();
         let mut state = self.session.courier.lock();
         let since = state.heard.get(&id).copied().flatten();
@@ -294,10 +300,6 @@ impl Attending {
         }
     }
 
-    fn is_live(&self, id: SessionId) -> bool {
-        self.state.broker.session_view(id).is_some_and(|view| view.status.is_live())
-    }
-
     fn credential(&self) -> Option<Credential> {
         self.state.credential(self.session.owner)
     }
@@ -311,6 +313,10 @@ impl Drop for Attending {
     fn drop(&mut self) {
         self.session.courier.leave(self.reader);
     }
+}
+
+fn is_live(broker: &Broker, id: SessionId) -> bool {
+    broker.session_view(id).is_some_and(|view| view.status.is_live())
 }
 
 /// The calls of tools that are offered. Whoever has the stream holds them.

@@ -52,10 +52,10 @@ async fn a_message_that_follows_brings_calls_and_its_answer_when_the_agent_rests
     let mut said = Vec::new();
     let answer = loop {
         let message = stream.message().await.unwrap();
-        match &message["params"]["data"] {
-            Value::Null => break message,
-            data => said.push(data.clone()),
+        if message.get("result").is_some() {
+            break message;
         }
+        said.push(message["params"]["data"].clone());
     };
     assert!(said.iter().any(|event| event["text"] == "I rest"), "{said:?}");
     assert_eq!(said.last().unwrap()["status"], "idle", "{said:?}");
