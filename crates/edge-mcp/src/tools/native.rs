@@ -67,7 +67,7 @@ pub(super) fn native(row: &ToolRow) -> &'static NativeTool {
 }
 
 fn prepare(row: &ToolRow) -> NativeTool {
-    let input_schema = (row.request_schema)().to_value();
+    let input_schema = without_widths((row.request_schema)().to_value());
     let properties = match input_schema.get("properties") {
         Some(Value::Object(properties)) => properties.clone(),
         Some(_) | None => Map::new(),
@@ -84,9 +84,40 @@ fn prepare(row: &ToolRow) -> NativeTool {
     NativeTool { listed, properties }
 }
 
+/// A schema without the widths of its numbers, such as `uint64`: no dialect of JSON Schema knows them,
+/// and the validator that most agents embed complains about each of them.
+fn without_widths(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            // A property of this name has a schema, not a text.
+            let is_number = fields.get("type").is_some_and(is_number);
+            fields.retain(|key, value| !(is_number && key == "format" && value.is_string()));
+            for part in fields.values_mut() {
+                *part = without_widths(part.take());
+            }
+        }
+        Value::Array(parts) => {
+            for part in parts {
+                *part = without_widths(part.take());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    schema
+}
+
+/// Whether a schema's `type` is that of numbers, or of numbers and null.
+fn is_number(kind: &Value) -> bool {
+    match kind {
+        Value::String(kind) => matches!(kind.as_str(), "integer" | "number"),
+        Value::Array(kinds) => kinds.iter().any(is_number),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
 /// The schema of the answer; of a tool that makes a job, also of the answer that names it.
 fn output_schema(row: &ToolRow) -> Value {
-    let mut response = (row.response_schema)().to_value();
+    let mut response = without_widths((row.response_schema)().to_value());
     if !row.makes_job {
         return response;
     }
@@ -139,6 +170,7 @@ mod tests {
             assert!(row.name.len() <= 64 && super::super::names::is_plain(row.name));
             let text = tool.to_string();
             assert!(!text.contains("\"default\"") && !text.contains("\"$ref\""), "{text}");
+            assert!(!text.contains("\"format\":\""), "{text}");
         }
     }
 
