@@ -344,8 +344,9 @@ impl Shared {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             let rung = self.sessions.bell.notified();
+            let is_live = self.sessions.live(session).is_some();
             let page = self.said(session, since, limit, request.include_children).await?;
-            if !page.events.is_empty() || !is_live(page.status) {
+            if !page.events.is_empty() || !is_live {
                 return Ok(page);
             }
             tokio::select! {

@@ -164,8 +164,8 @@ impl SessionFollower {
     pub async fn next(&mut self) -> Option<Vec<SessionEventInfo>> {
         while !self.over {
             let rung = self.shared.sessions.bell.notified();
+            let is_live = self.shared.sessions.live(self.session).is_some();
             let page = self.shared.said(self.session, self.since, FOLLOW_MAX, true).await.ok()?;
-            let is_live = super::caller::is_live(page.status);
             let n_events = page.events.len();
             self.since = u64::try_from(page.last_index).ok();
             self.over = !is_live && n_events < FOLLOW_MAX;

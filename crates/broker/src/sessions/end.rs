@@ -25,14 +25,16 @@ impl Shared {
     ) -> Result<()> {
         let ended = lock(&self.sessions.table).end(session, state);
         for id in ended {
-            let live = lock(&self.sessions.live).remove(&id);
-            if let Some(live) = live {
+            if let Some(live) = self.sessions.live(id) {
                 self.close(id, &live).await;
             }
             let at = self.now().unix;
             let changed = Record::SessionChanged { id, state, at };
             self.commit_for_sure(&[changed]).await?;
             self.say_state(id, state, Some(why.to_owned()));
+            // Only now is it over for whoever follows it: its last word was said.
+            lock(&self.sessions.live).remove(&id);
+            self.sessions.bell.notify_waiters();
         }
         Ok(())
     }
