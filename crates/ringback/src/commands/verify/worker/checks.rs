@@ -116,7 +116,9 @@ async fn tells_progress(played: &Played) -> Verdict {
     match played.said_of(slow).as_slice() {
         [OfCall::Chunk(StreamChunk::Progress { .. }), .., OfCall::End(_)] => Ok(()),
         [OfCall::End(_)] => Err("`slow` told no progress before its answer".to_owned()),
-        said => Err(format!("progress belongs before everything, and one answer behind it: {said:?}")),
+        said => {
+            Err(format!("progress belongs before everything, and one answer behind it: {said:?}"))
+        }
     }
 }
 
