@@ -26,7 +26,9 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
         with_node.arg(prepare::node_dir(steps.root()));
         steps.command(name, with_node)?;
     }
-    Ok(())
+    let mut api = script(steps, "tests/interop/api.py");
+    api.arg("schemas/openapi.json");
+    steps.command("interop of the API document", api)
 }
 
 /// Builds the daemon with the tests of the workspace: alone it would have other features of its
