@@ -81,10 +81,7 @@ impl Value for Agents {
             Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
             Raw::Text(text) => {
                 let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
-                return match parsed.get_ref() {
-                    value @ DeValue::Table(_) => Self::parse(Raw::Toml(value)),
-                    _ => Err(format!("expected {EXPECTED}")),
-                };
+                return Self::parse(Raw::Toml(parsed.get_ref()));
             }
         };
         let mut agents = BTreeMap::new();

@@ -237,8 +237,6 @@ fn shown(value: toml::Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::ffi::OsString;
     use std::os::unix::fs::PermissionsExt;
 
     use ringback_broker::ConfigView;

@@ -135,7 +135,7 @@ impl Call {
     async fn carry_out(self, stop: CancellationToken) -> String {
         self.tell("tool_called", None);
         let (result, error) = match self.run(&stop).await {
-            Ended::Done(output) => (Some(Raw(payload(output))), None),
+            Ended::Done(output) => (Some(Raw(payload(&output))), None),
             Ended::Failed(error) => (None, Some(error)),
             Ended::Cancelled => (None, Some("it was ended where it ran".to_owned())),
         };
@@ -205,7 +205,7 @@ impl Call {
 }
 
 /// What a command printed: JSON as it is, anything else as a text.
-fn payload(output: String) -> Any {
+fn payload(output: &str) -> Any {
     let trimmed = output.trim();
     let bytes = if serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok() {
         Bytes::copy_from_slice(trimmed.as_bytes())
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn json_passes_as_it_is_and_text_as_a_text() {
-        let shown = |text: &str| payload(text.to_owned()).bytes;
+        let shown = |text: &str| payload(text).bytes;
         assert_eq!(shown("{\"n\": 12345678901234567890}\n"), "{\"n\": 12345678901234567890}");
         assert_eq!(shown("hello \"you\"\n"), r#""hello \"you\"""#);
         assert_eq!(shown("null\n"), "null");

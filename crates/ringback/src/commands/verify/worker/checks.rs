@@ -83,10 +83,9 @@ async fn returns_values(played: &Played) -> Verdict {
         ("bytes, which are no text", bytes),
         ("maps and lists in each other", nested),
     ] {
-        let arguments = match value {
-            Value::Null => Value::Map(Vec::new()),
-            value => Value::Map(vec![("value".to_owned(), value)]),
-        };
+        let is_given = value != Value::Null;
+        let entry = is_given.then_some(("value".to_owned(), value));
+        let arguments = Value::Map(entry.into_iter().collect());
         echoed(played, &arguments).await.map_err(|why| format!("{what}: {why}"))?;
     }
     Ok(())
