@@ -71,6 +71,7 @@ impl Shared {
         if let Err(error) = self.commit_for_sure(&[Record::TokenRevoked { id, at }]).await {
             tracing::error!(%id, %error, "the end of a session's key could not be stored");
         }
+        self.tokens.forget(id);
     }
 
     /// Ends the sessions that have had nothing to do for too long.
@@ -108,6 +109,7 @@ impl Shared {
                 records.push(Record::TokenRevoked { id: key, at });
             }
             self.commit(records).await?;
+            record.key.into_iter().for_each(|key| self.tokens.forget(key));
             let index = self.next_journaled(id)?;
             let text = "the daemon was restarted; a message continues the session".to_owned();
             let event = SessionEventInfo {

@@ -27,7 +27,6 @@ pub(super) fn event(kind: &str) -> SessionEventInfo {
         role: None,
         request_id: None,
         status: None,
-        data: None,
     }
 }
 
@@ -68,7 +67,7 @@ impl Shared {
     pub(super) fn journal(&self, ring: SessionId, index: u64, event: &SessionEventInfo) {
         let numbered = SessionEventInfo { index, ..event.clone() };
         let written =
-            serde_json::to_vec(&numbered).map_err(|error| error.to_string()).and_then(|bytes| {
+            rmp_serde::to_vec_named(&numbered).map_err(|error| error.to_string()).and_then(|bytes| {
                 let bytes = [Bytes::from(bytes)];
                 self.sessions.journal.append(ring, &bytes).map_err(|error| error.to_string())
             });
@@ -157,7 +156,7 @@ impl Shared {
             let kept = journal.read(session, from, limit).map_err(unreadable)?;
             Ok(kept
                 .into_iter()
-                .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+                .filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok())
                 .collect())
         })
         .await

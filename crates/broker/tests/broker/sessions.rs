@@ -1,9 +1,13 @@
 //! Sessions through the broker's door, with small shell scripts as agents.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ringback_broker::{AgentCommand, Config, Credential};
+use camino::Utf8PathBuf;
+use ringback_broker::{AgentCommand, Config, Credential, InsideProgram};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::Level;
 use ringback_proto::record::SessionState;
@@ -71,19 +75,7 @@ async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
 }
 
 fn message(text: &str) -> SessionMessageRequest {
-    SessionMessageRequest {
-        project_id: None,
-        session_id: None,
-        workspace_id: None,
-        create_workspace: false,
-        message: text.to_owned(),
-        attachments: Vec::new(),
-        agent: None,
-        context: None,
-        caller_id: None,
-        caller_tools: None,
-        follow: false,
-    }
+    SessionMessageRequest { message: text.to_owned(), ..Default::default() }
 }
 
 fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
@@ -418,4 +410,56 @@ async fn an_unknown_agent_is_refused_with_those_there_are() {
     assert_eq!(code, "invalid_params");
     assert!(text.contains("gandalf") && text.contains("echo"), "{text}");
     assert_eq!(fixture.broker.under_way().n_sessions, 0);
+}
+
+/// The program inside, which is made by the second try.
+#[derive(Debug, Default)]
+struct Inside {
+    n_asked: AtomicU32,
+}
+
+impl InsideProgram for Inside {
+    fn path(&self) -> io::Result<Utf8PathBuf> {
+        match self.n_asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(io::Error::other("no space left")),
+            _ => Ok("/somewhere/inside".into()),
+        }
+    }
+}
+
+/// Rule: the program inside is not asked for before an agent needs it, and a session whose program
+/// cannot be written says so and can be told again.
+#[tokio::test]
+async fn the_program_inside_is_written_when_an_agent_needs_it() {
+    let inside = Arc::new(Inside::default());
+    let fixture = start_with(|config| {
+        with_echo(config);
+        let says = r#"printf '{"type":"message","text":"%s"}\n{"type":"done"}\n' "$1""#;
+        let command = ["/bin/sh", "-c", says, "agent", "{inside}"].map(str::to_owned).to_vec();
+        let agent = AgentCommand { command, env: BTreeMap::new() };
+        config.sessions.agents.insert("plain".to_owned(), agent);
+        config.sessions.inside = Some(Arc::<Inside>::clone(&inside));
+    })
+    .await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let echo = say(&fixture, &who, to_project(project, "hello")).await.session_id;
+    until(&fixture, &who, echo, -1, is_idle).await;
+    assert_eq!(inside.n_asked.load(Ordering::Relaxed), 0);
+
+    let request = SessionMessageRequest {
+        agent: Some("plain".to_owned()),
+        create_workspace: true,
+        ..to_project(project, "go")
+    };
+    let session = say(&fixture, &who, request).await.session_id;
+    let failed = until(&fixture, &who, session, -1, |event| event.kind == "error").await;
+    let text = failed.last().and_then(|event| event.text.clone()).expect("a reason");
+    assert!(text.contains("the program inside cannot be written: no space left"), "{text}");
+    let since = until(&fixture, &who, session, -1, is_idle).await.last().map(|event| event.index);
+    say(&fixture, &who, to_session(session, "go")).await;
+    let since = i64::try_from(since.expect("an event")).expect("a small index");
+    let is_answer = |event: &SessionEventInfo| event.role.as_deref() == Some("assistant");
+    let said = until(&fixture, &who, session, since, is_answer).await;
+    assert_eq!(said.last().and_then(|event| event.text.as_deref()), Some("/somewhere/inside"));
 }
