@@ -336,7 +336,7 @@ impl Shared {
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
         let deadline = tokio::time::Instant::now() + wait;
         loop {
-            let rung = self.sessions.bell.notified();
+            let rung = self.sessions.bells.of(session).notified();
             let is_live = self.sessions.live(session).is_some();
             let page = self.said(session, since, limit, request.include_children).await?;
             if !page.events.is_empty() || !is_live {

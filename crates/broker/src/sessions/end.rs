@@ -34,7 +34,7 @@ impl Shared {
             self.say_state(id, state, Some(why.to_owned()));
             // Only now is it over for whoever follows it: its last word was said.
             lock(&self.sessions.live).remove(&id);
-            self.sessions.bell.notify_waiters();
+            self.sessions.bells.of(id).notify_waiters();
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
-use super::{AgentCommand, Key};
 use super::say::{bounded, event};
+use super::{AgentCommand, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
 

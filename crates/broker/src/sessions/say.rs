@@ -59,15 +59,16 @@ impl Shared {
             }
             heard
         };
-        if !heard.is_empty() {
-            self.sessions.bell.notify_waiters();
+        for (ring, _) in heard {
+            self.sessions.bells.of(ring).notify_waiters();
         }
     }
 
     pub(super) fn journal(&self, ring: SessionId, index: u64, event: &SessionEventInfo) {
         let numbered = SessionEventInfo { index, ..event.clone() };
-        let written =
-            rmp_serde::to_vec_named(&numbered).map_err(|error| error.to_string()).and_then(|bytes| {
+        let written = rmp_serde::to_vec_named(&numbered)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| {
                 let bytes = [Bytes::from(bytes)];
                 self.sessions.journal.append(ring, &bytes).map_err(|error| error.to_string())
             });

@@ -7,17 +7,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{AgentCommand, Config, Credential, InsideProgram};
+use ringback_broker::{AgentCommand, Answer, Config, Credential, InsideProgram};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::Level;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    Attachment, ProjectCreateRequest, ProjectDeleteRequest, ProjectLimits, ProjectListRequest,
-    SessionCleanupRequest, SessionEndRequest, SessionEventInfo, SessionEventsRequest,
-    SessionGetRequest, SessionListRequest, SessionMessageRequest, SessionSpawnRequest,
-    TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
+    Attachment, CallerTool, CallerToolRequestsRequest, CallerToolRequestsResponse,
+    CallerToolResponseRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectLimits,
+    ProjectListRequest, SessionCleanupRequest, SessionEndRequest, SessionEventInfo,
+    SessionEventsRequest, SessionGetRequest, SessionListRequest, SessionMessageRequest,
+    SessionSpawnRequest, TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
 };
-use ringback_proto::{ToolRequest, ToolResponse};
+use ringback_proto::{Certainty, ResponseEnvelope, ToolRequest, ToolResponse};
 
 use crate::common::{Fixture, result, start_with};
 
@@ -462,4 +465,47 @@ async fn the_program_inside_is_written_when_an_agent_needs_it() {
     let is_answer = |event: &SessionEventInfo| event.role.as_deref() == Some("assistant");
     let said = until(&fixture, &who, session, since, is_answer).await;
     assert_eq!(said.last().and_then(|event| event.text.as_deref()), Some("/somewhere/inside"));
+}
+
+/// Rule: one call that MsgPack has no word for fails by itself, and hides no other from its caller.
+#[tokio::test]
+async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let (name, description) = ("send".to_owned(), None);
+    let tool = CallerTool { name, description, input_schema: None, timeout_ms: None };
+    let request = SessionMessageRequest {
+        caller_id: Some("ant".to_owned()),
+        caller_tools: Some(vec![tool]),
+        ..to_project(project, "one")
+    };
+    let session_id = say(&fixture, &who, request).await.session_id;
+    let ask = |text: &'static str| {
+        let arguments = Any { format: Format::Json, bytes: text.as_bytes().into() };
+        let options = CallOptions::default();
+        let sent = "send".to_owned();
+        match fixture.broker.call_from_session(session_id, None, sent, arguments, options) {
+            Answer::Later(replies, _) => replies,
+            Answer::Now(reply) => panic!("answered at once: {reply:?}"),
+        }
+    };
+    let mut unsayable = ask(r#"{"n":123456789012345678901234567890}"#);
+    let mut plain = ask(r#"{"n":1}"#);
+    let poll = CallerToolRequestsRequest { session_id, caller_id: None, wait_ms: Some(20_000) };
+    let polled = async {
+        let polled: CallerToolRequestsResponse = call(&fixture, &who, poll).await;
+        let [request] = &polled.requests[..] else { panic!("{polled:?}") };
+        let answer = CallerToolResponseRequest {
+            session_id,
+            request_id: request.request_id.clone(),
+            result: None,
+            error: None,
+        };
+        result(&fixture.broker, &who, answer).await.expect("taken")
+    };
+    let (unsayable, plain, _) = tokio::join!(unsayable.next(), plain.next(), polled);
+    let Some(ResponseEnvelope::Error(error)) = unsayable else { panic!("{unsayable:?}") };
+    assert_eq!((&*error.code, error.certainty), ("invalid_params", Certainty::NotStarted));
+    assert!(matches!(plain, Some(ResponseEnvelope::Success { .. })), "{plain:?}");
 }
