@@ -11,6 +11,7 @@ pub mod events;
 pub mod jobs;
 pub mod mcp;
 pub mod offer;
+mod passing;
 pub mod project;
 pub mod serve;
 pub mod session;
