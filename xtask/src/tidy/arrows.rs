@@ -13,13 +13,21 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
     ("ringback-service", &[]),
     ("ringback-studio", &[]),
+    ("ringback-models", &[]),
     ("ringback-core", &["ringback-proto"]),
     ("ringback-store", &["ringback-proto"]),
     ("ringback-blobs", &["ringback-proto"]),
     ("ringback-client", &["ringback-proto"]),
     (
         "ringback-broker",
-        &["ringback-proto", "ringback-core", "ringback-store", "ringback-blobs", "ringback-studio"],
+        &[
+            "ringback-proto",
+            "ringback-core",
+            "ringback-store",
+            "ringback-blobs",
+            "ringback-studio",
+            "ringback-models",
+        ],
     ),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
@@ -40,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
+            "ringback-models",
         ],
     ),
     (
@@ -53,11 +62,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-service",
             "ringback-edge-hoot",
             "ringback-edge-http",
+            "ringback-edge-mcp",
             "ringback-client",
             "ringback-studio",
+            "ringback-models",
         ],
     ),
-    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client"]),
+    (
+        "ringback-bench",
+        &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"],
+    ),
     ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker"]),
     ("xtask", &[]),
 ];
@@ -76,8 +90,13 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("hyper-util", HTTP_SPEAKERS),
 ];
 
-const HTTP_SPEAKERS: &[&str] =
-    &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-client"];
+const HTTP_SPEAKERS: &[&str] = &[
+    "ringback-service",
+    "ringback-edge-http",
+    "ringback-edge-mcp",
+    "ringback-client",
+    "ringback-models",
+];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[
