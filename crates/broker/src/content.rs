@@ -216,7 +216,8 @@ impl Transfer {
         let admitted = Admitted::admit(shared, id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
         let ctx = Context { shared: shared.clone(), principal: principal.clone(), job: None, stop };
-        let asked = Asked { id, row, principal, edge, deadline, request_id: None, repeat: None };
+        let (request_id, repeat, trace) = (None, None, tracing::Span::current());
+        let asked = Asked { id, row, principal, edge, deadline, request_id, repeat, trace };
         shared.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
     }

@@ -19,6 +19,7 @@ use ringback_store::{CommitError, Full};
 use tokio::sync::{Notify, SetOnce};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::{Instrument as _, Span};
 
 use crate::failure;
 use crate::handler::{self, Context};
@@ -48,6 +49,8 @@ pub(crate) struct LiveJob {
     pub(crate) row: &'static ToolRow,
     pub(crate) owner: PrincipalId,
     project: Option<ProjectId>,
+    /// The trace of the call that began it, if that has one.
+    trace: Span,
     request: Mutex<Option<ToolRequest>>,
     stop: CancellationToken,
     /// The blocking parts of the work, waited for before the job counts as stopped.
@@ -130,6 +133,7 @@ pub(crate) struct Submission {
     pub(crate) repeat: Option<RepeatKey>,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) stream: Option<Arc<Stream>>,
+    pub(crate) trace: Span,
 }
 
 impl Jobs {
@@ -171,6 +175,7 @@ impl LiveJob {
             row: request.row(),
             owner,
             project: None,
+            trace: Span::none(),
             request: Mutex::new(Some(request)),
             stop: CancellationToken::new(),
             blocking: TaskTracker::new(),
@@ -209,7 +214,7 @@ impl Shared {
     /// Begins a job, unless the same request has begun one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
-        let Submission { request, owner, repeat, deadline, stream } = submission;
+        let Submission { request, owner, repeat, deadline, stream, trace } = submission;
         let id = new_id(self.now(), self.entropy.bytes());
         let record = JobRecord {
             id,
@@ -227,7 +232,7 @@ impl Shared {
             completed_at: None,
             expires_at: None,
         };
-        let live = Arc::new(LiveJob::new(id, request, owner));
+        let live = Arc::new(LiveJob { trace, ..LiveJob::new(id, request, owner) });
         if let Some(stream) = stream {
             live.attach(stream);
         }
@@ -429,8 +434,8 @@ impl Shared {
 
     fn start(self: &Arc<Self>, job: JobId) {
         if let Some(live) = self.jobs.live(job) {
-            let run = Arc::clone(self).run(live);
-            drop(self.tasks.spawn(run));
+            let trace = live.trace.clone();
+            drop(self.tasks.spawn(Arc::clone(self).run(live).instrument(trace)));
         }
     }
 

@@ -27,7 +27,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
-pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Studio, Telemetry};
+pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 use section::{Raw, Section, SetError};
@@ -51,6 +51,8 @@ pub struct Config {
     pub files: Files,
     /// `[studio]`
     pub studio: Studio,
+    /// `[models]`
+    pub models: Models,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -156,7 +158,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 10] {
+    fn sections(&self) -> [&dyn Section; 11] {
         [
             &self.root,
             &self.http,
@@ -166,12 +168,13 @@ impl Config {
             &self.limits,
             &self.files,
             &self.studio,
+            &self.models,
             &self.log,
             &self.telemetry,
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 10] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 11] {
         [
             &mut self.root,
             &mut self.http,
@@ -181,6 +184,7 @@ impl Config {
             &mut self.limits,
             &mut self.files,
             &mut self.studio,
+            &mut self.models,
             &mut self.log,
             &mut self.telemetry,
         ]

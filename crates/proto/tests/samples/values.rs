@@ -648,4 +648,5 @@ sample!(TokenRevokeRequest, Self { token_id: token() });
 sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() });
 
 // After the macro, which it uses.
+mod model;
 mod sound;

@@ -42,6 +42,9 @@ pub struct MidiArgs {
     /// Which tune of the file
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub tune: u32,
+    /// Every tune of the file, each into a file with its number in its name
+    #[arg(long, conflicts_with = "tune")]
+    pub all: bool,
     /// Quarter notes per minute, instead of what the tune says
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
     pub tempo: Option<u32>,
@@ -78,10 +81,16 @@ struct Problem {
 
 /// What was made.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
-    file: &'a Path,
+struct Made {
+    file: PathBuf,
     notes: usize,
     seconds: f64,
+}
+
+impl Made {
+    fn shown(&self) -> String {
+        format!("{}: {}, {:.1} s", self.file.display(), count(self.notes, "note"), self.seconds)
+    }
 }
 
 pub(crate) fn run(args: &AbcArgs, screen: Screen) -> Result<(), Failure> {
@@ -136,22 +145,43 @@ fn midi(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
         channel: args.channel,
         chords: args.chords,
     };
-    let performance =
-        abc::perform(&parsed.book, args.tune as usize - 1, &options).map_err(|error| {
-            Failure::Wrong(format!("cannot play `{}`: {error}", args.file.display()))
-        })?;
     let output = output(args)?;
-    fs::write(&output, abc::to_midi(&performance).write()).map_err(|source| Failure::File {
+    if !args.all {
+        return screen.answer(&write(args, &parsed, args.tune, &output, &options)?, Made::shown);
+    }
+    let n_tunes = u32::try_from(parsed.book.tunes.len()).unwrap_or(u32::MAX);
+    let made = (1..=n_tunes).map(|tune| {
+        let numbered = numbered(&output, tune);
+        write(args, &parsed, tune, &numbered, &options)
+    });
+    let made = made.collect::<Result<Vec<_>, _>>()?;
+    screen.answer(&made, |made| made.iter().map(Made::shown).collect::<Vec<_>>().join("\n"))
+}
+
+fn write(
+    args: &MidiArgs,
+    parsed: &Parsed,
+    tune: u32,
+    output: &Path,
+    options: &Options,
+) -> Result<Made, Failure> {
+    let performance = abc::perform(&parsed.book, tune as usize - 1, options).map_err(|error| {
+        Failure::Wrong(format!("cannot play tune {tune} of `{}`: {error}", args.file.display()))
+    })?;
+    fs::write(output, abc::to_midi(&performance).write()).map_err(|source| Failure::File {
         action: "write",
-        path: output.clone(),
+        path: output.to_owned(),
         source,
     })?;
-    let made =
-        Made { file: &output, notes: performance.notes().count(), seconds: performance.seconds() };
-    screen.answer(&made, |made| {
-        let file = made.file.display();
-        format!("{file}: {}, {:.1} s", count(made.notes, "note"), made.seconds)
-    })
+    let (notes, seconds) = (performance.notes().count(), performance.seconds());
+    Ok(Made { file: output.to_owned(), notes, seconds })
+}
+
+/// `tunes.mid` for the third tune is `tunes-3.mid`.
+fn numbered(output: &Path, tune: u32) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = output.extension().map_or_else(|| "mid".into(), |it| it.to_string_lossy());
+    output.with_file_name(format!("{stem}-{tune}.{extension}"))
 }
 
 fn output(args: &MidiArgs) -> Result<PathBuf, Failure> {

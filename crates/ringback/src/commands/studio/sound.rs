@@ -10,8 +10,8 @@ use ringback_studio::analysis::{BACKEND, Beats, Novelty, Sound, track_beats};
 use ringback_studio::audio::DecodeLimits;
 use ringback_studio::picture::{piano_roll, waveform};
 use ringback_studio::render::{
-    RenderError, RenderLimits, RenderSettings, Rendered, Score, SinkError, WavFormat, WavSink,
-    render,
+    FileFormat, FileSink, RenderError, RenderLimits, RenderSettings, Rendered, Score, SinkError,
+    WavFormat, render,
 };
 use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
 use serde::Serialize;
@@ -31,15 +31,15 @@ pub struct RenderArgs {
     /// The SoundFont [default: one of this system]
     #[arg(long, short, value_name = "FONT")]
     pub soundfont: Option<PathBuf>,
-    /// File to write [default: the same name with `.wav`]
+    /// File to write [default: the same name with `.wav` or `.flac`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Frames per second
     #[arg(long, value_name = "N", default_value_t = 44_100, value_parser = clap::value_parser!(u32).range(16_000..=192_000))]
     pub rate: u32,
-    /// What a sample is
-    #[arg(long, value_name = "FORMAT", default_value = "s16")]
-    pub format: Format,
+    /// What a sample is, and in which file [default: s16, or flac16 for a file named so]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// How much louder, in decibels
     #[arg(long, value_name = "DB", default_value_t = 0.0, allow_hyphen_values = true)]
     pub gain: f32,
@@ -54,6 +54,22 @@ pub enum Format {
     S24,
     /// 32-bit floats
     F32,
+    /// 16-bit integers in a FLAC file
+    Flac16,
+    /// 24-bit integers in a FLAC file
+    Flac24,
+}
+
+impl From<Format> for FileFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::S16 => Self::Wav(WavFormat::Int16),
+            Format::S24 => Self::Wav(WavFormat::Int24),
+            Format::F32 => Self::Wav(WavFormat::Float32),
+            Format::Flac16 => Self::Flac16,
+            Format::Flac24 => Self::Flac24,
+        }
+    }
 }
 
 /// Which file, where to.
@@ -99,8 +115,8 @@ pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failu
     let path = find(args.soundfont.as_deref(), &SEARCHED_DIRS)
         .map_err(|error| Failure::Wrong(error.to_string()))?;
     let font = Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))?;
-    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("wav"));
-    let rendered = write_wav(args, &score, &font, &output)?;
+    let (format, output) = target(args);
+    let rendered = write_sound(args, format, &score, &font, &output)?;
     let made = RenderedFile {
         file: &output,
         seconds: rendered.seconds,
@@ -117,9 +133,20 @@ pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failu
     })
 }
 
+/// What kind of file is written where.
+fn target(args: &RenderArgs) -> (FileFormat, PathBuf) {
+    let is_flac = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "flac");
+    let named =
+        if args.output.as_ref().is_some_and(is_flac) { Format::Flac16 } else { Format::S16 };
+    let format = FileFormat::from(args.format.unwrap_or(named));
+    let output = args.output.clone();
+    (format, output.unwrap_or_else(|| args.file.with_extension(format.extension())))
+}
+
 /// The file appears whole or not at all.
-fn write_wav(
+fn write_sound(
     args: &RenderArgs,
+    format: FileFormat,
     score: &Score,
     font: &Font,
     output: &Path,
@@ -131,15 +158,10 @@ fn write_wav(
         SinkError::Failed(source) => cannot(source),
         SinkError::Stopped => Failure::Interrupted,
     };
-    let format = match args.format {
-        Format::S16 => WavFormat::Int16,
-        Format::S24 => WavFormat::Int24,
-        Format::F32 => WavFormat::Float32,
-    };
     let settings =
         RenderSettings { sample_rate: args.rate, gain_db: args.gain, ..RenderSettings::default() };
     let mut sink =
-        WavSink::new(BufWriter::new(&mut file), format, 2, args.rate).map_err(sink_failed)?;
+        FileSink::new(BufWriter::new(&mut file), format, 2, args.rate).map_err(sink_failed)?;
     let rendered =
         render(score, font, settings, RenderLimits::default(), &mut sink).map_err(|error| {
             match error {
