@@ -22,6 +22,7 @@ mod ping;
 mod process;
 mod settings;
 mod stored;
+mod studio;
 
 use anyhow::bail;
 use figure::Figure;
@@ -35,6 +36,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   content  content store ingest against `cp` and `sync`
   memory   the idle daemon, and with 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
+  studio   tunes against abc2midi, renders against fluidsynth, beats against real time
 
   --quick  tiny sizes and few rounds: shows that it runs, measures nothing
 ";
@@ -74,6 +76,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("content") => content::run(&settings).await?,
         Some("memory") => memory::run(&settings).await?,
         Some("stored") => stored::run(&settings).await?,
+        Some("studio") => studio::run(&settings)?,
         Some(other) => bail!("there is no benchmark `{other}`\n\n{HELP}"),
         None => all(&settings).await?,
     };
@@ -91,5 +94,6 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(content::run(settings).await?);
     figures.extend(memory::run(settings).await?);
     figures.extend(stored::run(settings).await?);
+    figures.extend(studio::run(settings)?);
     Ok(figures)
 }
