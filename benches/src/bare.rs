@@ -45,7 +45,7 @@ pub(crate) async fn idle_peers(endpoint: &str, token: &str, count: usize) -> any
     Ok(())
 }
 
-fn say(line: &str) -> anyhow::Result<()> {
+pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     println!("{line}");
     std::io::stdout().flush().context("nobody reads what this process says")
 }

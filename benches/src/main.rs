@@ -13,15 +13,22 @@
 #![expect(clippy::print_stdout, reason = "a measurement is for the screen")]
 
 mod bare;
+mod bare_mcp;
 mod content;
 mod figure;
+mod http;
 mod jobs;
+mod lines;
 mod load;
+mod mcp;
 mod memory;
+mod party;
 mod ping;
 mod process;
+mod relay;
 mod settings;
 mod stored;
+mod streams;
 mod studio;
 
 use anyhow::bail;
@@ -36,6 +43,11 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   content  content store ingest against `cp` and `sync`
   memory   the idle daemon, and with 2,000 peers against a bare ROUTER
   stored   the CPU of a call with 100,000 stored records against 10
+  mcp      `tools/call` over HTTP against a bare handler
+  sessions memory of 1,000 MCP sessions
+  lines    calls of client tools against a bare relay
+  clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
+  tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
   studio   tunes against abc2midi, renders against fluidsynth, beats against real time
 
   --quick  tiny sizes and few rounds: shows that it runs, measures nothing
@@ -55,6 +67,9 @@ async fn main() -> anyhow::Result<()> {
         [bare::PEERS_ROLE, endpoint, token, count] => {
             bare::idle_peers(endpoint, token, count.parse()?).await
         }
+        [relay::ROLE] => relay::run().await,
+        [streams::ROLE, http, token, count] => streams::run(http, token, count.parse()?).await,
+        [bare_mcp::ROLE] => bare_mcp::run().await,
         _ => measure(&arguments).await,
     }
 }
@@ -76,6 +91,11 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("content") => content::run(&settings).await?,
         Some("memory") => memory::run(&settings).await?,
         Some("stored") => stored::run(&settings).await?,
+        Some("mcp") => mcp::calls(&settings).await?,
+        Some("sessions") => mcp::sessions(&settings).await?,
+        Some("lines") => lines::calls(&settings).await?,
+        Some("clients") => lines::clients(&settings).await?,
+        Some("tools") => lines::registered(&settings).await?,
         Some("studio") => studio::run(&settings)?,
         Some(other) => bail!("there is no benchmark `{other}`\n\n{HELP}"),
         None => all(&settings).await?,
@@ -94,6 +114,11 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(content::run(settings).await?);
     figures.extend(memory::run(settings).await?);
     figures.extend(stored::run(settings).await?);
+    figures.extend(mcp::calls(settings).await?);
+    figures.extend(mcp::sessions(settings).await?);
+    figures.extend(lines::calls(settings).await?);
+    figures.extend(lines::clients(settings).await?);
+    figures.extend(lines::registered(settings).await?);
     figures.extend(studio::run(settings)?);
     Ok(figures)
 }

@@ -1,4 +1,4 @@
-//! A process under test: the daemon, or the bare ROUTER it is compared with.
+//! A process under test: the daemon, or the bare ROUTER or relay it is compared with.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -9,6 +9,8 @@ use anyhow::Context;
 use camino::Utf8Path;
 
 use crate::bare;
+use crate::bare_mcp;
+use crate::relay;
 use crate::settings::Settings;
 
 /// What the bare ROUTER asks for: as long as a token, so that both sides say as much.
@@ -20,7 +22,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
+    /// Where it takes frames; empty if it does not.
     pub(crate) endpoint: String,
+    /// Where it takes HTTP; empty if it does not.
+    pub(crate) http: String,
     pub(crate) token: String,
 }
 
@@ -31,6 +36,16 @@ impl Server {
         data_dir: &Path,
         roots: &Path,
     ) -> anyhow::Result<Self> {
+        Self::daemon_with(settings, data_dir, roots, &[])
+    }
+
+    /// The same with settings of its own, as environment variables.
+    pub(crate) fn daemon_with(
+        settings: &Settings,
+        data_dir: &Path,
+        roots: &Path,
+        environment: &[(&str, &str)],
+    ) -> anyhow::Result<Self> {
         let mut command = Command::new(&settings.ringback);
         command
             .args(["serve", "--json", "--http", "127.0.0.1:0", "--data-dir"])
@@ -39,14 +54,15 @@ impl Server {
             .env_clear()
             .env("HOME", data_dir)
             .env("RINGBACK_FILES__ROOTS", roots)
+            .envs(environment.iter().copied())
             .stderr(fs::File::create(data_dir.join("daemon.log"))?);
         let (child, line) = start(command)?;
         let said: serde_json::Value =
             serde_json::from_str(&line).context("the daemon did not say where it listens")?;
         let text = |key: &str| said[key].as_str().with_context(|| format!("no `{key}` in {line}"));
         let token = fs::read_to_string(text("token_file")?).context("cannot read the token")?;
-        let endpoint = text("hoot")?.to_owned();
-        Ok(Self { child, endpoint, token: token.trim().to_owned() })
+        let (endpoint, http) = (text("hoot")?.to_owned(), text("http")?.to_owned());
+        Ok(Self { child, endpoint, http, token: token.trim().to_owned() })
     }
 
     /// A ROUTER of the same library that sends everything back.
@@ -54,7 +70,26 @@ impl Server {
         let mut command = Command::new(&settings.bench);
         command.arg(bare::ROUTER_ROLE);
         let (child, line) = start(command)?;
-        Ok(Self { child, endpoint: line.trim().to_owned(), token: BARE_TOKEN.to_owned() })
+        let (endpoint, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
+        Ok(Self { child, endpoint, http: String::new(), token })
+    }
+
+    /// An HTTP relay that makes the hops of a client tool and nothing else.
+    pub(crate) fn relay(settings: &Settings) -> anyhow::Result<Self> {
+        let mut command = Command::new(&settings.bench);
+        command.arg(relay::ROLE);
+        let (child, line) = start(command)?;
+        let (http, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
+        Ok(Self { child, endpoint: String::new(), http, token })
+    }
+
+    /// A handler of `tools/call` that decodes and encodes, and nothing else.
+    pub(crate) fn bare_mcp(settings: &Settings) -> anyhow::Result<Self> {
+        let mut command = Command::new(&settings.bench);
+        command.arg(bare_mcp::ROLE);
+        let (child, line) = start(command)?;
+        let (http, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
+        Ok(Self { child, endpoint: String::new(), http, token })
     }
 
     /// CPU time used so far, in microseconds.

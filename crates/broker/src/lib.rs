@@ -29,6 +29,7 @@ mod lines;
 mod payload;
 mod repeats;
 mod replies;
+mod review;
 mod shared;
 mod stream;
 mod sync;
@@ -48,6 +49,8 @@ pub use lines::{
     OfferedTool, ToolFace, ToolOffer,
 };
 pub use replies::Replies;
+pub use review::AuditPage;
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
 pub use ringback_core::lines::{Audience, CancelReason, LineKind, LineLimits, LineName, ToParty};
+pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};

@@ -1,10 +1,12 @@
 //! The document of all routes, and a page that shows it without asking any other server.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use axum::http::{HeaderName, header};
 use axum::response::{Html, IntoResponse, Response};
 use bytes::Bytes;
+use ringback_proto::value::Value;
 
 use crate::api::{self, Auth, Content, Operation, Route};
 
@@ -38,7 +40,7 @@ pub(crate) fn routes() -> Vec<Route> {
             open("get_openapi", "This document.").answers(
                 200,
                 "OpenAPI 3.1.",
-                Content::Text("application/json"),
+                Content::json::<BTreeMap<String, Value>>(),
             ),
         ),
         Route::get(

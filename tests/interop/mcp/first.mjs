@@ -7,18 +7,20 @@ import { check } from "./checks.mjs";
 const { INTEROP_URL: url, INTEROP_TOKEN: token, INTEROP_COMMAND: command } = process.env;
 const info = { name: "interop", version: "1.0.0" };
 
-async function connect(transport) {
-  const client = new Client(info);
+async function connect(listChanged, transport) {
+  const client = new Client(info, { listChanged });
   client.isFirstGeneration = true;
   await client.connect(transport);
   return { client, close: () => client.close() };
 }
 
-await check("first generation over HTTP", () => {
+await check("first generation over HTTP", (listChanged) => {
   const headers = { Authorization: `Bearer ${token}` };
-  return connect(new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }));
+  const requestInit = { headers };
+  return connect(listChanged, new StreamableHTTPClientTransport(new URL(url), { requestInit }));
 });
-await check("first generation over stdio", () => {
+await check("first generation over stdio", (listChanged) => {
   const [program, ...args] = JSON.parse(command);
-  return connect(new StdioClientTransport({ command: program, args, env: process.env }));
+  const env = process.env;
+  return connect(listChanged, new StdioClientTransport({ command: program, args, env }));
 });

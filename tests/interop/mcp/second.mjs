@@ -20,14 +20,14 @@ async function connect(options, version, transport) {
 }
 
 for (const [era, options, version] of ERAS) {
-  await check(`second generation over HTTP, ${era}`, () => {
+  await check(`second generation over HTTP, ${era}`, (listChanged) => {
     const headers = { Authorization: `Bearer ${token}` };
-    const requestInit = { headers };
-    return connect(options, version, new StreamableHTTPClientTransport(new URL(url), { requestInit }));
+    const transport = new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
+    return connect({ ...options, listChanged }, version, transport);
   });
-  await check(`second generation over stdio, ${era}`, () => {
+  await check(`second generation over stdio, ${era}`, (listChanged) => {
     const [program, ...args] = JSON.parse(command);
-    const env = process.env;
-    return connect(options, version, new StdioClientTransport({ command: program, args, env }));
+    const transport = new StdioClientTransport({ command: program, args, env: process.env });
+    return connect({ ...options, listChanged }, version, transport);
   });
 }

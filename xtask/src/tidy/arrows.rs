@@ -68,10 +68,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-models",
         ],
     ),
-    (
-        "ringback-bench",
-        &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"],
-    ),
+    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"]),
     ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker"]),
     ("xtask", &[]),
 ];
@@ -84,7 +81,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
-    ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp"]),
+    ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
     // The client holds lines over HTTP.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
@@ -95,6 +92,7 @@ const HTTP_SPEAKERS: &[&str] = &[
     "ringback-edge-http",
     "ringback-edge-mcp",
     "ringback-client",
+    "ringback-bench",
     "ringback-models",
 ];
 

@@ -16,6 +16,9 @@ use crate::call::Edge;
 use crate::identity::Credential;
 use crate::sync::lock;
 
+/// How much of an id that somebody made up is logged.
+const LOGGED_CHARS_MAX: usize = 64;
+
 /// Tools that a party offers.
 #[derive(Debug)]
 pub struct LineOffer {
@@ -175,6 +178,8 @@ impl Broker {
                 Ok(())
             }
             Err((error, late)) => {
+                // It is a stranger's text, of any length.
+                let request_id: String = request_id.chars().take(LOGGED_CHARS_MAX).collect();
                 tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
                 if let Some(call) = late {
                     self.0.auditor.late_answer(call);

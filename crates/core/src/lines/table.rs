@@ -77,6 +77,9 @@ impl<L: Links> LineTable<L> {
         let number = self.hold(now, principal, &name)?;
         let replaced = stream.map(|stream| self.replace_offers(number, stream, &tools));
         for (full_name, tool) in full_names.iter().zip(tools) {
+            // Offered again, a tool keeps its place.
+            let place = self.registry.get(full_name).map(|tool| tool.seq);
+            let seq = place.unwrap_or_else(|| self.next_number());
             let tool = Arc::new(LineTool {
                 full_name: Arc::clone(full_name),
                 name: tool.name,
@@ -90,7 +93,7 @@ impl<L: Links> LineTable<L> {
                 timeout_ms: tool.timeout_ms,
                 progress_extends: tool.progress_extends,
                 idempotent: tool.idempotent,
-                seq: self.next_number(),
+                seq,
                 weight: tool.weight,
                 info: tool.info,
             });

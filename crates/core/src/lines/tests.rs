@@ -578,3 +578,21 @@ proptest! {
         prop_assert!(bench.table.is_empty(), "{:?}", bench.table);
     }
 }
+
+/// Rule: lists are in the order of registration, and registering again is no new one.
+#[test]
+fn a_tool_that_is_offered_again_keeps_its_place() {
+    let mut bench = Bench::new();
+    let line = bench.client("c", 0, &["one", "two"]);
+    bench.client("c", 0, &["three", "one"]);
+    let names = |bench: &Bench| {
+        let tools = bench.table.tools_of(&bench.owner, &line);
+        tools.iter().map(|tool| tool.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&bench), ["one", "two", "three"]);
+    let mut effects = Vec::new();
+    let one = ["one".to_owned()];
+    bench.table.withdraw_named(bench.owner.id, &line, Some(&one), &mut effects).unwrap();
+    bench.client("c", 0, &["one"]);
+    assert_eq!(names(&bench), ["two", "three", "one"], "taken back and offered anew it comes last");
+}

@@ -1,6 +1,7 @@
 //! `/v1`: calls, jobs, content and tokens as HTTP and JSON. Most routes are a view of a tool.
 
 mod artifacts;
+mod audit;
 mod blobs;
 mod call;
 mod job_events;
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> Vec<Route> {
         artifacts::routes(),
         tokens::routes(),
         tickets::routes(),
+        audit::routes(),
     ];
     areas.into_iter().flatten().collect()
 }

@@ -1,5 +1,7 @@
 //! `POST /client-tools/execute`: a call from its caller to the client and back.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
@@ -173,4 +175,31 @@ async fn a_call_has_the_usual_time_unless_its_tool_says_otherwise() {
         reasons.push(stream.named("tool-cancel").await.json()["reason"].clone());
     }
     assert_eq!(reasons, ["timeout", "timeout"]);
+}
+
+/// Rule: progress gives a call of a client tool its whole time again, so that it may take longer than
+/// its time as long as it is told to go on.
+#[tokio::test]
+async fn a_call_outlives_its_time_while_its_client_tells_progress() {
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    const PROGRESS_EVERY: Duration = Duration::from_millis(500);
+    let world = World::start().await;
+    let tool = json!({"id": "t", "timeoutMs": TIMEOUT.as_millis()});
+    let body = json!({"clientID": "c", "tools": [tool]});
+    assert_eq!(world.admin.json("POST /client-tools/register", body).await.0, 200);
+    let mut stream = world.admin.stream("/client-tools/pending/c").await;
+    let body = json!({"toolID": "client_c_t", "input": {}});
+    let mut call = Waiting::call(&world.admin, body);
+    let request = stream.named("tool-request").await.json();
+    let started = Instant::now();
+    while started.elapsed() < 2 * TIMEOUT {
+        tokio::time::sleep(PROGRESS_EVERY).await;
+        let progress = json!({"requestID": request["requestID"], "percent": 1});
+        let (status, told) = world.admin.json("POST /client-tools/progress", progress).await;
+        assert_eq!(status, 200, "{told}");
+        assert!(call.is_waiting());
+    }
+    assert_eq!(succeed(&world.admin, &request["requestID"], "late").await.0, 200);
+    let (status, answer) = call.answer().await;
+    assert_eq!((status, &answer["output"]), (200, &json!("late")));
 }

@@ -50,8 +50,10 @@ async fn registered_tools_are_listed_in_order_by_client_and_in_all() {
     assert_eq!(world.admin.json("POST /client-tools/register", more).await.0, 200);
     let (_, own) = world.admin.get("/client-tools/tools/my-client").await;
     assert_eq!(own.as_array().unwrap().len(), 2, "registering adds and replaces: {own}");
-    let replaced = own.as_array().unwrap().iter().find(|tool| tool["id"] == full[0]).unwrap();
-    assert_eq!(replaced["description"], "new");
+    // In its old place: registering again is no new registration.
+    assert_eq!((&own[0]["id"], &own[0]["description"]), (&json!(full[0]), &json!("new")));
+    let again = world.admin.send("GET /client-tools/tools", &[], "").await.text().await;
+    assert!(again.find(full[0]) < again.find(full[1]), "{again}");
 }
 
 /// Rule: a schema reaches its readers as it came.
@@ -160,4 +162,28 @@ async fn two_clients_never_share_a_full_id() {
     let (status, answer) = world.admin.json("POST /client-tools/register", body).await;
     assert_eq!((status, code(&answer)), (409, "CONFLICT"), "{answer}");
     assert_eq!(world.admin.get("/client-tools/tools/a_b").await.1, json!([]));
+}
+
+/// Rule: nobody fills the daemon with tools.
+#[tokio::test]
+async fn more_tools_than_a_line_may_have_are_refused_and_none_is_kept() {
+    let world = World::start().await;
+    let tools = |numbers: std::ops::Range<usize>| -> Vec<_> {
+        numbers.map(|number| json!({"id": number.to_string()})).collect()
+    };
+    let too_many = json!({"clientID": "c", "tools": tools(0..10_001)});
+    let (status, answer) = world.admin.json("POST /client-tools/register", too_many).await;
+    assert_eq!((status, code(&answer)), (503, "BUSY"));
+    assert_eq!(world.admin.get("/client-tools/tools/c").await.1, json!([]));
+    let just_enough = json!({"clientID": "c", "tools": tools(0..10_000)});
+    assert_eq!(world.admin.json("POST /client-tools/register", just_enough).await.0, 200);
+    let one_more = json!({"clientID": "c", "tools": tools(10_000..10_001)});
+    let (status, answer) = world.admin.json("POST /client-tools/register", one_more).await;
+    assert_eq!((status, code(&answer)), (503, "BUSY"));
+    let again = json!({"clientID": "c", "tools": tools(7..8)});
+    assert_eq!(
+        world.admin.json("POST /client-tools/register", again).await.0,
+        200,
+        "it has a place"
+    );
 }

@@ -43,11 +43,17 @@ pub(crate) struct Options {
     pub(crate) keepalive: Duration,
     pub(crate) call_ms_default: u64,
     pub(crate) body_patience: Duration,
+    pub(crate) body_bytes_max: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { keepalive: LIMIT, call_ms_default: 10_000, body_patience: LIMIT }
+        Self {
+            keepalive: LIMIT,
+            call_ms_default: 10_000,
+            body_patience: LIMIT,
+            body_bytes_max: BODY_BYTES_MAX,
+        }
     }
 }
 
@@ -103,7 +109,7 @@ impl World {
         let token = broker.first_token().await.unwrap().unwrap().expose().to_owned();
         let listener = HttpListener::bind(HttpConfig {
             listen: "127.0.0.1:0".parse().unwrap(),
-            max_body_bytes: BODY_BYTES_MAX,
+            max_body_bytes: options.body_bytes_max,
             larger_bodies: vec![LargerBodies { path: BLOBS, max_bytes: BLOB_BYTES_MAX }],
             patience: Patience { body: options.body_patience, ..Patience::default() },
             ..HttpConfig::default()

@@ -18,6 +18,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::CallId;
 
 pub use entry::{Entry, Line};
+pub use reader::{AuditCursor, BadAuditCursor};
 pub use segment::AuditError;
 use segment::Segments;
 use writer::{Message, Writer};
@@ -91,9 +92,13 @@ impl Audit {
         }
     }
 
-    /// The newest lines, newest first, at most `limit`.
-    pub fn newest(&self, limit: usize) -> Result<Vec<Line>, AuditError> {
-        reader::newest(&self.dir, limit)
+    /// Lines before a place, newest first, at most `limit`, and where to go on if there are more.
+    pub fn page(
+        &self,
+        before: Option<AuditCursor>,
+        limit: usize,
+    ) -> Result<(Vec<Line>, Option<AuditCursor>), AuditError> {
+        reader::page(&self.dir, before, limit)
     }
 
     /// The line of a call, if it is still kept.

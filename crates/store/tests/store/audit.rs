@@ -6,7 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::Certainty;
 use ringback_proto::ids::{CallId, SessionId};
 use ringback_proto::principal::PrincipalId;
-use ringback_store::audit::{Audit, AuditLimits, Entry, Line};
+use ringback_store::audit::{Audit, AuditCursor, AuditLimits, Entry, Line};
 
 const LIMITS: AuditLimits =
     AuditLimits { queue_max: 10_000, segment_bytes_max: 1 << 20, segments_max: 10 };
@@ -38,15 +38,43 @@ fn entry(n: u64) -> Entry {
 }
 
 fn newest(audit: &Audit, limit: usize) -> Vec<u64> {
-    audit
-        .newest(limit)
-        .unwrap()
-        .into_iter()
-        .map(|line| match line {
-            Line::Call(entry) => entry.at_ms,
-            Line::Dropped { .. } => panic!("nothing was dropped"),
-        })
-        .collect()
+    audit.page(None, limit).unwrap().0.iter().map(number).collect()
+}
+
+fn number(line: &Line) -> u64 {
+    match line {
+        Line::Call(entry) => entry.at_ms,
+        Line::Dropped { .. } => panic!("nothing was dropped"),
+    }
+}
+
+/// Rule: pages skip nothing and repeat nothing, also across segments and while others write.
+#[test]
+fn pages_hold_every_line_once_newest_first() {
+    let (_guard, path) = dir();
+    let limits = AuditLimits { segment_bytes_max: 2000, ..LIMITS };
+    let audit = Audit::open(&path, limits).unwrap();
+    (0..50).for_each(|n| {
+        audit.record(entry(n));
+        audit.flush();
+    });
+    let (mut seen, mut cursor) = (Vec::new(), None);
+    loop {
+        let (lines, next) = audit.page(cursor, 7).unwrap();
+        assert!(lines.len() == 7 || next.is_none(), "{lines:?}");
+        seen.extend(lines.iter().map(number));
+        audit.record(entry(1000));
+        audit.flush();
+        match next {
+            // As it travels.
+            Some(next) => cursor = Some(next.to_string().parse::<AuditCursor>().unwrap()),
+            None => break,
+        }
+    }
+    assert_eq!(seen, (0..50).rev().collect::<Vec<_>>());
+    for bad in ["", "1", "1-", "-1", "01-2", "1-2-3", "x-y"] {
+        assert!(bad.parse::<AuditCursor>().is_err(), "{bad}");
+    }
 }
 
 #[test]
@@ -131,7 +159,7 @@ fn what_is_dropped_is_counted_in_the_audit_itself() {
     audit.flush();
     audit.record(entry(n_recorded));
     audit.flush();
-    let lines = audit.newest(usize::MAX).unwrap();
+    let lines = audit.page(None, usize::MAX).unwrap().0;
     let n_dropped: u64 = lines
         .iter()
         .map(|line| match line {
