@@ -1,5 +1,6 @@
 """Runs the checks of a script that is given a daemon's program and a directory with Node packages."""
 
+import signal
 import sys
 import traceback
 
@@ -22,10 +23,13 @@ def run(function, world):
     return True
 
 
-def main(make_world):
-    """Runs all checks, or those named on the command line, and ends the process."""
+def main(make_world, limit):
+    """Runs all checks, or those named on the command line, and ends the process: whatever is not done
+    within so many seconds is a failure."""
     if len(sys.argv) < 3:
         sys.exit(f"usage: {sys.argv[0]} RINGBACK_BINARY NODE_DIRECTORY [NAME...]")
+    signal.signal(signal.SIGALRM, lambda *_: sys.exit(f"not done within {limit} s"))
+    signal.alarm(limit)
     wanted = sys.argv[3:]
     world = make_world(sys.argv[1], sys.argv[2])
     try:

@@ -1,13 +1,17 @@
-"""A HOOT01 worker as a stranger would write it: tools are generators that yield progress.
+"""A HOOT01 worker as a stranger would write it: tools are generators that yield progress, or None while
+they wait.
 
 One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps.
+Started as a program it serves the tools that `ringback verify worker` asks for.
 """
 
+import os
 import threading
 import time
 import uuid
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from wire import CANCEL, DISCONNECT, HEARTBEAT, MSGPACK, READY, REPLY, REQUEST
 from wire import Frame, frame_parts, new_id, pack, secured, unpack
@@ -47,11 +51,18 @@ class Worker:
 
     def run(self):
         self.socket = secured(self.context.socket(zmq.DEALER), self.token)
+        # ZeroMQ connects again by itself after a lost connection, but Ready belongs to each.
+        connections = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.socket.connect(self.address)
         self.running = {}
-        self.ready_id = self.offer()
+        self.ready_id = None
         beat_at = time.monotonic() + HEARTBEAT_EVERY
         while not self.stopping.is_set():
+            while connections.poll(0):
+                recv_monitor_message(connections)
+                # What was given on a connection before has failed there.
+                self.running.clear()
+                self.ready_id = self.offer()
             if self.socket.poll(BUSY_POLL if self.running else IDLE_POLL):
                 self.on_frame(Frame(self.socket.recv_multipart()))
             for request_id in list(self.running):
@@ -59,6 +70,8 @@ class Worker:
             if time.monotonic() > beat_at:
                 self.socket.send_multipart(frame_parts(HEARTBEAT, 0, new_id()))
                 beat_at = time.monotonic() + HEARTBEAT_EVERY
+        self.socket.disable_monitor()
+        connections.close(linger=0)
         self.socket.send_multipart(frame_parts(DISCONNECT, 0, new_id()))
         self.socket.close(linger=1000)
 
@@ -91,7 +104,10 @@ class Worker:
         stream_id, steps = self.running[request_id]
         try:
             chunk = next(steps)
-            self.reply(request_id, {"kind": "stream_chunk", "stream_id": stream_id, "chunk": chunk})
+            if chunk is not None:
+                self.reply(request_id, {
+                    "kind": "stream_chunk", "stream_id": stream_id, "chunk": chunk,
+                })
             return
         except StopIteration as end:
             envelope = {"kind": "success", "response": end.value}
@@ -109,3 +125,32 @@ class Worker:
 
 def progress(percent, message):
     return {"type": "progress", "percent": float(percent), "message": message}
+
+
+def echo(arguments):
+    return arguments
+    yield
+
+
+def slow(arguments):
+    yield progress(0, "waiting")
+    ends_at = time.monotonic() + arguments["ms"] / 1000
+    while time.monotonic() < ends_at:
+        yield None
+    return arguments
+
+
+def fail(arguments):
+    raise ToolError("on purpose")
+    yield
+
+
+def main():
+    tools = {"echo": ({}, echo), "slow": ({}, slow), "fail": ({}, fail)}
+    address, token = os.environ["RINGBACK_DAEMON"], os.environ["RINGBACK_TOKEN"]
+    with Worker(zmq.Context(), address, token, "candidate", tools) as worker:
+        worker.thread.join()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,17 @@
 """Tools that a worker offers: typed input, progress, errors, cancel, and what happens when it goes."""
 
+import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 from harness import ALL_BYTES, assert_error, check
 from wire import ANSWER_LIMIT, CANCEL, Silence
 from worker import ToolError, Worker, progress
+
+# Seconds for all checks of `ringback verify worker`.
+KIT_LIMIT = 90
 
 SCHEMA = {
     "type": "object",
@@ -118,3 +125,15 @@ def only_a_token_that_may_write_offers_tools(world):
         assert_error(worker.answer, "permission", "permission_denied")
     with serve(world, "client") as worker:
         assert_error(worker.answer, "validation", "invalid_params")
+
+
+@check
+def a_worker_in_python_passes_the_kit(world):
+    candidate = Path(__file__).with_name("worker.py")
+    kit = subprocess.run(
+        [world.daemon.binary, "verify", "worker", "--json", "--", sys.executable, str(candidate)],
+        stdout=subprocess.PIPE, timeout=KIT_LIMIT, check=False,
+    )
+    checks = [json.loads(line) for line in kit.stdout.splitlines()]
+    failed = [it for it in checks if not it["passed"]]
+    assert len(checks) == 10 and not failed and kit.returncode == 0, (kit.returncode, failed)

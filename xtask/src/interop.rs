@@ -20,17 +20,21 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
         ("interop of client tools", "tests/interop/client_tools.py"),
         ("interop of MCP", "tests/interop/mcp_sdks.py"),
         ("interop of agents", "tests/interop/agents.py"),
+        ("interop of callers", "tests/interop/caller_tools.py"),
     ] {
         let mut with_node = script(steps, path);
         with_node.arg(prepare::node_dir(steps.root()));
         steps.command(name, with_node)?;
     }
-    Ok(())
+    let mut api = script(steps, "tests/interop/api.py");
+    api.arg("schemas/openapi.json");
+    steps.command("interop of the API document", api)
 }
 
-/// Builds the daemon as the tests of the workspace do, so that nothing is compiled twice.
+/// Builds the daemon with the tests of the workspace: alone it would have other features of its
+/// dependencies, and be compiled a second time.
 pub(crate) fn build(steps: &mut Steps) -> Outcome {
-    steps.command("build", steps.cargo("build --release --workspace --bins"))
+    steps.command("build", steps.cargo("test --release --workspace --no-run --quiet"))
 }
 
 /// A Python script that is given the built daemon.

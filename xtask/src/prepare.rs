@@ -1,5 +1,6 @@
-//! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack` and `mcp`, the Node
-//! packages of `tests/interop/mcp`, both in `target/`, and the programs that music is compared with.
+//! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack`, `mcp` and
+//! `schemathesis`, the Node packages of `tests/interop/mcp`, both in `target/`, and the programs that
+//! music is compared with.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +22,7 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
 ];
 
 /// What `tests/interop` imports.
-const PYTHON_PROBE: &str = "import zmq, msgpack, mcp";
+const PYTHON_PROBE: &str = "import zmq, msgpack, mcp, schemathesis";
 
 /// The packages that bring it, with their versions.
 const PYTHON_REQUIREMENTS: &str = "tests/interop/requirements.txt";

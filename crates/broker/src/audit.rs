@@ -9,7 +9,7 @@ use ringback_core::Now;
 use ringback_core::lines::LineName;
 use ringback_core::trace::{Answered, OnLine, Trace, TraceRing};
 use ringback_proto::Error;
-use ringback_proto::ids::{CallId, JobId, RequestId};
+use ringback_proto::ids::{CallId, JobId, RequestId, SessionId};
 use ringback_proto::principal::{Level, PrincipalId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
 use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line};
@@ -76,12 +76,25 @@ impl Auditor {
         id: CallId,
         error: &Error,
     ) {
+        self.refused_in(now, (principal, None), edge, tool, id, error);
+    }
+
+    /// A call for a session that was not admitted.
+    pub(crate) fn refused_in(
+        &self,
+        now: Now,
+        (principal, session): (PrincipalId, Option<SessionId>),
+        edge: Edge,
+        tool: String,
+        id: CallId,
+        error: &Error,
+    ) {
         metrics::counter!("ringback_calls_refused_total", "code" => code(error)).increment(1);
         self.0.audit.record(Entry {
             at_ms: now.unix,
             call: id,
             principal,
-            session: None,
+            session,
             tool,
             edge: Cow::Borrowed(edge.as_str()),
             outcome: Cow::Borrowed(code(error)),
@@ -167,7 +180,7 @@ impl Auditor {
             at_ms: now.unix,
             call: call.id,
             principal: call.principal.id,
-            session: None,
+            session: call.session,
             tool: call.tool.to_string(),
             edge: Cow::Borrowed(call.edge.as_str()),
             outcome: Cow::Borrowed(outcome),

@@ -15,6 +15,7 @@ use ringback_proto::record::RepeatKey;
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
+use ringback_store::journal::{Journal, JournalError};
 use ringback_store::{OpenStoreError, ReadError, Store};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -32,6 +33,7 @@ use crate::jobs::Jobs;
 use crate::lines::{CallContext, LineRequest, Lines};
 use crate::repeats::{Repeats, repeat_key};
 use crate::replies::{Followed, Pending, Replies, job_reply, reply};
+use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tasks::Tasks;
@@ -59,8 +61,11 @@ pub enum StartError {
     /// The audit cannot be opened.
     #[error(transparent)]
     Audit(#[from] AuditError),
+    /// The journals of sessions cannot be opened.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
     /// What a restart found cannot be taken up.
-    #[error("cannot take up the jobs of the last run")]
+    #[error("cannot take up the work of the last run")]
     Restore(#[source] Error),
 }
 
@@ -88,6 +93,8 @@ pub struct UnderWay {
     pub n_repeats: usize,
     /// Lines, their open streams, and calls on them.
     pub lines: (usize, usize, usize),
+    /// Sessions that have not ended.
+    pub n_sessions: usize,
 }
 
 /// The broker. Cloning gives another handle.
@@ -116,6 +123,8 @@ impl Broker {
         let auditor = Auditor::open(&config.data_dir)?;
         let tokens = Tokens::load(store.tokens()?);
         let unfinished = store.unfinished_jobs()?;
+        let journal = Journal::open(&config.data_dir)?;
+        let left = store.live_sessions()?;
         let uploads = Uploads::new(
             blobs.clone(),
             UploadLimits {
@@ -136,6 +145,7 @@ impl Broker {
             jobs: Jobs::new(limits),
             lines: Lines::new(config.lines),
             studio: Studio::new(config.studio.clone(), models),
+            sessions: Sessions::new(config.sessions.clone(), journal),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             tasks: Tasks::here(),
@@ -152,6 +162,7 @@ impl Broker {
             auditor,
         });
         shared.restore(unfinished).await.map_err(StartError::Restore)?;
+        shared.restore_sessions(left).await.map_err(StartError::Restore)?;
         upkeep::start(&shared);
         Ok(Self(shared))
     }
@@ -228,6 +239,7 @@ impl Broker {
             n_jobs: self.0.jobs.len(),
             n_repeats: self.0.repeats.len(),
             lines: self.0.lines.counts(),
+            n_sessions: self.0.sessions.n_live(),
         }
     }
 
@@ -303,6 +315,7 @@ impl Broker {
     /// ones run after the next start.
     pub async fn stop(&self, grace: Duration) {
         let shared = &self.0;
+        shared.interrupt_sessions().await;
         let live = shared.close_jobs();
         let waited = tokio::time::timeout(grace, shared.jobs_ended()).await;
         if waited.is_err() {

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use ringback_proto::value::Value;
 
 use crate::lines::LineSettings;
+use crate::sessions::SessionSettings;
 
 /// The daemon's configuration as tools may see it: secrets masked.
 pub trait ConfigView: Send + Sync + std::fmt::Debug {
@@ -44,6 +45,8 @@ pub struct Config {
     pub lines: LineSettings,
     /// What the music tools are told.
     pub studio: StudioSettings,
+    /// How sessions are run.
+    pub sessions: SessionSettings,
 }
 
 /// What the music tools are told.

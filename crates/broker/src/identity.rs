@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ringback_core::Now;
-use ringback_proto::ids::TokenId;
+use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::{Record, TokenRecord, UnixMs};
 use ringback_proto::secret::Secret;
@@ -156,6 +156,28 @@ impl Tokens {
 
     /// The token behind a secret.
     pub(crate) fn authenticate(&self, secret: &str, now: Now) -> Result<Credential> {
+        let token = self.known(secret, now)?;
+        if token.record.session.is_some() {
+            return Err(unauthenticated("this key works only inside its session"));
+        }
+        Ok(Credential::Token(token))
+    }
+
+    /// The token behind a secret that is shown inside a session: also that session's own key.
+    pub(crate) fn authenticate_in(
+        &self,
+        session: SessionId,
+        secret: &str,
+        now: Now,
+    ) -> Result<Credential> {
+        let token = self.known(secret, now)?;
+        if token.record.session.is_some_and(|own| own != session) {
+            return Err(unauthenticated("this key works only inside its session"));
+        }
+        Ok(Credential::Token(token))
+    }
+
+    fn known(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
         let hash = secret_hash(secret);
         let found = self.read(|tokens| tokens.get(&hash).cloned());
         // The map was searched by a hash of the secret, so its timing tells nothing about it; the
@@ -164,14 +186,17 @@ impl Tokens {
             .filter(|token| bool::from(token.record.secret_hash.ct_eq(&hash)))
             .ok_or_else(|| unauthenticated("there is no such token"))?;
         token.check(now)?;
-        Ok(Credential::Token(token))
+        Ok(token)
     }
 
     /// The token whose bytes are the secret key of this public key. Whoever shows the public key in
     /// a handshake has proved to have them.
     pub(crate) fn authenticate_key(&self, public_key: &[u8; 32], now: Now) -> Result<Credential> {
         let found = self.read(|tokens| {
-            tokens.values().find(|token| token.record.public_key == *public_key).cloned()
+            let is_it = |token: &&Arc<Token>| {
+                token.record.public_key == *public_key && token.record.session.is_none()
+            };
+            tokens.values().find(is_it).cloned()
         });
         let token = found.ok_or_else(|| unauthenticated("there is no such token"))?;
         token.check(now)?;

@@ -222,7 +222,7 @@ impl Shared {
             owner,
             project: None,
             repeat,
-            request: encode_request(&request),
+            request: encode_request(&request)?,
             state: JobState::Pending,
             result: None,
             result_blob: None,
@@ -533,8 +533,10 @@ fn failed(error: Error) -> WorkEnd {
     WorkEnd::Failed(Box::new(ToolError::from(error)))
 }
 
-fn encode_request(request: &ToolRequest) -> bytes::Bytes {
-    rmp_serde::to_vec_named(request).expect("a request can be encoded").into()
+fn encode_request(request: &ToolRequest) -> Result<bytes::Bytes> {
+    let encoded = rmp_serde::to_vec_named(request)
+        .map_err(|error| Error::invalid(format!("the input cannot be kept with a job: {error}")))?;
+    Ok(encoded.into())
 }
 
 fn decode_request(bytes: &bytes::Bytes) -> Option<ToolRequest> {
@@ -581,6 +583,7 @@ mod tests {
             call_ms_max: 1,
             lines: crate::lines::LineSettings::default(),
             studio: crate::config::StudioSettings::default(),
+            sessions: crate::SessionSettings::in_dir(Utf8PathBuf::from("/nowhere")),
         };
         let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
         let live = LiveJob::new(

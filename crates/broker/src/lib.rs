@@ -30,6 +30,7 @@ mod payload;
 mod repeats;
 mod replies;
 mod review;
+mod sessions;
 mod shared;
 mod stream;
 mod sync;
@@ -45,12 +46,16 @@ pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use events::Subscription;
 pub use identity::Credential;
 pub use lines::{
-    CallContext, ChunkSink, LineCall, LineOffer, LineRequest, LineSettings, LineStream,
-    OfferedTool, ToolFace, ToolOffer,
+    CallContext, CallerCall, CallerStream, CallerTools, ChunkSink, LineCall, LineOffer,
+    LineRequest, LineSettings, LineStream, OfferedTool, ToolFace, ToolOffer,
 };
 pub use replies::Replies;
 pub use review::AuditPage;
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
-pub use ringback_core::lines::{Audience, CancelReason, LineKind, LineLimits, LineName, ToParty};
+pub use ringback_core::lines::{
+    Audience, CancelReason, Holding, LineKind, LineLimits, LineName, ToParty,
+};
+pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
+pub use sessions::{AgentCommand, RelayDoor, SessionFollower, SessionSettings, SessionView};

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use jsonschema::Validator;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::value::Value;
-use ringback_proto::{Error, Result, msgpack};
+use ringback_proto::{Error, Result};
 
 /// Larger inputs are not checked against a schema: the view would cost several times their size.
 const CHECKED_BYTES_MAX: usize = 1 << 20;
@@ -18,27 +18,7 @@ const MISFIT_CHARS_MAX: usize = 300;
 
 /// The payload in the wanted encoding; the same bytes if it is in it already.
 pub(crate) fn translate(payload: Any, wanted: Format) -> Result<Any> {
-    let bytes = match (payload.format, wanted) {
-        (Format::Json, Format::Json) | (Format::MsgPack, Format::MsgPack) => return Ok(payload),
-        (Format::MsgPack, Format::Json) => json_from_msgpack(&payload.bytes)?,
-        (Format::Json, Format::MsgPack) => msgpack_from_json(&payload.bytes)?,
-    };
-    Ok(Any { format: wanted, bytes: bytes.into() })
-}
-
-fn json_from_msgpack(bytes: &[u8]) -> Result<Vec<u8>> {
-    msgpack::check(bytes).map_err(Error::from)?;
-    let value: Value = rmp_serde::from_slice(bytes).map_err(|error| untranslatable(&error))?;
-    if has_nan(&value) {
-        return Err(Error::invalid("a number that is not finite cannot be written as JSON"));
-    }
-    serde_json::to_vec(&value).map_err(|error| untranslatable(&error))
-}
-
-fn msgpack_from_json(bytes: &[u8]) -> Result<Vec<u8>> {
-    integers_fit(bytes)?;
-    let value: Value = serde_json::from_slice(bytes).map_err(|error| untranslatable(&error))?;
-    rmp_serde::to_vec_named(&value).map_err(|error| untranslatable(&error))
+    payload.translate(wanted).map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn untranslatable(error: &dyn std::error::Error) -> Error {
@@ -46,53 +26,19 @@ fn untranslatable(error: &dyn std::error::Error) -> Error {
     Error::invalid(format!("the payload cannot be translated: {text}"))
 }
 
-fn has_nan(value: &Value) -> bool {
-    match value {
-        Value::Float(number) => !number.is_finite(),
-        Value::List(values) => values.iter().any(has_nan),
-        Value::Map(entries) => entries.iter().any(|(_, value)| has_nan(value)),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Int(_)
-        | Value::UInt(_)
-        | Value::Text(_)
-        | Value::Bytes(_) => false,
+/// A schema that says that it is of an object: unchanged if it has a type, whatever that is.
+pub(crate) fn typed_as_object(schema: Any) -> Result<Any> {
+    let schema = translate(schema, Format::Json)?;
+    let text = schema.bytes.trim_ascii();
+    let view: Option<serde_json::Value> = serde_json::from_slice(text).ok();
+    let fields = view.as_ref().and_then(serde_json::Value::as_object);
+    if fields.is_none_or(|fields| fields.contains_key("type")) {
+        return Ok(schema);
     }
-}
-
-/// MsgPack has no integers beyond 64 bits. Rather than round one, it is refused.
-fn integers_fit(json: &[u8]) -> Result<()> {
-    let mut rest = json;
-    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9')) {
-        rest = &rest[at..];
-        let len = if rest[0] == b'"' { text_len(rest) } else { number_len(rest) };
-        let (token, after) = rest.split_at(len.min(rest.len()));
-        let is_integer = token[0] != b'"' && !token.iter().any(|b| matches!(b, b'.' | b'e' | b'E'));
-        if is_integer {
-            let text = std::str::from_utf8(token).unwrap_or_default();
-            if text.parse::<i64>().is_err() && text.parse::<u64>().is_err() {
-                let message = "an integer of more than 64 bits cannot be written as MsgPack";
-                return Err(Error::invalid(message));
-            }
-        }
-        rest = after;
-    }
-    Ok(())
-}
-
-fn text_len(json: &[u8]) -> usize {
-    let mut escaped = false;
-    let end = json.iter().skip(1).position(|byte| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    });
-    end.map_or(json.len(), |end| end + 2)
-}
-
-fn number_len(json: &[u8]) -> usize {
-    let is_part = |byte: &u8| matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9');
-    json.iter().position(|byte| !is_part(byte)).unwrap_or(json.len())
+    let Some(rest) = text.strip_prefix(b"{") else { return Ok(schema) };
+    let is_bare = rest.trim_ascii_start() == b"}";
+    let start: &[u8] = if is_bare { br#"{"type":"object""# } else { br#"{"type":"object","# };
+    Ok(Any { format: Format::Json, bytes: [start, rest].concat().into() })
 }
 
 /// The schema of a tool's input, as its party gave it.
@@ -244,6 +190,27 @@ mod tests {
         let any = InputSchema::read(None).unwrap();
         assert!(any.check(&json("[]")).is_err());
         assert!(any.check(&json(" {}")).is_ok());
+    }
+
+    #[test]
+    fn a_schema_without_a_type_is_of_an_object_and_otherwise_unchanged() {
+        let cases = [
+            ("{}", r#"{"type":"object"}"#),
+            (" { } ", r#"{"type":"object" }"#),
+            (
+                r#"{"z": 1e3,"a":9007199254740993}"#,
+                r#"{"type":"object","z": 1e3,"a":9007199254740993}"#,
+            ),
+            (r#"{"a":{"type":"string"}}"#, r#"{"type":"object","a":{"type":"string"}}"#),
+            (r#"{ "type" : "object" }"#, r#"{ "type" : "object" }"#),
+            (r#"{"type":"string"}"#, r#"{"type":"string"}"#),
+            (r#"{"type":null}"#, r#"{"type":null}"#),
+            ("[]", "[]"),
+            ("{", "{"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(typed_as_object(json(text)).unwrap().bytes, expected, "{text}");
+        }
     }
 
     /// Rule: a schema never makes the daemon fetch anything.

@@ -25,6 +25,7 @@ use crate::identity::Tokens;
 use crate::jobs::Jobs;
 use crate::lines::Lines;
 use crate::repeats::Repeats;
+use crate::sessions::Sessions;
 use crate::tasks::Tasks;
 
 /// About the time of one commit, after which a full queue has places again.
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<EventHub>,
     pub(crate) auditor: Auditor,
     pub(crate) studio: Studio,
+    pub(crate) sessions: Sessions,
     /// Work that finishes even when its caller leaves.
     pub(crate) tasks: Tasks,
     pub(crate) stopping: CancellationToken,

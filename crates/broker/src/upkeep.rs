@@ -27,7 +27,8 @@ async fn deadlines(shared: Arc<Shared>) {
         let next = {
             let calls = lock(&shared.calls).next_deadline();
             let jobs = shared.jobs.next_deadline();
-            calls.into_iter().chain(jobs).chain(shared.lines.next_lapse()).min()
+            let idle = shared.sessions.next_idle();
+            calls.into_iter().chain(jobs).chain(shared.lines.next_lapse()).chain(idle).min()
         };
         let wait = async {
             match next {
@@ -48,6 +49,7 @@ async fn expire(shared: &Arc<Shared>) {
     let now = shared.now();
     lock(&shared.calls).expire(now);
     shared.expire_lines(now);
+    shared.end_idle_sessions().await;
     if let Err(error) = shared.expire_jobs(now).await {
         tracing::error!(%error, "the end of an expired job could not be stored");
     }

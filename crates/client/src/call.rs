@@ -113,7 +113,7 @@ impl Client {
             ToolCall::Native(_) => decode_reply,
             ToolCall::Named { .. } => decode_passing,
         };
-        let reply = self.call_within(request_frame(envelope), timeout).await?;
+        let reply = self.call_within(request_frame(envelope)?, timeout).await?;
         decode(reply.body)
     }
 
@@ -125,19 +125,19 @@ impl Client {
 }
 
 /// The frame of a request. Content travels apart, so that it is neither copied nor scanned.
-pub(crate) fn request_frame(mut envelope: RequestEnvelope) -> Frame {
+pub(crate) fn request_frame(mut envelope: RequestEnvelope) -> Result<Frame, Error> {
     let data = match &mut envelope.request {
         ToolCall::Native(ToolRequest::CasStore(request)) => {
             Some(std::mem::take(&mut request.data).0)
         }
         ToolCall::Native(_) | ToolCall::Named { .. } => None,
     };
-    let encoded = Bytes::from(envelope.encode());
+    let encoded = Bytes::from(envelope.try_encode()?);
     let body = match data {
         Some(data) => Body::RawBinary { data, header: encoded },
         None => Body::MsgPack(encoded),
     };
-    Frame::new(Command::Request, RequestId::random(), body)
+    Ok(Frame::new(Command::Request, RequestId::random(), body))
 }
 
 pub(crate) fn decode_reply(body: Body) -> Result<ResponseEnvelope, Error> {

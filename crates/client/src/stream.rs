@@ -89,7 +89,7 @@ impl Replies {
         options: CallOptions,
     ) -> Result<Self, Error> {
         let options = CallOptions { stream: true, ..options };
-        let frame = request_frame(RequestEnvelope { request, options });
+        let frame = request_frame(RequestEnvelope { request, options })?;
         let (frames, in_flight) = client.open_stream(frame)?;
         Ok(Self { client: client.clone(), frames, in_flight, uncredited: 0, ended: false })
     }

@@ -20,6 +20,7 @@ pub mod jobs;
 pub mod lines;
 pub mod policy;
 pub mod repeats;
+pub mod sessions;
 pub mod stream;
 pub mod time;
 pub mod trace;

@@ -1,6 +1,7 @@
 //! The legacy era: a handshake, a session, and streams that can be resumed.
 
 mod call;
+mod courier;
 mod log;
 mod session;
 mod sessions;

@@ -21,6 +21,7 @@
 //! * No rule about permissions, deadlines or jobs is here. The one clock here is how long an answer
 //!   is held back before it becomes a job's id, which the tool's timing says.
 //! * A call whose caller has left is cancelled, unless the caller was told its job's id.
+//! * Whoever holds a caller's tools holds them by an open stream, and is gone at once when it closes.
 //! * Sessions, streams and what they keep are bounded; a slow reader costs only itself.
 //! * Input that some clients send wrongly is put right here and nowhere else.
 //! * This crate binds nothing and checks no `Host` or `Origin`: that is the listener's.
@@ -32,6 +33,7 @@ mod edge;
 mod legacy;
 mod modern;
 mod post;
+mod reach;
 mod respond;
 mod state;
 pub mod stdio;

@@ -1,5 +1,6 @@
 //! The modern era: every request by itself, nothing remembered between two of them.
 
+mod following;
 mod headers;
 mod listen;
 
@@ -14,8 +15,8 @@ use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
 use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Request};
 
 use crate::state::{INSTRUCTIONS, State};
-use crate::tools::{self, Asked, Begun, Follow, Outcome, Step, Wanted};
-use crate::{caller, respond};
+use crate::tools::{self, Asked, Begun, Follow, Interest, Outcome, Step, Wanted};
+use crate::{caller, reach, respond};
 
 /// What `server/discover` says changes with the build only.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
@@ -79,9 +80,15 @@ async fn call_tool(
     call: CallTool<'_>,
     wanted: Wanted,
 ) -> Response {
-    match tools::begin(&state.broker, Asked { credential, call, wanted }) {
+    let takes_events = respond::accepts_events(headers);
+    let can_follow = takes_events && wanted.log.is_some_and(|least| least <= reach::LEVEL);
+    match tools::begin(&state.broker, Asked { credential, call, wanted, can_follow }) {
         Begun::Done(outcome) => done(state, headers, id, &outcome),
-        Begun::Later(follow) if follow.is_long() && respond::accepts_events(headers) => {
+        Begun::Later(follow) if follow.interest().is_some_and(Interest::follows) => {
+            let (state, credential) = (Arc::clone(state), credential.clone());
+            respond::events(following::events(state, credential, id.clone(), *follow))
+        }
+        Begun::Later(follow) if follow.is_long() && takes_events => {
             respond::events(events(Arc::clone(state), id.clone(), *follow))
         }
         Begun::Later(mut follow) => done(state, headers, id, &follow.end().await),

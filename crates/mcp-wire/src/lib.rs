@@ -5,12 +5,14 @@
 //! Main types:
 //!
 //! * [`Message`]: what a peer sent, taken apart without copying; [`Limits`] bound it.
+//! * [`Lines`]: messages out of a stream of bytes.
 //! * [`Object`]: a JSON object whose values are left as they are.
 //! * [`Version`] and [`Era`]: which protocol a peer speaks.
 //! * [`ClientRequest`]: what a client asks for, by method; [`Meta`] is what comes with it.
 //! * [`Fault`]: a JSON-RPC error, with the HTTP status that belongs to it.
 //! * [`outgoing`]: results and notifications, stamped as the era wants them.
 //! * [`relay`]: somebody else's result, passed on.
+//! * [`names`]: names that every client takes, no two the same in a list.
 //!
 //! Invariants:
 //!
@@ -23,21 +25,26 @@ mod compact;
 mod fault;
 mod id;
 mod limits;
+mod lines;
 mod message;
 mod meta;
+pub mod names;
 mod object;
 pub mod outgoing;
 pub mod relay;
 mod request;
+mod schema;
 mod version;
 
 pub use compact::compact;
 pub use fault::{Code, Fault};
 pub use id::Id;
 pub use limits::{LimitError, Limits};
+pub use lines::{Line, Lines};
 pub use message::{Malformed, Message, Notification, Reply, Request};
 pub use meta::{LogLevel, Meta, keys};
 pub use object::{NotAnObject, Object};
 pub use request::{CallTool, ClientRequest, Initialize, ListenFilter};
+pub use schema::{NotOfAnObject, input_schema};
 pub use serde_json::value::RawValue;
 pub use version::{Era, Version};

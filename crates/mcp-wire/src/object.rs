@@ -80,6 +80,13 @@ impl<'a> Object<'a> {
         Self { fields: self.fields.into_iter().map(|(name, value)| change(name, value)).collect() }
     }
 
+    /// Leaves a field out.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.fields.retain(|(field, _)| field != name);
+        self
+    }
+
     fn has_name_twice(&self) -> bool {
         let names = self.fields.iter().map(|(name, _)| name.as_ref());
         if self.fields.len() <= FEW {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::any::{Any, Format};
 use crate::chunk::StreamChunk;
 use crate::data::Data;
-use crate::error::{Error, ToolError};
+use crate::error::{Certainty, Error, ToolError};
 use crate::ids::{JobId, StreamId};
 use crate::msgpack::{self, Fields, Items, ScanError, TopLevel};
 use crate::timing::ToolTiming;
@@ -133,16 +133,28 @@ impl RequestEnvelope {
         Ok(envelope)
     }
 
-    /// The body of a Request.
+    /// The body of a Request whose payloads are known to fit.
     ///
     /// # Panics
-    /// Never: every request of the table can be encoded, and a test walks them all.
+    /// When a payload in the request has a number that MsgPack cannot hold; [`Self::try_encode`]
+    /// says so instead.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
+        self.try_encode().expect("a request without such payloads can be encoded")
+    }
+
+    /// The body of a Request.
+    ///
+    /// # Errors
+    /// `invalid` when a payload in the request has a number that MsgPack cannot hold.
+    ///
+    /// # Panics
+    /// Never: every other request of the table can be encoded, and a test walks them all.
+    pub fn try_encode(&self) -> Result<Vec<u8>, Error> {
         let mut body = Vec::with_capacity(128);
         if self.options == CallOptions::default() {
-            encode_call(&mut body, &self.request);
-            return body;
+            encode_call(&mut body, &self.request)?;
+            return Ok(body);
         }
         let CallOptions { timing_hint, wait_ms, deadline_ms, stream } = self.options;
         let n_options = usize::from(timing_hint.is_some())
@@ -151,7 +163,7 @@ impl RequestEnvelope {
             + usize::from(stream);
         map_header(&mut body, 1 + n_options);
         text(&mut body, "request");
-        encode_call(&mut body, &self.request);
+        encode_call(&mut body, &self.request)?;
         if let Some(timing) = timing_hint {
             text(&mut body, "timing_hint");
             text(&mut body, timing.as_str());
@@ -168,7 +180,7 @@ impl RequestEnvelope {
             text(&mut body, "stream");
             rmp::encode::write_bool(&mut body, true).expect("a Vec takes everything");
         }
-        body
+        Ok(body)
     }
 }
 
@@ -228,17 +240,24 @@ pub enum ResponseEnvelope {
 }
 
 impl ResponseEnvelope {
-    /// The body of a Reply.
+    /// The body of a Reply. An answer with a payload that MsgPack cannot hold becomes the error that
+    /// says so.
     ///
     /// # Panics
-    /// Never: every reply can be encoded, and the golden vectors cover each.
+    /// Never: an error is all texts, and the golden vectors cover every other reply.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         if let Some(body) = self.encode_passed() {
             return body;
         }
         let mut body = Vec::with_capacity(128);
-        rmp_serde::encode::write_named(&mut body, self).expect("a reply can always be encoded");
+        if let Err(error) = rmp_serde::encode::write_named(&mut body, self) {
+            let error = Error::invalid(format!("the answer cannot be written as MsgPack: {error}"))
+                .with_certainty(Certainty::Ran);
+            body.clear();
+            rmp_serde::encode::write_named(&mut body, &Self::Error(ToolError::from(&error)))
+                .expect("texts can always be encoded");
+        }
         body
     }
 
@@ -426,10 +445,12 @@ fn as_array(items: Items<'_>) -> Vec<u8> {
     array
 }
 
-fn encode_call(body: &mut Vec<u8>, call: &ToolCall) {
+fn encode_call(body: &mut Vec<u8>, call: &ToolCall) -> Result<(), Error> {
     match call {
         ToolCall::Native(request) => {
-            rmp_serde::encode::write_named(body, request).expect("a request can be encoded");
+            rmp_serde::encode::write_named(body, request).map_err(|error| {
+                Error::invalid(format!("the input cannot be written as MsgPack: {error}"))
+            })?;
         }
         ToolCall::Named { name, arguments } => {
             map_header(body, 2);
@@ -439,6 +460,7 @@ fn encode_call(body: &mut Vec<u8>, call: &ToolCall) {
             body.extend_from_slice(&arguments.bytes);
         }
     }
+    Ok(())
 }
 
 fn map_header(body: &mut Vec<u8>, len: usize) {

@@ -99,6 +99,27 @@ impl ErrorKind {
         }
     }
 
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::Conflict => "conflict",
+            Self::TooLarge => "too_large",
+            Self::RateLimited => "rate_limited",
+            Self::Busy => "busy",
+            Self::Gone => "gone",
+            Self::ToolFailed => "tool_failed",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Internal => "internal",
+            Self::UnsupportedContentType => "unsupported_content_type",
+        }
+    }
+
     /// The kind behind a code, or `None` for a code of a newer peer.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
@@ -303,6 +324,19 @@ impl Error {
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The text for a model, which learns from it whether it is safe to try again.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let ran = match self.certainty {
+            Certainty::NotStarted => "nothing was done",
+            Certainty::MayHaveRun => "it may have been done",
+            Certainty::Ran => "it was done, and failed",
+        };
+        let again = if self.kind.is_retryable() { "; try again later" } else { "" };
+        let (_, code) = self.kind.category_and_code();
+        format!("{} ({code}: {ran}{again})", self.message)
     }
 
     /// What the kind tells besides the message.

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chunk::StreamChunk;
-use crate::ids::{ArtifactId, BlobHash, JobId, StreamId};
-use crate::record::JobState;
+use crate::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
+use crate::record::{JobState, SessionState};
 
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -93,6 +93,16 @@ pub enum Event {
         /// What happened; if the client said so, its own words, shortened.
         error: String,
     },
+    /// A session was created or changed its state.
+    #[serde(rename = "session.state_changed")]
+    SessionStateChanged {
+        /// Which.
+        session_id: SessionId,
+        /// Its project.
+        project_id: ProjectId,
+        /// Where it stands now.
+        status: SessionState,
+    },
 }
 
 /// Tools of an HTTP client.
@@ -130,7 +140,7 @@ pub struct ClientToolCall {
 
 impl Event {
     /// Every topic, in the order of the variants.
-    pub const TOPICS: [&'static str; 11] = [
+    pub const TOPICS: [&'static str; 12] = [
         "job.state_changed",
         "job.progress",
         "stream.chunk",
@@ -142,6 +152,7 @@ impl Event {
         "client-tool.executing",
         "client-tool.completed",
         "client-tool.failed",
+        "session.state_changed",
     ];
 
     /// The event's type, which is also its topic.
@@ -165,7 +176,8 @@ impl Event {
             | Self::ClientToolUnregistered(_)
             | Self::ClientToolExecuting(_)
             | Self::ClientToolCompleted { .. }
-            | Self::ClientToolFailed { .. } => None,
+            | Self::ClientToolFailed { .. }
+            | Self::SessionStateChanged { .. } => None,
         }
     }
 
@@ -184,6 +196,7 @@ impl Event {
             Self::ClientToolExecuting(_) => 8,
             Self::ClientToolCompleted { .. } => 9,
             Self::ClientToolFailed { .. } => 10,
+            Self::SessionStateChanged { .. } => 11,
         }
     }
 }

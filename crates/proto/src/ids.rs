@@ -141,6 +141,12 @@ impl RequestId {
         Self(bytes)
     }
 
+    /// Makes a UUID of version 4 from 16 random bytes.
+    #[must_use]
+    pub const fn from_random(bytes: [u8; 16]) -> Self {
+        Self(uuid::Builder::from_random_bytes(bytes).into_uuid().into_bytes())
+    }
+
     /// The raw bytes of the UUID.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

@@ -8,7 +8,8 @@
 //! Invariants:
 //! * No IO, no clock, no tokio. Ids come from random bytes that the caller passes in.
 //! * A native tool is defined once, as a row of the table.
-//! * No JSON: the serde derives serve the edges that speak it.
+//! * No JSON but in payloads that only pass through ([`any`], [`raw`]): the serde derives serve the
+//!   edges that speak it.
 //! * Bytes from a stranger pass [`msgpack`]'s limits before any decoder sees them.
 
 pub mod any;
@@ -21,6 +22,7 @@ pub mod frame;
 pub mod ids;
 pub mod msgpack;
 pub mod principal;
+pub mod raw;
 pub mod ready;
 pub mod record;
 pub mod request;

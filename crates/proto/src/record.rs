@@ -4,9 +4,11 @@
 use bytes::Bytes;
 
 use crate::ids::{
-    AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, TokenId, VariationSetId,
+    AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, SessionId, TokenId,
+    VariationSetId, WorkspaceId,
 };
 use crate::principal::{Level, PrincipalId, Target};
+use crate::request::ProjectLimits;
 
 /// Milliseconds since the Unix epoch, always passed in.
 pub type UnixMs = u64;
@@ -60,6 +62,62 @@ impl JobState {
             Self::Complete => "complete",
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The state of a session.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    serde::Serialize,
+    serde::Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionState {
+    /// Its agent is being started.
+    Starting,
+    /// Its agent works on a message.
+    Running,
+    /// Its agent waits for a message.
+    Idle,
+    /// It was ended.
+    Ended,
+    /// Its agent could not start, or broke off.
+    Failed,
+    /// The daemon stopped under it; a message continues it.
+    Interrupted,
+}
+
+impl SessionState {
+    /// Every state, in the order of a session's life.
+    pub const ALL: [Self; 6] =
+        [Self::Starting, Self::Running, Self::Idle, Self::Ended, Self::Failed, Self::Interrupted];
+
+    /// Whether the session has an agent, or is about to.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        match self {
+            Self::Starting | Self::Running | Self::Idle => true,
+            Self::Ended | Self::Failed | Self::Interrupted => false,
+        }
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Running => "running",
+            Self::Idle => "idle",
+            Self::Ended => "ended",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -195,6 +253,73 @@ pub struct TokenRecord {
     pub last_used_at: Option<UnixMs>,
     /// When it was revoked.
     pub revoked_at: Option<UnixMs>,
+    /// The one session it was minted for, and works for.
+    pub session: Option<SessionId>,
+}
+
+/// A project as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectRecord {
+    /// Its id.
+    pub id: ProjectId,
+    /// What a person calls it.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// Who made it.
+    pub owner: PrincipalId,
+    /// The agent its sessions run, unless they say otherwise.
+    pub agent: Option<String>,
+    /// The level of the keys minted for its sessions; they get none if absent.
+    pub key_level: Option<Level>,
+    /// What its sessions are limited to, where it differs from the daemon's own limits.
+    pub limits: ProjectLimits,
+    /// When it was made.
+    pub created_at: UnixMs,
+}
+
+/// A workspace as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkspaceRecord {
+    /// Its id.
+    pub id: WorkspaceId,
+    /// The project it belongs to.
+    pub project: ProjectId,
+    /// When it was made.
+    pub created_at: UnixMs,
+    /// When a session last began in it.
+    pub last_session_at: Option<UnixMs>,
+}
+
+/// A session as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// Its id.
+    pub id: SessionId,
+    /// The project it belongs to.
+    pub project: ProjectId,
+    /// The workspace its agent works in.
+    pub workspace: WorkspaceId,
+    /// Who started it; of a child, who started its root.
+    pub owner: PrincipalId,
+    /// The session whose agent started it.
+    pub parent: Option<SessionId>,
+    /// The first of its ancestors; itself if it has no parent.
+    pub root: SessionId,
+    /// How many ancestors it has.
+    pub depth: u32,
+    /// The agent it runs.
+    pub agent: String,
+    /// Where it stands.
+    pub state: SessionState,
+    /// When it was made.
+    pub created_at: UnixMs,
+    /// When its state last changed.
+    pub updated_at: UnixMs,
+    /// When it came to be without an agent.
+    pub ended_at: Option<UnixMs>,
+    /// The key minted for it.
+    pub key: Option<TokenId>,
 }
 
 /// One thing to write. A list of them is one atomic commit.
@@ -247,5 +372,42 @@ pub enum Record {
         project: Option<ProjectId>,
         /// When.
         at: UnixMs,
+    },
+    /// A new project.
+    ProjectCreated(Box<ProjectRecord>),
+    /// A project is gone, and with it its workspaces and sessions. Refused while one is live.
+    ProjectDeleted {
+        /// Which.
+        id: ProjectId,
+    },
+    /// A new workspace.
+    WorkspaceCreated(WorkspaceRecord),
+    /// A session began in a workspace.
+    WorkspaceUsed {
+        /// Which.
+        id: WorkspaceId,
+        /// When.
+        at: UnixMs,
+    },
+    /// A workspace is gone, and with it its sessions. Refused while one is live.
+    WorkspaceDeleted {
+        /// Which.
+        id: WorkspaceId,
+    },
+    /// A new session.
+    SessionCreated(Box<SessionRecord>),
+    /// A session changed its state.
+    SessionChanged {
+        /// Which.
+        id: SessionId,
+        /// Where it stands now.
+        state: SessionState,
+        /// When.
+        at: UnixMs,
+    },
+    /// A session is gone, and with it the keys minted for it. Refused while it is live.
+    SessionDeleted {
+        /// Which.
+        id: SessionId,
     },
 }

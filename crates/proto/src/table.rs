@@ -168,6 +168,74 @@ macro_rules! tool_table {
                 name: "yue_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
                 about: "Makes a song from lyrics and a genre, by the YuE service.",
             }
+            ProjectCreate(ProjectCreateRequest) -> ProjectResponse {
+                name: "project_create", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Makes a project: a name for sessions that belong together, with their agent, limits and keys.",
+            }
+            ProjectList(ProjectListRequest) -> ProjectListResponse {
+                name: "project_list", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists the projects you may see, newest first.",
+            }
+            ProjectGet(ProjectGetRequest) -> ProjectResponse {
+                name: "project_get", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells everything about one project.",
+            }
+            ProjectDelete(ProjectDeleteRequest) -> AckResponse {
+                name: "project_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Deletes a project with its workspaces and past sessions. Sessions that live must be ended first.",
+            }
+            WorkspaceList(WorkspaceListRequest) -> WorkspaceListResponse {
+                name: "workspace_list", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists the workspaces of a project, newest first.",
+            }
+            WorkspaceDelete(WorkspaceDeleteRequest) -> AckResponse {
+                name: "workspace_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Deletes a workspace, its files and its past sessions. Sessions that live in it must be ended first.",
+            }
+            SessionSpawn(SessionSpawnRequest) -> SessionResponse {
+                name: "session_spawn", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Starts an agent in a workspace of a project. You may offer it tools of your own.",
+            }
+            SessionMessage(SessionMessageRequest) -> SessionMessagedResponse {
+                name: "session_message", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Sends an agent a message, and starts one if none is named. You may offer it tools of your own.",
+            }
+            SessionEvents(SessionEventsRequest) -> SessionEventsResponse {
+                name: "session_events", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Reads what happened in a session after an index, and waits for it if asked.",
+            }
+            SessionList(SessionListRequest) -> SessionListResponse {
+                name: "session_list", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Lists sessions, newest first, of a project or in a state if given.",
+            }
+            SessionGet(SessionGetRequest) -> SessionResponse {
+                name: "session_get", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells where a session stands.",
+            }
+            SessionEnd(SessionEndRequest) -> AckResponse {
+                name: "session_end", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Ends a session: its agent stops, its key and its callers' tools are gone. Its events stay.",
+            }
+            SessionCleanup(SessionCleanupRequest) -> CleanedResponse {
+                name: "session_cleanup", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Deletes sessions that are over, with their events.",
+            }
+            CallerToolResponse(CallerToolResponseRequest) -> AckResponse {
+                name: "caller_tool_response", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Answers an agent's call of a tool you offered it.",
+            }
+            CallerToolProgress(CallerToolProgressRequest) -> AckResponse {
+                name: "caller_tool_progress", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Tells how far an agent's call of a tool you offered it is.",
+            }
+            CallerToolRequests(CallerToolRequestsRequest) -> CallerToolRequestsResponse {
+                name: "caller_tool_requests", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Lists the agents' calls of tools you offered that wait for your answer, and waits for one if asked.",
+            }
+            ConfigLimits(ConfigLimitsRequest) -> LimitsResponse {
+                name: "config_limits", timing: AsyncShort, job: false, level: Read, audit: Each,
+                about: "Tells the limits of a project's sessions and what remains of them.",
+            }
         }
     };
 }
@@ -237,6 +305,26 @@ macro_rules! response_table {
             ClapAnalyzed(ClapAnalyzedResponse) = "clap_analyzed";
             /// Of `orpheus_classify`.
             OrpheusClassified(OrpheusClassifiedResponse) = "orpheus_classified";
+            /// Of `project_create` and `project_get`.
+            Project(ProjectResponse) = "project";
+            /// Of `project_list`.
+            ProjectList(ProjectListResponse) = "project_list";
+            /// Of `workspace_list`.
+            WorkspaceList(WorkspaceListResponse) = "workspace_list";
+            /// Of `session_spawn` and `session_get`.
+            Session(SessionResponse) = "session";
+            /// Of `session_message`.
+            SessionMessaged(SessionMessagedResponse) = "session_messaged";
+            /// Of `session_events`.
+            SessionEvents(SessionEventsResponse) = "session_events";
+            /// Of `session_list`.
+            SessionList(SessionListResponse) = "session_list";
+            /// Of `session_cleanup`.
+            Cleaned(CleanedResponse) = "cleaned";
+            /// Of `caller_tool_requests`.
+            CallerToolRequests(CallerToolRequestsResponse) = "caller_tool_requests";
+            /// Of `config_limits`.
+            Limits(LimitsResponse) = "limits";
             /// Of tools that have nothing more to say.
             Ack(AckResponse) = "ack";
         }

@@ -1,5 +1,6 @@
 //! What the tool table makes: the `Tool` trait, the request and response enums, and the rows.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema};
@@ -91,6 +92,26 @@ impl ToolRow {
     #[must_use]
     pub const fn recognises_repeats(&self) -> bool {
         self.makes_job || !matches!(self.level, Level::Read)
+    }
+
+    /// What it does, with what a model that called it does with a job.
+    #[must_use]
+    pub fn described(&self) -> Cow<'static, str> {
+        if !self.makes_job {
+            return self.description.into();
+        }
+        let when = match self.timing {
+            ToolTiming::Sync => return self.description.into(),
+            ToolTiming::AsyncShort | ToolTiming::AsyncMedium => {
+                let secs = self.timing.edge_wait().as_secs();
+                format!("If it takes longer than {secs} s it answers with a job_id")
+            }
+            ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
+                "It answers with a job_id at once".to_owned()
+            }
+        };
+        let what = self.description;
+        format!("{what} {when}; wait for that with job_poll, read it with job_status.").into()
     }
 }
 

@@ -5,10 +5,16 @@ mod samples;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use ringback_proto::ids::SessionId;
+use ringback_proto::raw::Raw;
+use ringback_proto::request::{
+    CallerMessageType, CallerToolRequestInfo, CallerToolRequestsResponse, CallerToolResponseRequest,
+};
 use ringback_proto::tool::TOOLS;
 use ringback_proto::value::Value;
 use ringback_proto::{
-    CallOptions, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse, ToolTiming,
+    CallOptions, ErrorKind, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse,
+    ToolTiming,
 };
 use samples::{LABELS, SampleRow, positional, rows};
 
@@ -152,6 +158,43 @@ fn a_response_survives_named_maps_positional_arrays_and_json() {
         let compact = rmp_serde::to_vec(&success(&row.responses[1])).unwrap();
         assert_reply_reads_as(&compact, &row.responses[1], row.row.name);
     }
+}
+
+/// Rule: a number that cannot be kept is refused, not rounded; and nothing breaks over it.
+#[test]
+fn a_payload_that_msgpack_cannot_hold_is_an_error_and_stays_whole_in_json() {
+    let arguments: Raw = serde_json::from_str("{\"n\":123456789012345678901}").unwrap();
+    let session_id = SessionId::from_random([1; 16]);
+    let answer = CallerToolResponseRequest {
+        session_id,
+        request_id: "r".into(),
+        result: Some(arguments.clone()),
+        error: None,
+    };
+    let refused = RequestEnvelope::plain(answer.clone()).try_encode().unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.message().contains("64 bits"), "{refused}");
+    let json = serde_json::to_string(&ToolRequest::from(answer)).unwrap();
+    assert!(json.contains("123456789012345678901"), "{json}");
+
+    let response = CallerToolRequestsResponse {
+        requests: vec![CallerToolRequestInfo {
+            kind: CallerMessageType::default(),
+            session_id,
+            root_session_id: session_id,
+            request_id: "r".into(),
+            caller_id: "ant".into(),
+            tool: "t".into(),
+            arguments,
+            deadline_ms: 1,
+        }],
+    };
+    let reply = success(&response.into());
+    let json = serde_json::to_string(&reply).unwrap();
+    assert!(json.contains("\"arguments\":{\"n\":123456789012345678901}"), "{json}");
+    let told = ResponseEnvelope::decode(&reply.encode()).unwrap();
+    let ResponseEnvelope::Error(error) = told else { panic!("{told:?}") };
+    assert!(error.message.contains("64 bits"), "{error:?}");
 }
 
 #[test]

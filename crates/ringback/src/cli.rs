@@ -3,9 +3,14 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, serve,
-    studio, token, tools, verify, why,
+    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, project,
+    serve, session, studio, token, tools, verify, why,
 };
+
+/// What an agent starts to reach its session: `ringback inside`.
+pub const INSIDE: &str = "inside";
+/// The agent that does what it is told, line by line: `ringback scripted-agent`.
+pub const SCRIPTED: &str = "scripted-agent";
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
 #[derive(Debug, Parser)]
@@ -34,6 +39,10 @@ pub enum Command {
     Call(call::CallArgs),
     /// Offer a command of this machine as a tool
     Offer(offer::OfferArgs),
+    /// Make, list or delete projects, where sessions of agents belong
+    Project(project::ProjectArgs),
+    /// Start an agent with commands of this machine as its tools; talk to it, watch it, end it
+    Session(session::SessionArgs),
     /// List the tools you may call
     Tools(tools::ToolsArgs),
     /// List, show, watch or cancel jobs
@@ -71,6 +80,8 @@ impl Command {
             Self::Demo(args) => args.json,
             Self::Call(args) => args.wants_json(),
             Self::Offer(args) => args.json,
+            Self::Project(args) => args.json,
+            Self::Session(args) => args.json,
             Self::Tools(args) => args.json,
             Self::Jobs(args) => args.json,
             Self::Events(args) => args.json,

@@ -11,7 +11,9 @@ pub mod events;
 pub mod jobs;
 pub mod mcp;
 pub mod offer;
+pub mod project;
 pub mod serve;
+pub mod session;
 pub mod studio;
 pub mod token;
 pub mod tools;
@@ -32,6 +34,8 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Demo(args) => demo::run(&args).await,
         Command::Call(args) => call::run(args, environment).await,
         Command::Offer(args) => offer::run(args, environment).await,
+        Command::Project(args) => project::run(args, environment).await,
+        Command::Session(args) => session::run(args, environment).await,
         Command::Tools(args) => tools::run(args, environment).await,
         Command::Jobs(args) => jobs::run(args, environment).await,
         Command::Events(args) => events::run(args, environment).await,

@@ -15,6 +15,7 @@ mod flags;
 mod reference;
 mod section;
 mod sections;
+mod sessions;
 mod suggest;
 mod value;
 
@@ -28,6 +29,7 @@ pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
+pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 use section::{Raw, Section, SetError};
@@ -43,6 +45,10 @@ pub struct Config {
     pub hoot: Hoot,
     /// `[clientTools]`
     pub client_tools: ClientTools,
+    /// `[sessions]`
+    pub sessions: Sessions,
+    /// `[callerTools]`
+    pub caller_tools: CallerTools,
     /// `[mcp]`
     pub mcp: Mcp,
     /// `[limits]`
@@ -158,12 +164,14 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 11] {
+    fn sections(&self) -> [&dyn Section; 13] {
         [
             &self.root,
             &self.http,
             &self.hoot,
             &self.client_tools,
+            &self.sessions,
+            &self.caller_tools,
             &self.mcp,
             &self.limits,
             &self.files,
@@ -174,12 +182,14 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 11] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 13] {
         [
             &mut self.root,
             &mut self.http,
             &mut self.hoot,
             &mut self.client_tools,
+            &mut self.sessions,
+            &mut self.caller_tools,
             &mut self.mcp,
             &mut self.limits,
             &mut self.files,

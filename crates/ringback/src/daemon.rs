@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use ringback_broker::{Broker, Clock, Entropy, StartError};
+use ringback_broker::{Broker, Clock, Entropy, SessionSettings, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
+use ringback_edge_relay::RelayEdge;
+use ringback_inside_embed::UnpackError;
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -76,6 +78,9 @@ pub enum StartDaemonError {
     /// The HOOT01 sockets cannot be bound.
     #[error(transparent)]
     Hoot(#[from] ringback_edge_hoot::BindError),
+    /// The program that runs in sessions cannot be written.
+    #[error(transparent)]
+    Inside(#[from] UnpackError),
     /// It is being stopped already.
     #[error(transparent)]
     Closed(#[from] StageClosed),
@@ -114,13 +119,17 @@ impl Daemon {
         metrics: PrometheusHandle,
     ) -> Result<Self, StartDaemonError> {
         let started = Instant::now();
-        let (broker_config, hoot_config, http_config) =
+        let (mut broker_config, hoot_config, http_config) =
             (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
         config.create_dirs()?;
+        add_scripted_agent(&mut broker_config.sessions)?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
         let graces = Graces::default();
         let shutdown = Shutdown::new(graces);
-        own_broker(&shutdown, &broker, graces.jobs)?;
+        let relay =
+            Arc::new(RelayEdge::new(ringback_edge_relay::Config::default(), broker.clone()));
+        broker.set_relay(Arc::<RelayEdge>::clone(&relay));
+        own_broker(&shutdown, &broker, relay, graces.jobs)?;
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
         let http = HttpListener::bind(http_config).await?;
@@ -211,6 +220,15 @@ fn listening(
     }
 }
 
+/// The scripted agent needs the program inside as a file.
+fn add_scripted_agent(sessions: &mut SessionSettings) -> Result<(), UnpackError> {
+    let inside = ringback_inside_embed::unpack(sessions.run_dir.join("bin").as_std_path())?;
+    if let Some(scripted) = settings::scripted_agent(&inside) {
+        sessions.agents.entry(settings::SCRIPTED_NAME.to_owned()).or_insert(scripted);
+    }
+    Ok(())
+}
+
 fn serve_http(
     shutdown: &Shutdown,
     listener: HttpListener,
@@ -246,10 +264,16 @@ fn serve_hoot(
 
 /// The broker stops its jobs when theirs is the turn, and its end is that of the store: the stage
 /// of the store waits for both.
-fn own_broker(shutdown: &Shutdown, broker: &Broker, grace: Duration) -> Result<(), StageClosed> {
+fn own_broker(
+    shutdown: &Shutdown,
+    broker: &Broker,
+    relay: Arc<RelayEdge>,
+    grace: Duration,
+) -> Result<(), StageClosed> {
     let (broker, jobs_stop) = (broker.clone(), shutdown.token(Layer::Jobs));
     shutdown.stage(Layer::Store).spawn("broker", async move {
         jobs_stop.cancelled().await;
         broker.stop(grace).await;
+        relay.stop().await;
     })
 }

@@ -31,3 +31,4 @@ mod nearest;
 mod progress;
 pub mod screen;
 pub mod telemetry;
+pub mod within;

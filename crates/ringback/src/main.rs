@@ -11,6 +11,9 @@ use ringback::screen::remark;
 
 fn main() -> ExitCode {
     std::panic::set_hook(Box::new(on_panic));
+    if let Some(code) = ringback::within::run(std::env::args_os()) {
+        return code;
+    }
     let command = Cli::parse().command;
     let json = command.wants_json();
     let environment = Environment::of_process();

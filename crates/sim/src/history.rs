@@ -140,7 +140,7 @@ impl LineTool {
         }
     }
 
-    /// The name it is called by.
+    /// The name it is called by; only the agents of a session reach its callers' tools.
     #[must_use]
     pub const fn full_name(self) -> &'static str {
         match self {
@@ -156,8 +156,8 @@ impl LineTool {
     #[must_use]
     pub const fn is_delivered_again(self) -> bool {
         match self {
-            Self::Page | Self::Idempotent => true,
-            Self::Tab | Self::Render | Self::Ask => false,
+            Self::Page | Self::Idempotent | Self::Ask => true,
+            Self::Tab | Self::Render => false,
         }
     }
 }

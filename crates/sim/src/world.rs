@@ -1,5 +1,6 @@
 //! The world around the daemon: it lives, crashes and lives again on one data directory.
 
+mod callers;
 mod disk;
 mod life;
 mod ops;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use ringback_proto::ids::{ArtifactId, JobId, TokenId};
+use ringback_proto::ids::{ArtifactId, JobId, ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::record::JobState;
 
 /// A cause that several callers share.
@@ -91,6 +91,32 @@ pub enum CommitError {
     NoToken {
         /// Which.
         id: TokenId,
+    },
+    /// A change of a project that does not exist, or something new in it.
+    #[error("there is no project {id}")]
+    NoProject {
+        /// Which.
+        id: ProjectId,
+    },
+    /// A change of a workspace that does not exist, or a session in it.
+    #[error("there is no workspace {id} in the project")]
+    NoWorkspace {
+        /// Which.
+        id: WorkspaceId,
+    },
+    /// A change of a session that does not exist.
+    #[error("there is no session {id}")]
+    NoSession {
+        /// Which.
+        id: SessionId,
+    },
+    /// What is to be deleted is in use.
+    #[error("{what} is in use by session {session}; end it first")]
+    InUse {
+        /// The kind of record and its id.
+        what: String,
+        /// A session that is live.
+        session: SessionId,
     },
     /// A job that is past the change.
     #[error("job {id} is {} already", state.as_str())]

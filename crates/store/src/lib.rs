@@ -1,7 +1,9 @@
-//! What survives a restart: records in SQLite, and append-only segments for the audit.
+//! What survives a restart: records in SQLite, and append-only files for the audit and for what
+//! happens in sessions.
 //!
 //! Main types: [`Store`] (writes by [`Store::commit`], reads by the methods beside it),
-//! [`Visible`] (whose rows a reader may see), [`audit::Audit`], [`by_hand::Hand`] for simulations.
+//! [`Visible`] (whose rows a reader may see), [`audit::Audit`], [`journal::Journal`],
+//! [`by_hand::Hand`] for simulations.
 //!
 //! Invariants:
 //! * One process holds a data directory, by a lock that ends with the process.
@@ -15,6 +17,8 @@
 pub mod audit;
 pub mod by_hand;
 mod error;
+mod frames;
+pub mod journal;
 mod lock;
 mod read;
 mod readers;
@@ -26,6 +30,6 @@ mod writer;
 
 pub use error::{CommitError, Full, OpenStoreError, ReadError};
 pub use read::page::{Page, Visible};
-pub use read::{ArtifactFilter, JobCounts, JobSummary};
+pub use read::{ArtifactFilter, JobCounts, JobSummary, SessionFilter};
 pub use store::{Done, Limits, Stats, Store};
 pub use write::Applied;

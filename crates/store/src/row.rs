@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
 use ringback_proto::principal::{Level, PrincipalId, Target};
-use ringback_proto::record::JobState;
+use ringback_proto::record::{JobState, SessionState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
@@ -40,6 +40,17 @@ pub(crate) const fn state_int(state: JobState) -> i64 {
     }
 }
 
+pub(crate) const fn session_state_int(state: SessionState) -> i64 {
+    match state {
+        SessionState::Starting => 0,
+        SessionState::Running => 1,
+        SessionState::Idle => 2,
+        SessionState::Ended => 3,
+        SessionState::Failed => 4,
+        SessionState::Interrupted => 5,
+    }
+}
+
 pub(crate) const fn level_int(level: Level) -> i64 {
     match level {
         Level::Read => 0,
@@ -73,7 +84,9 @@ pub(crate) trait Columns {
     fn opt_hash(&self, column: &str) -> Result<Option<BlobHash>>;
     fn owner(&self) -> Result<PrincipalId>;
     fn state(&self) -> Result<JobState>;
+    fn session_state(&self) -> Result<SessionState>;
     fn level(&self) -> Result<Level>;
+    fn opt_level(&self, column: &str) -> Result<Option<Level>>;
     fn target(&self) -> Result<Target>;
     fn tags(&self) -> Result<Vec<String>>;
 }
@@ -129,12 +142,27 @@ impl Columns for Row<'_> {
             .ok_or_else(|| damaged("state", Type::Integer))
     }
 
-    fn level(&self) -> Result<Level> {
-        let value: i64 = self.get("level")?;
-        [Level::Read, Level::Write, Level::Admin]
+    fn session_state(&self) -> Result<SessionState> {
+        let value: i64 = self.get("state")?;
+        SessionState::ALL
             .into_iter()
-            .find(|level| level_int(*level) == value)
-            .ok_or_else(|| damaged("level", Type::Integer))
+            .find(|state| session_state_int(*state) == value)
+            .ok_or_else(|| damaged("state", Type::Integer))
+    }
+
+    fn level(&self) -> Result<Level> {
+        self.opt_level("level")?.ok_or_else(|| damaged("level", Type::Null))
+    }
+
+    fn opt_level(&self, column: &str) -> Result<Option<Level>> {
+        let value: Option<i64> = self.get(column)?;
+        let convert = |value| {
+            [Level::Read, Level::Write, Level::Admin]
+                .into_iter()
+                .find(|level| level_int(*level) == value)
+                .ok_or_else(|| damaged(column, Type::Integer))
+        };
+        value.map(convert).transpose()
     }
 
     fn target(&self) -> Result<Target> {

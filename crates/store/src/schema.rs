@@ -9,7 +9,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::OpenStoreError;
 
 /// The migrations in order; the version of a database is how many of them it has.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
 
 /// "RING", so that a database of another program is recognised.
 const APPLICATION_ID: i32 = 0x5249_4e47;
@@ -159,5 +160,22 @@ mod tests {
         let synchronous: i64 =
             connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
         assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+    }
+
+    #[test]
+    fn a_database_from_before_there_were_sessions_keeps_its_tokens() {
+        let (_guard, path) = dir();
+        let old = open_migrated(&path, &MIGRATIONS[..1]).unwrap();
+        old.execute_batch(
+            "INSERT INTO token (id, name, secret_hash, public_key, level, created_at)
+             VALUES (zeroblob(16), 'old', zeroblob(32), zeroblob(32), 2, 1)",
+        )
+        .unwrap();
+        drop(old);
+        let connection = open_writer(&path).unwrap();
+        let (name, session): (String, Option<Vec<u8>>) = connection
+            .query_row("SELECT name, session FROM token", [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .unwrap();
+        assert_eq!((name.as_str(), session), ("old", None));
     }
 }

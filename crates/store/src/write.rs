@@ -3,9 +3,11 @@
 //! A record is refused before it has changed anything, so only a request whose second or later
 //! record is refused needs undoing.
 
+mod sessions;
+
 use std::collections::{BTreeSet, HashMap};
 
-use ringback_proto::ids::{BlobHash, JobId, ProjectId};
+use ringback_proto::ids::{BlobHash, JobId, ProjectId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{
     AnnotationRecord, ArtifactRecord, JobEnd, JobRecord, JobState, Record, TokenRecord, UnixMs,
@@ -20,7 +22,7 @@ use crate::row::{
 };
 
 /// What the store decided about a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
     /// Nothing: the record said it all.
     Written,
@@ -29,6 +31,8 @@ pub enum Applied {
         /// From 0.
         variation_index: Option<u32>,
     },
+    /// The sessions that went with what was deleted.
+    SessionsRemoved(Vec<SessionId>),
 }
 
 /// Why a record was not written.
@@ -134,6 +138,16 @@ pub(crate) fn apply(
         Record::BlobUploaded { hash, owner, project, at } => {
             blob_uploaded(connection, hash, owner, project.as_ref(), *at)?;
         }
+        Record::ProjectCreated(project) => sessions::project_created(connection, project)?,
+        Record::ProjectDeleted { id } => return sessions::project_deleted(connection, *id),
+        Record::WorkspaceCreated(workspace) => sessions::workspace_created(connection, workspace)?,
+        Record::WorkspaceUsed { id, at } => sessions::workspace_used(connection, *id, *at)?,
+        Record::WorkspaceDeleted { id } => return sessions::workspace_deleted(connection, *id),
+        Record::SessionCreated(session) => sessions::session_created(connection, session)?,
+        Record::SessionChanged { id, state, at } => {
+            sessions::session_changed(connection, *id, *state, *at)?;
+        }
+        Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
     }
     Ok(Applied::Written)
 }
@@ -394,8 +408,8 @@ fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), App
     let inserted = connection
         .prepare_cached(
             "INSERT INTO token (id, name, secret_hash, public_key, level, projects, created_at,
-                 expires_at, last_used_at, revoked_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 expires_at, last_used_at, revoked_at, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         )?
         .execute(params![
             token.id.as_bytes(),
@@ -408,6 +422,7 @@ fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), App
             opt_int(token.expires_at),
             opt_int(token.last_used_at),
             opt_int(token.revoked_at),
+            token.session.as_ref().map(SessionId::as_bytes),
         ]);
     taken(inserted, || format!("token {}", token.id))
 }

@@ -248,6 +248,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
         studio: options.studio.clone(),
+        sessions: ringback_broker::SessionSettings::in_dir(data_dir.join("run")),
     }
 }
 

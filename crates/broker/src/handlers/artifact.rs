@@ -173,7 +173,7 @@ pub(super) async fn create(
     let applied = ctx.commit(records).await?;
     let variation_index = applied.into_iter().find_map(|applied| match applied {
         Applied::ArtifactCreated { variation_index } => variation_index,
-        Applied::Written => None,
+        Applied::Written | Applied::SessionsRemoved(_) => None,
     });
     ctx.publish(Event::ArtifactCreated { artifact_id, content_hash, mime_type: info.mime_type });
     Ok(ArtifactCreatedResponse { artifact_id, content_hash, tags, creator, variation_index })

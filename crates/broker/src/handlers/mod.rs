@@ -3,9 +3,12 @@
 mod abc;
 mod artifact;
 mod call;
+mod caller;
 pub(crate) mod cas;
 mod job;
 mod meta;
+mod project;
+mod session;
 mod studio;
 mod token;
 

@@ -73,6 +73,7 @@ impl Shared {
             expires_at,
             last_used_at: None,
             revoked_at: None,
+            session: None,
         };
         self.commit(vec![Record::TokenCreated(record.clone())]).await?;
         let token_id = record.id;

@@ -7,7 +7,7 @@ use ringback_core::lines::{LineKind, NewCall, Recall};
 use ringback_core::repeats::Begin;
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
-use ringback_proto::ids::{BlobHash, CallId, RequestId, StreamId};
+use ringback_proto::ids::{BlobHash, CallId, RequestId, SessionId, StreamId};
 use ringback_proto::principal::Principal;
 use ringback_proto::record::RepeatKey;
 use ringback_proto::{Certainty, Error, Event, ResponseEnvelope, Result, ToolResponse};
@@ -38,15 +38,18 @@ pub(crate) struct LineCaller {
     pub(crate) edge: Edge,
     pub(crate) deadline: Deadline,
     pub(crate) request_id: Option<RequestId>,
+    /// The session that calls, if one does.
+    pub(crate) session: Option<SessionId>,
 }
 
 /// What is to go out.
-struct Outgoing {
-    tool: Arc<OfferedTool>,
-    arguments: Any,
-    custom_id: Option<Arc<str>>,
-    context: CallContext,
-    stream: Option<Arc<Stream>>,
+pub(super) struct Outgoing {
+    pub(super) tool: Arc<OfferedTool>,
+    pub(super) arguments: Any,
+    pub(super) custom_id: Option<Arc<str>>,
+    pub(super) context: CallContext,
+    /// Where its chunks go, if its caller follows it.
+    pub(super) stream: Option<Arc<Stream>>,
 }
 
 impl Broker {
@@ -70,35 +73,19 @@ impl Broker {
                 return Answer::Now(error.into());
             }
         };
-        let full_name = Arc::clone(&tool.full_name);
         let caller = LineCaller {
             id,
-            tool: Arc::clone(&full_name),
+            tool: Arc::clone(&tool.full_name),
             principal,
             edge,
             deadline,
             request_id: request.request_id,
+            session: None,
         };
-        shared.auditor.line_admitted(now, &caller, &tool.line);
-        let stream = options
-            .stream
-            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.entropy.bytes()))));
-        let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
+        let stream = shared.line_stream(&options);
         let (custom_id, context) = (request.custom_id, request.context);
-        let out = Outgoing { tool, arguments, custom_id, context, stream: stream.clone() };
-        let running = Box::pin(Arc::clone(shared).line_call(caller, out, admitted));
-        let replies = match stream {
-            None => Replies::one(Box::pin(async move { passed(running.await) })),
-            Some(stream) => Replies::on_line(LineFollowed {
-                shared: Arc::clone(shared),
-                tool: full_name,
-                stream,
-                running: Some(running),
-                outcome: None,
-                started: false,
-            }),
-        };
-        Answer::Later(replies, control)
+        let out = Outgoing { tool, arguments, custom_id, context, stream };
+        shared.start_line_call(now, caller, out, admitted)
     }
 }
 
@@ -110,20 +97,52 @@ fn passed(outcome: Result<Any>) -> ResponseEnvelope {
 }
 
 impl Shared {
-    /// The tool's own limit holds; without one, an HTTP client's tool has the usual time unless the
-    /// caller says how long.
-    fn line_deadline(
+    /// Where the chunks of a call go, if it is to be followed.
+    pub(super) fn line_stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
+        let id = || StreamId::from_random(self.entropy.bytes());
+        options.stream.then(|| Arc::new(Stream::new(id())))
+    }
+
+    /// Begins a call that was admitted.
+    pub(super) fn start_line_call(
+        self: &Arc<Self>,
+        now: ringback_core::Now,
+        caller: LineCaller,
+        out: Outgoing,
+        admitted: Admitted,
+    ) -> Answer {
+        self.auditor.line_admitted(now, &caller, &out.tool.line);
+        let (tool, stream) = (Arc::clone(&caller.tool), out.stream.clone());
+        let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
+        let running = Box::pin(Arc::clone(self).line_call(caller, out, admitted));
+        let replies = match stream {
+            None => Replies::one(Box::pin(async move { passed(running.await) })),
+            Some(stream) => Replies::on_line(LineFollowed {
+                shared: Arc::clone(self),
+                tool,
+                stream,
+                running: Some(running),
+                outcome: None,
+                started: false,
+            }),
+        };
+        Answer::Later(replies, control)
+    }
+
+    /// The tool's own limit holds; without one, an HTTP client's tool has the usual time unless who
+    /// calls says how long, and a caller's tool has it always.
+    pub(super) fn line_deadline(
         &self,
         now: ringback_core::Now,
         tool: &OfferedTool,
         options: &CallOptions,
     ) -> Deadline {
         let caller_ms = options.deadline_ms.map(std::num::NonZeroU64::get);
+        let settings = &self.lines.settings;
         let usual_ms = match tool.line.kind {
-            LineKind::Client if caller_ms.is_none() => {
-                Some(self.lines.settings.client_call_ms_default)
-            }
-            LineKind::Client | LineKind::Worker | LineKind::Caller => None,
+            LineKind::Client if caller_ms.is_none() => Some(settings.client_call_ms_default),
+            LineKind::Caller => Some(settings.caller_call_ms_default),
+            LineKind::Client | LineKind::Worker => None,
         };
         let tool_ms = tool.timeout_ms.or(usual_ms);
         Deadline::smallest(now, caller_ms, tool_ms, self.config.call_ms_max)
@@ -194,7 +213,7 @@ impl Shared {
     ) -> Result<Any> {
         let Outgoing { tool, arguments, custom_id, context, stream } = out;
         let arguments = self.prepared(Arc::clone(&tool), arguments).await?;
-        let (answer, answered) = oneshot::channel();
+        let (answer, mut answered) = oneshot::channel();
         let request_id =
             custom_id.clone().unwrap_or_else(|| Arc::from(caller.id.to_string().as_str()));
         let call = Arc::new(LineCall {
@@ -220,14 +239,18 @@ impl Shared {
         let mut held = OnLine { shared: self, id: caller.id, over: false };
         let outcome = tokio::select! {
             biased;
-            outcome = answered => {
+            outcome = &mut answered => {
                 held.over = true;
-                outcome.unwrap_or_else(|_| Err(Error::internal("line", "a call was dropped")))
+                received(outcome)
             }
             error = admitted.stop.stopped(&caller.tool) => {
                 let why =
                     if admitted.stop.timed_out() { Recall::TimedOut } else { Recall::Cancelled };
-                Err(error.with_certainty(held.recall(why)))
+                match held.recall(why) {
+                    Some(certainty) => Err(error.with_certainty(certainty)),
+                    // It was answered at this very moment, and its party was told that it counts.
+                    None => received(answered.await),
+                }
             }
         };
         let (format, outcome) = (caller.edge.format(), outcome?);
@@ -266,13 +289,13 @@ struct OnLine<'a> {
 }
 
 impl OnLine<'_> {
-    /// Takes the call back. Whether its tool may have run.
-    fn recall(&mut self, why: Recall) -> Certainty {
+    /// Takes the call back. Whether its tool may have run, unless it has ended already.
+    fn recall(&mut self, why: Recall) -> Option<Certainty> {
         self.over = true;
         let mut effects = Vec::new();
         let ended = lock(&self.shared.lines.table).recall(self.id, why, &mut effects);
         self.shared.carry_out_lines(effects);
-        let Some(ended) = ended else { return Certainty::MayHaveRun };
+        let ended = ended?;
         self.shared.tell_client_event(&ended.out, |call| {
             let error = match why {
                 Recall::TimedOut => "timeout",
@@ -283,7 +306,7 @@ impl OnLine<'_> {
         if let Some(stream) = &ended.caller.stream {
             stream.finish();
         }
-        ended.certainty()
+        Some(ended.certainty())
     }
 }
 
@@ -313,6 +336,10 @@ impl Drop for Abandoned {
         let error = Error::cancelled("its first caller left");
         self.answer(error.with_certainty(Certainty::MayHaveRun).into());
     }
+}
+
+fn received(outcome: Result<Result<Any>, oneshot::error::RecvError>) -> Result<Any> {
+    outcome.unwrap_or_else(|_| Err(Error::internal("line", "a call was dropped")))
 }
 
 fn taken_apart(answer: Result<ResponseEnvelope>) -> Result<Any> {

@@ -6,6 +6,7 @@ use ringback_core::lines::{Audience, LineKind, LineName};
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{CallId, RequestId};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 use tokio::sync::{Notify, watch};
@@ -170,7 +171,14 @@ impl Broker {
         let owner = credential.principal(now)?.id;
         let answered = {
             let mut table = lock(&self.0.lines.table);
-            table.answer(owner, request_id).map_err(|error| (error, table.ended(owner, request_id)))
+            // A caller says for which session it answers; see `answer_caller`.
+            let awaited = table.waiting(owner, request_id);
+            if awaited.is_ok_and(|awaited| awaited.tool.line.kind == LineKind::Caller) {
+                Err((Error::not_found("request", request_id), None))
+            } else {
+                let answered = table.answer(owner, request_id);
+                answered.map_err(|error| (error, table.ended(owner, request_id)))
+            }
         };
         match answered {
             Ok(ended) => {
@@ -197,6 +205,15 @@ impl Broker {
     pub fn chunk_sink(&self, credential: &Credential, request_id: &str) -> Result<ChunkSink> {
         let now = self.0.now();
         let owner = credential.principal(now)?.id;
+        self.sink_of(now, owner, request_id)
+    }
+
+    pub(super) fn sink_of(
+        &self,
+        now: ringback_core::Now,
+        owner: PrincipalId,
+        request_id: &str,
+    ) -> Result<ChunkSink> {
         let (call, extends, sink) = {
             let table = lock(&self.0.lines.table);
             let awaited = table.waiting(owner, request_id)?;
@@ -255,7 +272,7 @@ impl Broker {
 }
 
 /// A tool that failed by its own account has run, unless its party says otherwise.
-fn ran(error: Error) -> Error {
+pub(super) fn ran(error: Error) -> Error {
     match (error.kind(), error.certainty()) {
         (ErrorKind::ToolFailed, Certainty::NotStarted) => error.with_certainty(Certainty::Ran),
         _ => error,

@@ -1,5 +1,7 @@
 //! The shell of the line engine: parties hold streams and offer tools, callers wait for answers.
 
+mod caller_stream;
+mod callers;
 mod carry;
 mod doors;
 mod follow;
@@ -14,12 +16,14 @@ use ringback_core::lines::{
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::event::{ClientToolCall, ClientTools};
-use ringback_proto::ids::CallId;
+use ringback_proto::ids::{CallId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, Event, Result};
 use tokio::sync::{Notify, oneshot, watch};
 
+pub use self::caller_stream::CallerStream;
+pub use self::callers::{CallerCall, CallerTools};
 pub(crate) use self::carry::LineCaller;
 pub use self::doors::{CallContext, LineOffer, LineRequest, ToolOffer};
 pub(crate) use self::follow::LineFollowed;
@@ -37,13 +41,22 @@ const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
 pub struct LineSettings {
     /// How long a call of an HTTP client's tool may take when nobody says.
     pub client_call_ms_default: u64,
+    /// How long a call of a caller's tool may take when its declaration does not say.
+    pub caller_call_ms_default: u64,
+    /// How long a caller that polls counts as there after its last poll.
+    pub poll_grace_ms: u64,
     /// How much lines may take.
     pub limits: LineLimits,
 }
 
 impl Default for LineSettings {
     fn default() -> Self {
-        Self { client_call_ms_default: 30_000, limits: LineLimits::default() }
+        Self {
+            client_call_ms_default: 30_000,
+            caller_call_ms_default: 60_000,
+            poll_grace_ms: 10_000,
+            limits: LineLimits::default(),
+        }
     }
 }
 
@@ -97,6 +110,28 @@ pub struct LineCall {
 }
 
 impl LineCall {
+    /// The caller it is for, if its tool is one's.
+    #[must_use]
+    pub fn caller_id(&self) -> Option<&str> {
+        self.tool.line.caller_id()
+    }
+
+    /// The session whose callers' tool it is for: the root of a tree.
+    #[must_use]
+    pub fn root_session(&self) -> Option<SessionId> {
+        self.tool.line.session()
+    }
+
+    /// The session that calls a caller's tool.
+    #[must_use]
+    pub fn from_session(&self) -> Option<SessionId> {
+        match self.tool.line.kind {
+            LineKind::Caller => self.context.session_id.as_deref()?.parse().ok(),
+            // Whatever it says is the word of whoever calls.
+            LineKind::Client | LineKind::Worker => None,
+        }
+    }
+
     fn told(&self) -> ClientToolCall {
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
         ClientToolCall {

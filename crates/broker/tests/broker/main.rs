@@ -5,9 +5,11 @@
     reason = "a test names what it expects and fails on everything else"
 )]
 
+mod callers;
 mod calls;
 mod common;
 mod content;
 mod costs;
 mod jobs;
 mod lines;
+mod sessions;

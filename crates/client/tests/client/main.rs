@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod calls;
 #[cfg(test)]
+mod lines;
+#[cfg(test)]
 mod reconnects;
 #[cfg(test)]
 mod streams;

@@ -9,7 +9,10 @@ use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 
 use super::line::{Post, Turn};
-use super::{CancelReason, LineEffect, LineTable, LineTool, Links, StreamNo, ToParty};
+use super::{
+    CancelReason, Delivery, LineEffect, LineKind, LineName, LineTable, LineTool, Links, StreamNo,
+    ToParty,
+};
 
 /// Ends that are remembered, so that a late answer is told what happened.
 const ENDS_MAX: usize = 1024;
@@ -59,6 +62,8 @@ pub struct Awaited<'a, L: Links> {
     pub id: CallId,
     /// The tool.
     pub tool: &'a LineTool<L::Tool>,
+    /// What went out, or will.
+    pub out: &'a L::Out,
     /// Who waits.
     pub caller: &'a L::Caller,
 }
@@ -70,6 +75,41 @@ pub enum Recall {
     TimedOut,
     /// Its caller cancelled it, or left.
     Cancelled,
+}
+
+/// Why nobody will answer a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// The line dropped, or the tool.
+    Dropped,
+    /// The caller of the session cannot be reached.
+    Absent,
+    /// The session ended.
+    SessionEnded,
+}
+
+impl Loss {
+    /// What became of the call.
+    const fn how(self) -> &'static str {
+        match self {
+            Self::Dropped => "was given up when the line dropped",
+            Self::Absent => "was given up when its caller could not be reached any more",
+            Self::SessionEnded => "was given up when its session ended",
+        }
+    }
+
+    fn error<T>(self, tool: &LineTool<T>) -> Error {
+        let (line, tool) = (&tool.line, &tool.name);
+        let message = match self {
+            Self::Dropped => format!("{line} dropped before it answered `{tool}`"),
+            Self::Absent => format!(
+                "{line} went away before it answered `{tool}`; the call can be made again when it \
+                 listens again"
+            ),
+            Self::SessionEnded => format!("the session ended before {line} answered `{tool}`"),
+        };
+        Error::new(ErrorKind::Gone, message)
+    }
 }
 
 #[derive(Debug)]
@@ -159,19 +199,21 @@ impl<L: Links> LineTable<L> {
     ///
     /// # Errors
     /// `not_found` when the tool is gone, `conflict` when the chosen id is in use, `invalid` when it
-    /// looks like one of the daemon's own, `busy` when the line has too many calls.
+    /// looks like one of the daemon's own, `busy` when the line has too many calls, `gone` when its
+    /// party is a session's caller that cannot be reached.
     pub fn call(&mut self, call: NewCall<L>, effects: &mut Vec<LineEffect<L>>) -> Result<()> {
         let NewCall { id, custom_id, tool, out, caller } = call;
         let number = self.by_name.get(&tool.line).copied();
         let calls_max = self.limits.calls_per_line_max;
-        let is_current =
-            self.registry.get(&tool.full_name).is_some_and(|now| now.owner == tool.owner);
         let Some((number, line)) = number
-            .filter(|_| is_current)
             .and_then(|number| Some((number, self.lines.get_mut(&number)?)))
+            .filter(|(_, line)| line.owner == tool.owner && line.by_name.contains_key(&tool.name))
         else {
             return Err(Error::not_found("tool", &tool.full_name));
         };
+        if line.name.kind == LineKind::Caller && !line.is_attended() {
+            return Err(unreachable_caller(&line.name));
+        }
         if line.calls.len() >= calls_max {
             return Err(Error::busy("the number of calls that wait on this line"));
         }
@@ -227,16 +269,21 @@ impl<L: Links> LineTable<L> {
 
     /// What a stream sends next. A call it gets is delivered from here on.
     pub fn next(&mut self, stream: StreamNo) -> Option<ToParty<L::Out>> {
+        self.deliver(stream).map(|delivery| delivery.post)
+    }
+
+    pub(super) fn deliver(&mut self, stream: StreamNo) -> Option<Delivery<L::Out>> {
         let line = self.streams.get(&stream).and_then(|number| self.lines.get_mut(number))?;
         match line.streams.get_mut(&stream)?.outbox.pop_front()? {
             Post::Cancel { call, custom_id, reason } => {
-                Some(ToParty::Cancel { call, custom_id, reason })
+                let post = ToParty::Cancel { call, custom_id, reason };
+                Some(Delivery { post, is_again: false })
             }
             Post::Call(id) => {
                 let live = self.book.live.get_mut(&id)?;
                 live.place = Place::Taken(stream);
-                live.delivered = true;
-                Some(ToParty::Call(live.out.clone()))
+                let is_again = std::mem::replace(&mut live.delivered, true);
+                Some(Delivery { post: ToParty::Call(live.out.clone()), is_again })
             }
         }
     }
@@ -257,7 +304,10 @@ impl<L: Links> LineTable<L> {
     pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<Awaited<'_, L>> {
         let id_of = self.answerable(owner, id)?;
         match self.book.live.get(&id_of) {
-            Some(live) => Ok(Awaited { id: id_of, tool: &live.tool, caller: &live.caller }),
+            Some(live) => {
+                let Live { tool, out, caller, .. } = live;
+                Ok(Awaited { id: id_of, tool, out, caller })
+            }
             None => Err(self.book.unknown(owner, id)),
         }
     }
@@ -334,13 +384,9 @@ impl<L: Links> LineTable<L> {
     }
 
     /// Ends a call because nobody will answer it.
-    fn lose(&mut self, id: CallId, effects: &mut Vec<LineEffect<L>>) {
-        if let Some(ended) = self.take(id, "was given up when the line dropped") {
-            let error = Error::new(
-                ErrorKind::Gone,
-                format!("{} dropped before it answered `{}`", ended.tool.line, ended.tool.name),
-            )
-            .with_certainty(ended.certainty());
+    fn lose(&mut self, id: CallId, why: Loss, effects: &mut Vec<LineEffect<L>>) {
+        if let Some(ended) = self.take(id, why.how()) {
+            let error = why.error(&ended.tool).with_certainty(ended.certainty());
             effects.push(LineEffect::Failed(ended, error));
         }
     }
@@ -370,8 +416,14 @@ impl<L: Links> LineTable<L> {
             self.post(id, effects);
         }
         for id in lost {
-            self.lose(id, effects);
+            self.lose(id, Loss::Dropped, effects);
         }
+    }
+
+    /// Calls of a line that have not ended, in their order.
+    pub(super) fn calls_on(&self, number: u64) -> impl Iterator<Item = (Turn, &L::Out)> {
+        let calls = self.lines.get(&number).into_iter().flat_map(|line| &line.calls);
+        calls.filter_map(|(turn, id)| Some((*turn, &self.book.live.get(id)?.out)))
     }
 
     /// Gives up every call of a line, or those that only a tool withdrawn could have answered and
@@ -379,6 +431,7 @@ impl<L: Links> LineTable<L> {
     pub(super) fn lose_calls(
         &mut self,
         number: u64,
+        why: Loss,
         is_lost: impl Fn(&str, bool) -> bool,
         effects: &mut Vec<LineEffect<L>>,
     ) {
@@ -389,13 +442,28 @@ impl<L: Links> LineTable<L> {
             .filter(|id| {
                 let live = self.book.live.get(id);
                 live.is_some_and(|live| {
-                    is_lost(&live.tool.name, matches!(live.place, Place::Taken(_)))
+                    let is_taken = match line.name.kind {
+                        LineKind::Client | LineKind::Worker => {
+                            matches!(live.place, Place::Taken(_))
+                        }
+                        // A caller that polls has it though its stream is closed.
+                        LineKind::Caller => live.delivered,
+                    };
+                    is_lost(&live.tool.name, is_taken)
                 })
             })
             .copied()
             .collect();
         for id in lost {
-            self.lose(id, effects);
+            self.lose(id, why, effects);
         }
     }
+}
+
+fn unreachable_caller(line: &LineName) -> Error {
+    let message = format!(
+        "{line} cannot be reached: it neither listens nor polls for calls; it must open a stream or \
+         ask for `caller_tool_requests`"
+    );
+    Error::new(ErrorKind::Gone, message)
 }

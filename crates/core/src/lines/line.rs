@@ -22,7 +22,7 @@ pub(super) struct Line<L: Links> {
     pub(super) streams: BTreeMap<StreamNo, Stream<L>>,
     /// Calls that have not ended, in the order they came.
     pub(super) calls: BTreeMap<Turn, CallId>,
-    /// When it ends if no stream is opened.
+    /// When it ends if no stream is opened. A caller's does not end: its caller is taken for absent.
     pub(super) lapses_at: Option<MonoMs>,
 }
 
@@ -75,7 +75,11 @@ impl<L: Links> Line<L> {
 
     /// Whether a call that was delivered may be delivered again.
     pub(super) fn redelivers(&self, tool: &LineTool<L::Tool>) -> bool {
-        tool.idempotent || self.grace_ms > 0
+        match self.name.kind {
+            LineKind::Client | LineKind::Worker => tool.idempotent || self.grace_ms > 0,
+            // It answers by the id of the call, whichever stream brought it.
+            LineKind::Caller => true,
+        }
     }
 
     /// Whether anybody still answers for a tool.
@@ -84,6 +88,11 @@ impl<L: Links> Line<L> {
             LineKind::Client | LineKind::Caller => true,
             LineKind::Worker => self.streams.values().any(|stream| stream.offers.contains(tool)),
         }
+    }
+
+    /// Whether its party has a stream open, or had one a moment ago.
+    pub(super) fn is_attended(&self) -> bool {
+        !self.streams.is_empty() || self.lapses_at.is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {

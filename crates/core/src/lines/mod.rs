@@ -5,9 +5,13 @@
 //! is delivered, and ends when the party answers, its caller leaves, its time is up or the stream
 //! closes. What was not taken moves to another stream; what was taken is known to perhaps have run.
 //!
+//! A caller's line is another matter: it belongs to a session, lasts as long, and is reached by that
+//! session's agents alone (see `callers`).
+//!
 //! The engine never sees a payload: what goes out, who waits for the answer, and how a stream is
 //! woken are the shell's own types ([`Links`]).
 
+mod callers;
 mod calls;
 mod line;
 mod names;
@@ -15,6 +19,8 @@ mod registry;
 mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_of_callers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,6 +29,7 @@ use ringback_proto::Error;
 use ringback_proto::ids::{CallId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 
+pub use self::callers::{Attend, AttendanceNo, CallerTools, Declaration, Delivery, Holding};
 pub use self::calls::{Awaited, Ended, NewCall, Recall};
 pub use self::registry::NewTool;
 pub use self::table::{LineTable, Offer};
@@ -67,13 +74,14 @@ impl LineKind {
 pub struct LineName {
     /// Who holds it.
     pub kind: LineKind,
-    /// Its clientID, service or caller id.
+    /// Its clientID, its service, or its session and caller id; see [`LineName::caller`].
     pub name: Arc<str>,
 }
 
 impl fmt::Display for LineName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} `{}`", self.kind.as_str(), self.name)
+        let name = self.caller_id().unwrap_or(&self.name);
+        write!(f, "{} `{name}`", self.kind.as_str())
     }
 }
 
@@ -206,6 +214,8 @@ pub enum LineEffect<L: Links> {
 pub struct LineLimits {
     /// Lines of one principal.
     pub lines_per_principal_max: usize,
+    /// Callers of one session.
+    pub callers_per_session_max: usize,
     /// Streams of one line.
     pub streams_per_line_max: usize,
     /// Tools on one line.
@@ -226,6 +236,7 @@ impl Default for LineLimits {
     fn default() -> Self {
         Self {
             lines_per_principal_max: 20_000,
+            callers_per_session_max: 64,
             streams_per_line_max: 64,
             tools_per_line_max: 10_000,
             tools_per_principal_max: 200_000,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 use ringback_proto::{Error, ErrorKind, Result};
 
-use super::calls::CallBook;
+use super::callers::Callers;
+use super::calls::{CallBook, Loss};
 use super::line::{Line, Stream};
 use super::registry::{self, NewTool, Registry};
 use super::{
@@ -23,6 +24,7 @@ pub struct LineTable<L: Links> {
     pub(super) streams: HashMap<StreamNo, u64>,
     pub(super) registry: Registry<L::Tool>,
     pub(super) book: CallBook<L>,
+    pub(super) callers: Callers<L>,
     lapses: BTreeSet<(MonoMs, u64)>,
     lines_of: HashMap<PrincipalId, usize>,
     last_number: u64,
@@ -53,6 +55,7 @@ impl<L: Links> LineTable<L> {
             streams: HashMap::new(),
             registry: Registry::default(),
             book: CallBook::default(),
+            callers: Callers::default(),
             lapses: BTreeSet::new(),
             lines_of: HashMap::new(),
             last_number: 0,
@@ -163,7 +166,11 @@ impl<L: Links> LineTable<L> {
     }
 
     /// The line of this name, if there is one; it must be this principal's.
-    fn owned_line(&self, owner: PrincipalId, name: &LineName) -> Result<Option<&Line<L>>> {
+    pub(super) fn owned_line(
+        &self,
+        owner: PrincipalId,
+        name: &LineName,
+    ) -> Result<Option<&Line<L>>> {
         let line = self.by_name.get(name).and_then(|number| self.lines.get(number));
         match line {
             Some(line) if line.owner != owner => Err(match name.kind {
@@ -181,7 +188,7 @@ impl<L: Links> LineTable<L> {
     }
 
     /// The line of this name, made if need be.
-    fn hold(&mut self, now: Now, principal: &Principal, name: &LineName) -> Result<u64> {
+    pub(super) fn hold(&mut self, now: Now, principal: &Principal, name: &LineName) -> Result<u64> {
         if let Some(number) = self.by_name.get(name) {
             return Ok(*number);
         }
@@ -191,18 +198,26 @@ impl<L: Links> LineTable<L> {
         }
         *n_lines += 1;
         let number = self.next_number();
-        let mut line = Line::new(name.clone(), principal.id);
-        let lapses_at = now.mono + self.limits.unattended_ms;
-        line.lapses_at = Some(lapses_at);
-        self.lapses.insert((lapses_at, number));
-        self.lines.insert(number, line);
+        self.lines.insert(number, Line::new(name.clone(), principal.id));
         self.by_name.insert(name.clone(), number);
+        self.set_lapse(number, Some(now.mono + self.limits.unattended_ms));
         Ok(number)
     }
 
-    const fn next_number(&mut self) -> u64 {
+    pub(super) const fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
+    }
+
+    /// When a line's time without a stream is over, if it is.
+    pub(super) fn set_lapse(&mut self, number: u64, at: Option<MonoMs>) {
+        let Some(line) = self.lines.get_mut(&number) else { return };
+        if let Some(before) = std::mem::replace(&mut line.lapses_at, at) {
+            self.lapses.remove(&(before, number));
+        }
+        if let Some(at) = at {
+            self.lapses.insert((at, number));
+        }
     }
 
     /// Opens a stream of a line. What waits on the line goes out on it.
@@ -224,17 +239,25 @@ impl<L: Links> LineTable<L> {
             return Err(Error::busy("the number of streams of this line"));
         }
         let number = self.hold(now, principal, name)?;
+        Ok(self.add_stream(number, bell, effects))
+    }
+
+    /// Adds a stream to a line, whose time does not run out any more.
+    pub(super) fn add_stream(
+        &mut self,
+        number: u64,
+        bell: L::Bell,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> StreamNo {
         let stream = StreamNo(self.next_number());
         self.streams.insert(stream, number);
         if let Some(line) = self.lines.get_mut(&number) {
             let offers = BTreeSet::new();
             line.streams.insert(stream, Stream { bell, outbox: VecDeque::new(), load: 0, offers });
-            if let Some(at) = line.lapses_at.take() {
-                self.lapses.remove(&(at, number));
-            }
         }
+        self.set_lapse(number, None);
         self.post_waiting(number, effects);
-        Ok(stream)
+        stream
     }
 
     /// A stream closed. With the last one the line ends, at once or after its grace.
@@ -248,9 +271,7 @@ impl<L: Links> LineTable<L> {
             return self.end_line(number, effects);
         }
         if is_last {
-            let at = now.mono + grace_ms;
-            line.lapses_at = Some(at);
-            self.lapses.insert((at, number));
+            self.set_lapse(number, Some(now.mono + grace_ms));
         }
         self.leave_stream(number, stream, effects);
         let Some(line) = self.lines.get(&number) else { return };
@@ -290,7 +311,7 @@ impl<L: Links> LineTable<L> {
 
     /// Takes tools off a line. Calls of them that no party has are lost; the others may still be
     /// answered.
-    fn withdraw(
+    pub(super) fn withdraw(
         &mut self,
         number: u64,
         tools: &[Arc<str>],
@@ -299,14 +320,17 @@ impl<L: Links> LineTable<L> {
         let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
         let mut withdrawn = Vec::new();
         for tool in tools.iter().filter_map(|name| line.remove_tool(name)) {
-            self.registry.remove(&tool.full_name);
+            match tool.line.kind {
+                LineKind::Client | LineKind::Worker => self.registry.remove(&tool.full_name),
+                LineKind::Caller => self.callers.forget_tool(&tool),
+            }
             withdrawn.push(Arc::clone(&tool.full_name));
         }
         if !withdrawn.is_empty() {
             let (line, owner) = (line.name.clone(), line.owner);
             effects.push(LineEffect::Withdrawn { line, owner, tools: withdrawn.clone() });
             let is_lost = |name: &str, taken: bool| !taken && tools.iter().any(|t| **t == *name);
-            self.lose_calls(number, is_lost, effects);
+            self.lose_calls(number, Loss::Dropped, is_lost, effects);
         }
         self.drop_if_empty(number);
         withdrawn
@@ -314,7 +338,7 @@ impl<L: Links> LineTable<L> {
 
     /// Ends a line with everything on it.
     fn end_line(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
-        self.lose_calls(number, |_, _| true, effects);
+        self.lose_calls(number, Loss::Dropped, |_, _| true, effects);
         let Some(line) = self.lines.get(&number) else { return };
         let tools: Vec<_> = line.tools.values().map(|tool| Arc::clone(&tool.name)).collect();
         self.withdraw(number, &tools, effects);
@@ -327,6 +351,7 @@ impl<L: Links> LineTable<L> {
         }
         let Some(line) = self.lines.remove(&number) else { return };
         self.by_name.remove(&line.name);
+        self.callers.forget_line(&line.name);
         if let Some(at) = line.lapses_at {
             self.lapses.remove(&(at, number));
         }
@@ -338,14 +363,19 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Ends the lines whose time without a stream is over.
+    /// Ends the lines whose time without a stream is over; callers are absent from then on.
     pub fn expire(&mut self, now: Now, effects: &mut Vec<LineEffect<L>>) {
         while let Some((at, number)) = self.lapses.first().copied() {
             if at > now.mono {
                 break;
             }
             self.lapses.pop_first();
-            self.end_line(number, effects);
+            self.set_lapse(number, None);
+            match self.lines.get(&number).map(|line| line.name.kind) {
+                Some(LineKind::Client | LineKind::Worker) => self.end_line(number, effects),
+                Some(LineKind::Caller) => self.give_up_if_absent(number, effects),
+                None => {}
+            }
         }
     }
 
@@ -404,6 +434,9 @@ impl<L: Links> LineTable<L> {
     /// Whether nothing is left in any table.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.counts() == (0, 0, 0) && self.registry.is_empty() && self.lapses.is_empty()
+        self.counts() == (0, 0, 0)
+            && self.registry.is_empty()
+            && self.callers.is_empty()
+            && self.lapses.is_empty()
     }
 }

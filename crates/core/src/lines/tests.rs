@@ -11,7 +11,7 @@ use crate::time::Now;
 
 /// The shell's types, as small as they can be: a call goes out as its number.
 #[derive(Debug)]
-struct Test;
+pub(super) struct Test;
 
 impl Links for Test {
     type Tool = ();
@@ -20,33 +20,33 @@ impl Links for Test {
     type Bell = &'static str;
 }
 
-fn token(number: u8) -> PrincipalId {
+pub(super) fn token(number: u8) -> PrincipalId {
     PrincipalId::Token(TokenId::from_random([number; 16]))
 }
 
-fn principal(number: u8, level: Level) -> Principal {
+pub(super) fn principal(number: u8, level: Level) -> Principal {
     Principal { id: token(number), level, target: Target::Everything }
 }
 
-fn at(mono: u64) -> Now {
+pub(super) fn at(mono: u64) -> Now {
     Now { mono, unix: 0 }
 }
 
-fn id(number: u8) -> CallId {
+pub(super) fn id(number: u8) -> CallId {
     CallId::from_random([number; 16])
 }
 
 /// A table, who uses it, and what came of it.
-struct Bench {
-    table: LineTable<Test>,
-    owner: Principal,
-    now: u64,
-    failed: Vec<(u8, ErrorKind, Certainty)>,
-    withdrawn: Vec<String>,
+pub(super) struct Bench {
+    pub(super) table: LineTable<Test>,
+    pub(super) owner: Principal,
+    pub(super) now: u64,
+    pub(super) failed: Vec<(u8, ErrorKind, Certainty)>,
+    pub(super) withdrawn: Vec<String>,
 }
 
 impl Bench {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             table: LineTable::new(LineLimits { unattended_ms: 600, ..LineLimits::default() }),
             owner: principal(1, Level::Write),
@@ -60,7 +60,7 @@ impl Bench {
         LineName { kind, name: name.into() }
     }
 
-    fn settle(&mut self, effects: Vec<LineEffect<Test>>) {
+    pub(super) fn settle(&mut self, effects: Vec<LineEffect<Test>>) {
         for effect in effects {
             match effect {
                 LineEffect::Ring(_) => {}
@@ -108,7 +108,7 @@ impl Bench {
         line
     }
 
-    fn open(&mut self, line: &LineName) -> StreamNo {
+    pub(super) fn open(&mut self, line: &LineName) -> StreamNo {
         let mut effects = Vec::new();
         let owner = self.owner.clone();
         let stream = self.table.open(at(self.now), &owner, line, "bell", &mut effects).unwrap();
@@ -116,7 +116,7 @@ impl Bench {
         stream
     }
 
-    fn worker(&mut self, service: &str, tools: &[&str]) -> StreamNo {
+    pub(super) fn worker(&mut self, service: &str, tools: &[&str]) -> StreamNo {
         let line = Self::line(LineKind::Worker, service);
         let stream = self.open(&line);
         let owner = self.owner.clone();
@@ -124,7 +124,7 @@ impl Bench {
         stream
     }
 
-    fn close(&mut self, stream: StreamNo) {
+    pub(super) fn close(&mut self, stream: StreamNo) {
         let mut effects = Vec::new();
         self.table.close(at(self.now), stream, &mut effects);
         self.settle(effects);
@@ -156,18 +156,18 @@ impl Bench {
         taken
     }
 
-    fn answer(&mut self, who: u8, number: u8) -> Result<u8> {
+    pub(super) fn answer(&mut self, who: u8, number: u8) -> Result<u8> {
         self.table.answer(token(who), &id(number).to_string()).map(|ended| ended.caller)
     }
 
-    fn recall(&mut self, number: u8, why: Recall) -> Option<Certainty> {
+    pub(super) fn recall(&mut self, number: u8, why: Recall) -> Option<Certainty> {
         let mut effects = Vec::new();
         let ended = self.table.recall(id(number), why, &mut effects);
         self.settle(effects);
         ended.map(|ended| ended.certainty())
     }
 
-    fn pass(&mut self, ms: u64) {
+    pub(super) fn pass(&mut self, ms: u64) {
         self.now += ms;
         let mut effects = Vec::new();
         self.table.expire(at(self.now), &mut effects);

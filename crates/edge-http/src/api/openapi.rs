@@ -39,6 +39,7 @@ const PATH_PARTS: &[(&str, &str)] = &[
     ("hash", "The BLAKE3 hash of the content, 64 hex digits."),
     ("job_id", "A job's id, `job_…`."),
     ("name", "A tool's full name."),
+    ("session_id", "A session's id, `gogol_…`."),
     ("token_id", "A token's public id, `tok_…`."),
 ];
 

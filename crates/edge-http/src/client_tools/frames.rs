@@ -76,7 +76,7 @@ pub(crate) fn request(call: &LineCall) -> (String, Bytes) {
 }
 
 /// JSON without line ends: they may only stand between its tokens, and a frame is made of lines.
-fn one_line(json: &Bytes) -> Bytes {
+pub(crate) fn one_line(json: &Bytes) -> Bytes {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !json.iter().any(is_end) {
         return json.clone();

@@ -8,12 +8,15 @@ mod job_events;
 mod jobs;
 mod prefer;
 mod range;
+mod session_events;
+mod sessions;
 mod tickets;
 mod tokens;
 mod tools;
 
 use ringback_broker::{Answer, Call, Credential, Edge};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
+use ringback_proto::ids::RequestId;
 use ringback_proto::{Error, ResponseEnvelope, Tool};
 
 pub use self::blobs::PATH as BLOBS;
@@ -27,6 +30,7 @@ pub(crate) fn routes() -> Vec<Route> {
         jobs::routes(),
         blobs::routes(),
         artifacts::routes(),
+        sessions::routes(),
         tokens::routes(),
         tickets::routes(),
         audit::routes(),
@@ -40,11 +44,21 @@ pub(crate) async fn ask<T: Tool>(
     credential: &Credential,
     request: T::Request,
 ) -> Result<T::Response, HttpError> {
+    ask_once::<T>(state, credential, request, None).await
+}
+
+/// The same with an id: a second time it is the same call.
+async fn ask_once<T: Tool>(
+    state: &State,
+    credential: &Credential,
+    request: T::Request,
+    request_id: Option<RequestId>,
+) -> Result<T::Response, HttpError> {
     let envelope = RequestEnvelope {
         request: ToolCall::Native(request.into()),
         options: CallOptions::default(),
     };
-    let call = Call { credential, edge: Edge::Http, envelope, request_id: None };
+    let call = Call { credential, edge: Edge::Http, envelope, request_id };
     let reply = match state.broker().call(call) {
         Answer::Now(reply) => Some(reply),
         Answer::Later(mut replies, _) => replies.next().await,

@@ -77,7 +77,7 @@ impl Wire {
 
     /// Reads on until so many bytes have come, or to the end. How many came.
     async fn read(&mut self, n_bytes_min: usize) -> usize {
-        let (mut buffer, mut n_bytes) = ([0; BUFFER_BYTES], 0);
+        let (mut buffer, mut n_bytes) = (vec![0; BUFFER_BYTES], 0);
         while n_bytes < n_bytes_min {
             match self.0.read(&mut buffer).await.unwrap() {
                 0 => break,

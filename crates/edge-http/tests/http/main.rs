@@ -13,6 +13,7 @@ mod jobs;
 mod openapi;
 mod register;
 mod result;
+mod sessions;
 mod streams;
 mod support;
 mod tokens;

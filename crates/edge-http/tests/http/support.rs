@@ -1,5 +1,6 @@
 //! A world to test in: a broker with its HTTP edge on a port of its own, and agents that call it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +13,9 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use metrics_exporter_prometheus::PrometheusBuilder;
-use ringback_broker::{Broker, Clock, Config, ConfigView, Entropy, LineSettings};
+use ringback_broker::{
+    AgentCommand, Broker, Clock, Config, ConfigView, Entropy, LineSettings, SessionSettings,
+};
 use ringback_edge_http::{BLOBS, ClientToolSettings, Door, HttpEdge, ReadyFlag, Status};
 use ringback_proto::value::Value as AnyValue;
 use ringback_service::http::{HttpConfig, HttpListener, LargerBodies, Patience};
@@ -179,8 +182,25 @@ async fn broker(dir: &std::path::Path, options: &Options) -> Broker {
             client_call_ms_default: options.call_ms_default,
             ..LineSettings::default()
         },
+        sessions: sessions(dir),
     };
     Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
+}
+
+/// One agent, which is busy until it hears `rest`: the tests make its calls themselves.
+fn sessions(dir: &std::path::Path) -> SessionSettings {
+    const AGENT: &str = r#"while read -r line; do
+        case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
+            echo '{"type":"done"}'; echo '{"type":"done"}';; esac
+    done"#;
+    let run_dir = camino::Utf8PathBuf::from_path_buf(dir.join("run")).unwrap();
+    let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
+    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let mut settings = SessionSettings::in_dir(run_dir);
+    settings.agent_default = "idler".to_owned();
+    settings.agents.insert("idler".to_owned(), agent);
+    settings.end_grace = Duration::from_millis(50);
+    settings
 }
 
 impl Agent {

@@ -10,7 +10,7 @@ use ringback_mcp_wire::{CallTool, Code, Era, Fault, Id};
 
 use super::log::StreamLog;
 use super::session::{Registered, Session};
-use super::{done, streams};
+use super::{courier, done, streams};
 use crate::respond;
 use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
@@ -27,7 +27,8 @@ impl Caller<'_> {
     pub(super) async fn call(&self, id: &Id, call: CallTool<'_>, progress: Option<Id>) -> Response {
         let Self { state, session, credential, headers } = self;
         let wanted = Wanted { progress, log: Some(session.level()) };
-        let mut follow = match tools::begin(&state.broker, Asked { credential, call, wanted }) {
+        let asked = Asked { credential, call, wanted, can_follow: true };
+        let mut follow = match tools::begin(&state.broker, asked) {
             Begun::Done(outcome) => return done(state, headers, id, &outcome),
             Begun::Later(follow) => *follow,
         };
@@ -37,6 +38,7 @@ impl Caller<'_> {
         };
         if !follow.is_long() || !respond::accepts_events(headers) {
             let outcome = follow.end().await;
+            courier::learn(state, session, follow.interest(), &outcome);
             drop(registered);
             return done(state, headers, id, &outcome);
         }
@@ -83,6 +85,7 @@ impl Running {
             match follow.next().await {
                 Step::Told(told) => self.log.push(told),
                 Step::Done(outcome) => {
+                    courier::learn(&self.state, &self.session, follow.interest(), &outcome);
                     if let Some(answer) = outcome.encode(&self.id, Stamp::Legacy) {
                         self.log.push(answer);
                     }

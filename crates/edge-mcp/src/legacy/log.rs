@@ -15,6 +15,9 @@ use crate::respond;
 /// A reader further behind than this has missed something: progress, or news that it will get anew.
 /// The answer to a request is always the last message of its stream and so never among them.
 const KEPT_MAX: usize = 32;
+/// What is kept of messages that were read: as much as a connection has in flight when it breaks.
+/// Every session has that much, so it is little.
+const READ_BYTES_MAX: usize = 4 * 1024;
 
 /// The messages of one stream, numbered from 1.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub(super) struct StreamLog {
 
 #[derive(Debug, Default)]
 struct LogState {
-    kept: VecDeque<Arc<str>>,
+    kept: VecDeque<Kept>,
     /// The number of the newest message.
     last: u64,
     /// The number of the newest message that a reader has taken.
@@ -36,6 +39,15 @@ struct LogState {
     /// Counts the readers there were; only the newest one reads.
     reader: u64,
     has_reader: bool,
+}
+
+/// A message.
+#[derive(Debug)]
+struct Kept {
+    number: u64,
+    text: Arc<str>,
+    /// The id of the call that it is, if it is one: it is kept for as long as somebody waits.
+    call: Option<Arc<str>>,
 }
 
 /// Someone reads a stream. Dropped, nobody does.
@@ -55,21 +67,41 @@ impl StreamLog {
 
     /// Says something. Never waits: a reader that is too slow misses the oldest.
     pub(super) fn push(&self, message: String) {
-        let mut state = self.lock();
-        state.kept.push_back(message.into());
-        state.last += 1;
-        if state.kept.len() > KEPT_MAX {
-            state.kept.pop_front();
-        }
-        drop(state);
+        self.lock().push(message, None);
         self.bell.notify_waiters();
+    }
+
+    /// Passes on a call. It is kept until it is forgotten.
+    pub(super) fn push_call(&self, message: String, request_id: Arc<str>) {
+        self.lock().push(message, Some(request_id));
+        self.bell.notify_waiters();
+    }
+
+    /// The calls that are kept.
+    pub(super) fn calls(&self) -> Vec<Arc<str>> {
+        self.lock().kept.iter().filter_map(|kept| kept.call.clone()).collect()
+    }
+
+    /// Whether a call is kept, and is one after this number.
+    pub(super) fn has_call(&self, request_id: &str, after: u64) -> bool {
+        self.lock().kept.iter().any(|kept| kept.number > after && kept.is_call(request_id))
+    }
+
+    /// Nobody waits for the answer to this call any more: a reader that comes back need not know.
+    pub(super) fn forget_call(&self, request_id: &str) {
+        self.lock().kept.retain(|kept| !kept.is_call(request_id));
+    }
+
+    /// The number of the newest message that a reader has taken.
+    pub(super) fn read_up_to(&self) -> u64 {
+        self.lock().read
     }
 
     /// Says something unless the reader has yet to take the very same.
     pub(super) fn push_once(&self, message: &str) {
         let is_waiting = {
             let state = self.lock();
-            state.read < state.last && state.kept.back().is_some_and(|last| **last == *message)
+            state.read < state.last && state.kept.back().is_some_and(|last| *last.text == *message)
         };
         if !is_waiting {
             self.push(message.to_owned());
@@ -92,15 +124,16 @@ impl StreamLog {
 
     /// How much it keeps.
     pub(super) fn n_bytes(&self) -> usize {
-        self.lock().kept.iter().map(|message| message.len()).sum()
+        self.lock().kept.iter().map(|message| message.text.len()).sum()
     }
 
-    /// Reads on after a message, or after what was read last. The reader before this one ends.
+    /// Reads on after a message, or after what was read last. The reader before this one ends. Gives
+    /// the reader's number too: a newer one has a greater one.
     pub(super) fn read(
         self: Arc<Self>,
         after: Option<u64>,
         primes: bool,
-    ) -> impl Stream<Item = Bytes> + Send + 'static {
+    ) -> (u64, impl Stream<Item = Bytes> + Send + 'static) {
         let (reader, at) = {
             let mut state = self.lock();
             state.reader += 1;
@@ -108,7 +141,7 @@ impl StreamLog {
             (state.reader, after.unwrap_or(state.read).min(state.last))
         };
         self.bell.notify_waiters();
-        stream::unfold(Reader { log: self, reader, at, primes }, Reader::next)
+        (reader, stream::unfold(Reader { log: self, reader, at, primes }, Reader::next))
     }
 
     /// Resolves when nobody has read for so long.
@@ -137,13 +170,35 @@ impl StreamLog {
     }
 }
 
+impl Kept {
+    fn is_call(&self, request_id: &str) -> bool {
+        self.call.as_deref() == Some(request_id)
+    }
+}
+
 impl LogState {
     /// The message after one, with its number; older ones that are gone are passed over.
     fn after(&self, at: u64) -> Option<(u64, Arc<str>)> {
-        let first = self.last + 1 - self.kept.len() as u64;
-        let number = (at + 1).max(first);
-        let place = usize::try_from(number - first).ok()?;
-        self.kept.get(place).map(|message| (number, Arc::clone(message)))
+        let place = self.kept.partition_point(|kept| kept.number <= at);
+        self.kept.get(place).map(|kept| (kept.number, Arc::clone(&kept.text)))
+    }
+
+    fn push(&mut self, message: String, call: Option<Arc<str>>) {
+        self.last += 1;
+        self.kept.push_back(Kept { number: self.last, text: message.into(), call });
+        while self.keeps_too_much()
+            && let Some(oldest) = self.kept.iter().position(|kept| kept.call.is_none())
+        {
+            self.kept.remove(oldest);
+        }
+    }
+
+    /// Calls do not count: there are as many as the broker lets wait.
+    fn keeps_too_much(&self) -> bool {
+        let told = || self.kept.iter().filter(|kept| kept.call.is_none());
+        let read = told().take_while(|kept| kept.number <= self.read);
+        told().count() > KEPT_MAX
+            || read.map(|kept| kept.text.len()).sum::<usize>() > READ_BYTES_MAX
     }
 }
 

@@ -8,6 +8,7 @@ use ringback_proto::principal::PrincipalId;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::courier::Courier;
 use super::log::StreamLog;
 use crate::config::SessionLimits;
 use crate::tools::Canceller;
@@ -28,6 +29,8 @@ pub(crate) struct Session {
     state: Mutex<SessionState>,
     /// What is told outside of any request.
     pub(super) standalone: Arc<StreamLog>,
+    /// What it is told there of agents.
+    pub(super) courier: Courier,
     pub(super) ended: CancellationToken,
 }
 
@@ -67,6 +70,7 @@ impl Session {
             version,
             state: Mutex::new(state),
             standalone: Arc::new(StreamLog::new(0)),
+            courier: Courier::default(),
             ended: CancellationToken::new(),
         }
     }

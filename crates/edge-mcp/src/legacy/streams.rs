@@ -9,6 +9,7 @@ use futures_util::StreamExt as _;
 use ringback_broker::Credential;
 use ringback_mcp_wire::{Code, Era, Fault, Version};
 
+use super::courier::Attending;
 use super::log::{StreamLog, parse_event_id};
 use super::{find, session::Session};
 use crate::post::PROTOCOL_VERSION;
@@ -50,6 +51,13 @@ pub(super) fn follow(
 ) -> Response {
     let ended = session.ended.clone().cancelled_owned();
     let waits_for_news = log.number == 0;
+    let read_before = log.read_up_to();
+    let (reader, events) = log.read(after, session.primes());
+    let news = waits_for_news.then(|| {
+        // Whoever says what it has read gets the rest of it; anybody else starts anew.
+        let known = if after.is_some() { 0 } else { read_before };
+        Attending::new(Arc::clone(&state), Arc::clone(session), reader, known)
+    });
     let until = async move {
         tokio::select! {
             () = ended => {}
@@ -57,7 +65,10 @@ pub(super) fn follow(
             () = state.stopping.cancelled(), if waits_for_news => {}
         }
     };
-    respond::events(log.read(after, session.primes()).take_until(Box::pin(until)))
+    match news {
+        Some(news) => respond::events(news.along(events).take_until(Box::pin(until))),
+        None => respond::events(events.take_until(Box::pin(until))),
+    }
 }
 
 /// `DELETE /mcp`: ends the session; its calls are cancelled.

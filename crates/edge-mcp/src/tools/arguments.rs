@@ -162,6 +162,31 @@ mod tests {
         assert_eq!(made.metadata, Some(ringback_proto::value::Value::Text(r#"{"a":1}"#.into())));
     }
 
+    /// Rule: what passes through is not put right: a text that looks like JSON stays one.
+    #[test]
+    fn the_result_of_a_caller_s_tool_is_kept_as_it_came() {
+        let session = format!("gogol_{}", "a".repeat(32));
+        for result in [
+            r#"{"b":12345678901234567890123,"a":null,"n":9007199254740993}"#,
+            r#""{\"a\":1}""#,
+            r#""[1]""#,
+            "18446744073709551616",
+        ] {
+            let plain = format!(
+                r#"{{"session_id":"{session}","request_id":"r","result":{result},"error":null}}"#
+            );
+            let in_a_text = serde_json::to_string(&plain).unwrap();
+            for arguments in [plain, in_a_text] {
+                let read = read("caller_tool_response", &arguments).unwrap();
+                let ToolRequest::CallerToolResponse(answer) = read else {
+                    panic!("another request")
+                };
+                assert_eq!(answer.result.unwrap().0.bytes, result);
+                assert_eq!(answer.error, None);
+            }
+        }
+    }
+
     #[test]
     fn a_field_s_other_name_counts_only_where_its_own_is_absent() {
         let ToolRequest::CasStore(stored) =

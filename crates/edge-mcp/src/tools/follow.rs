@@ -12,6 +12,7 @@ use ringback_proto::{ErrorKind, ResponseEnvelope, StreamChunk};
 use serde_json::value::to_raw_value;
 use tokio::time::{Instant, sleep_until};
 
+use super::interest::Interest;
 use super::outcome::{Outcome, Started};
 
 /// What a client wants to be told on the way.
@@ -29,6 +30,7 @@ pub(crate) struct Follow {
     tool: String,
     timing: ToolTiming,
     is_long: bool,
+    interest: Option<Interest>,
     wanted: Wanted,
     told_percent: Option<f32>,
     /// The job of a call that is streamed, and until when its answer is held back.
@@ -73,13 +75,15 @@ pub(super) struct Facts {
     pub(super) timing: ToolTiming,
     /// Whether it may take a while, so that its connection is better kept alive.
     pub(super) is_long: bool,
+    /// What else it wants to hear.
+    pub(super) interest: Option<Interest>,
     /// What is told meanwhile, if the call is streamed.
     pub(super) streamed: Option<Wanted>,
 }
 
 impl Follow {
     pub(super) fn new(replies: Replies, control: CallControl, facts: Facts) -> Self {
-        let Facts { tool, timing, is_long, streamed } = facts;
+        let Facts { tool, timing, is_long, interest, streamed } = facts;
         let until = Instant::now() + timing.edge_wait();
         Self {
             replies,
@@ -87,6 +91,7 @@ impl Follow {
             tool,
             timing,
             is_long,
+            interest,
             told_percent: None,
             streamed: streamed.is_some().then_some(Streamed { job: None, until }),
             wanted: streamed.unwrap_or_default(),
@@ -101,6 +106,11 @@ impl Follow {
     /// Whether it may take a while, so that its connection is better kept alive.
     pub(crate) const fn is_long(&self) -> bool {
         self.is_long
+    }
+
+    /// What else it wants to hear.
+    pub(crate) const fn interest(&self) -> Option<&Interest> {
+        self.interest.as_ref()
     }
 
     /// What comes next.

@@ -66,33 +66,15 @@ pub(super) fn native(row: &ToolRow) -> &'static NativeTool {
     &NATIVE[row.kind as usize]
 }
 
-/// The sentence that tells a model what to do with a job.
-pub(super) fn with_timing(description: &str, timing: ToolTiming, makes_job: bool) -> Cow<'_, str> {
-    if !makes_job {
-        return description.into();
-    }
-    let when = match timing {
-        ToolTiming::Sync => return description.into(),
-        ToolTiming::AsyncShort | ToolTiming::AsyncMedium => {
-            let secs = timing.edge_wait().as_secs();
-            format!("If it takes longer than {secs} s it answers with a job_id")
-        }
-        ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
-            "It answers with a job_id at once".to_owned()
-        }
-    };
-    format!("{description} {when}; wait for that with job_poll, read it with job_status.").into()
-}
-
 fn prepare(row: &ToolRow) -> NativeTool {
-    let input_schema = (row.request_schema)().to_value();
+    let input_schema = without_widths((row.request_schema)().to_value());
     let properties = match input_schema.get("properties") {
         Some(Value::Object(properties)) => properties.clone(),
         Some(_) | None => Map::new(),
     };
     let listed = Listed {
         name: row.name,
-        description: with_timing(row.description, row.timing, row.makes_job),
+        description: row.described(),
         input_schema,
         output_schema: Some(output_schema(row)),
         annotations: Some(annotations(row)),
@@ -102,9 +84,40 @@ fn prepare(row: &ToolRow) -> NativeTool {
     NativeTool { listed, properties }
 }
 
+/// A schema without the widths of its numbers, such as `uint64`: no dialect of JSON Schema knows them,
+/// and the validator that most agents embed complains about each of them.
+fn without_widths(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(fields) => {
+            // A property of this name has a schema, not a text.
+            let is_number = fields.get("type").is_some_and(is_number);
+            fields.retain(|key, value| !(is_number && key == "format" && value.is_string()));
+            for part in fields.values_mut() {
+                *part = without_widths(part.take());
+            }
+        }
+        Value::Array(parts) => {
+            for part in parts {
+                *part = without_widths(part.take());
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    schema
+}
+
+/// Whether a schema's `type` is that of numbers, or of numbers and null.
+fn is_number(kind: &Value) -> bool {
+    match kind {
+        Value::String(kind) => matches!(kind.as_str(), "integer" | "number"),
+        Value::Array(kinds) => kinds.iter().any(is_number),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
+}
+
 /// The schema of the answer; of a tool that makes a job, also of the answer that names it.
 fn output_schema(row: &ToolRow) -> Value {
-    let mut response = (row.response_schema)().to_value();
+    let mut response = without_widths((row.response_schema)().to_value());
     if !row.makes_job {
         return response;
     }
@@ -157,6 +170,7 @@ mod tests {
             assert!(row.name.len() <= 64 && super::super::names::is_plain(row.name));
             let text = tool.to_string();
             assert!(!text.contains("\"default\"") && !text.contains("\"$ref\""), "{text}");
+            assert!(!text.contains("\"format\":\""), "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
-use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, ToolResponse};
+use ringback_proto::{Error, ErrorKind, ResponseEnvelope, ToolResponse};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
@@ -160,14 +160,7 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
 
 /// The message for the model, with whether it is safe to try again; the fields for programs.
 fn encode_error(id: &Id, error: &Error, stamp: Stamp<'_>) -> String {
-    let ran = match error.certainty() {
-        Certainty::NotStarted => "nothing was done",
-        Certainty::MayHaveRun => "it may have been done",
-        Certainty::Ran => "it was done, and failed",
-    };
-    let again = if error.kind().is_retryable() { "; try again later" } else { "" };
-    let (_, code) = error.kind().category_and_code();
-    let text = format!("{} ({code}: {ran}{again})", error.message());
+    let text = error.told();
     let wire = json(&ToolError::from(error));
     let meta = Some((ERROR_META, wire.as_ref()));
     outgoing::answer(id, &CallResult { text: &text, structured: None, is_error: true, meta }, stamp)

@@ -1,5 +1,6 @@
 //! A daemon's worth of edge, and a client that speaks MCP by hand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use ringback_broker::{
-    Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy, LineKind, LineName,
-    LineOffer, LineSettings, ToolOffer,
+    AgentCommand, Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy,
+    LineKind, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
 };
 use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
 use ringback_proto::ResponseEnvelope;
@@ -135,7 +136,24 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
         call_ms_max: 3_600_000,
         studio: ringback_broker::StudioSettings::default(),
         lines: LineSettings::default(),
+        sessions: sessions(dir),
     }
+}
+
+/// One agent, which is busy until it hears `rest`: the tests make its calls themselves.
+fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
+    const AGENT: &str = r#"while read -r line; do
+        case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
+            echo '{"type":"done"}'; echo '{"type":"done"}';; esac
+    done"#;
+    let run_dir = camino::Utf8PathBuf::from_path_buf(dir.path().join("run")).unwrap();
+    let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
+    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let mut settings = SessionSettings::in_dir(run_dir);
+    settings.agent_default = "idler".to_owned();
+    settings.agents.insert("idler".to_owned(), agent);
+    settings.end_grace = Duration::from_millis(50);
+    settings
 }
 
 /// Waits for a condition.

@@ -5,20 +5,26 @@
 mod abc;
 mod artifact;
 mod call;
+mod caller;
 mod cas;
 mod job;
 mod meta;
 mod model;
+mod project;
+mod session;
 mod studio;
 mod token;
 
 pub use abc::*;
 pub use artifact::*;
 pub use call::*;
+pub use caller::*;
 pub use cas::*;
 pub use job::*;
 pub use meta::*;
 pub use model::*;
+pub use project::*;
+pub use session::*;
 pub use studio::*;
 pub use token::*;
 

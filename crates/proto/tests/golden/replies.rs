@@ -9,8 +9,8 @@ use ringback_proto::chunk::{LogLevel, MidiEvent, StreamChunk};
 use ringback_proto::data::Data;
 use ringback_proto::error::ToolError;
 use ringback_proto::event::{ClientToolCall, ClientTools, Heads, SequencedEvent};
-use ringback_proto::ids::{ArtifactId, BlobHash, JobId, StreamId};
-use ringback_proto::record::JobState;
+use ringback_proto::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
+use ringback_proto::record::{JobState, SessionState};
 use ringback_proto::request::{AckResponse, JobSleepRequest, PingRequest, SleptResponse};
 use ringback_proto::{
     CallOptions, Certainty, Error, ErrorKind, Event, RequestEnvelope, ResponseEnvelope, ToolCall,
@@ -192,6 +192,11 @@ pub(crate) fn events() -> String {
         Event::ClientToolExecuting(call()),
         Event::ClientToolCompleted { call: call(), success: true },
         Event::ClientToolFailed { call: call(), error: "timeout".into() },
+        Event::SessionStateChanged {
+            session_id: SessionId::from_random([0x33; 16]),
+            project_id: ProjectId::from_random([0x11; 16]),
+            status: SessionState::Idle,
+        },
     ];
     assert!(events.iter().map(Event::topic).eq(Event::TOPICS), "one sample for each topic");
     for event in events {

@@ -647,6 +647,7 @@ sample!(
 sample!(TokenRevokeRequest, Self { token_id: token() });
 sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() });
 
-// After the macro, which it uses.
+// After the macro, which they use.
 mod model;
+mod sessions;
 mod sound;

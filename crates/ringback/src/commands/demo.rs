@@ -1,5 +1,6 @@
 //! `ringback demo`: what Ringback is, in one minute, and a check that it is so.
 
+mod circle;
 mod stage;
 mod steps;
 
@@ -70,6 +71,7 @@ async fn show(screen: Screen, stage: &Stage) -> Result<(), Failure> {
         number += 1;
         screen.item(&step, |step| told(screen, number, step))
     };
+    tell(Box::pin(circle::circle(stage)).await?)?;
     tell(steps::call(stage).await?)?;
     let (job, job_id) = steps::job(stage).await?;
     tell(job)?;

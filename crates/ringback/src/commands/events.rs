@@ -165,6 +165,9 @@ pub(crate) fn event_text(event: &SequencedEvent) -> String {
         Event::ClientToolRegistered(tools) | Event::ClientToolUnregistered(tools) => {
             format!("{}: {}", tools.client_id, tools.tool_ids.join(", "))
         }
+        Event::SessionStateChanged { session_id, status, .. } => {
+            format!("{session_id} is {}", status.as_str())
+        }
     };
     format!("{} {:>6} {} {what}", moment(event.at_ms), event.seq, event.event.topic())
 }

@@ -1,7 +1,7 @@
 //! `ringback offer`: a command of this machine as a tool that others can call.
 
 mod calls;
-mod child;
+pub(super) mod child;
 mod schema;
 
 use std::ffi::OsString;

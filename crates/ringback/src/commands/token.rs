@@ -103,7 +103,7 @@ pub(crate) async fn run(args: TokenArgs, environment: &Environment) -> Result<()
             TokenAction::Create { name, scope, projects, expires_in } => {
                 let request = TokenCreateRequest {
                     name,
-                    scope: level(scope),
+                    scope: scope.into(),
                     projects: (!projects.is_empty()).then_some(projects),
                     expires_in: expires_in.map(|lifetime| lifetime.0),
                 };
@@ -137,11 +137,13 @@ async fn create(
     Ok(())
 }
 
-const fn level(scope: Scope) -> Level {
-    match scope {
-        Scope::Read => Level::Read,
-        Scope::Write => Level::Write,
-        Scope::Admin => Level::Admin,
+impl From<Scope> for Level {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Read => Self::Read,
+            Scope::Write => Self::Write,
+            Scope::Admin => Self::Admin,
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! From the daemon's configuration to that of its parts.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{ConfigView, LineSettings, StudioSettings};
+use ringback_broker::{AgentCommand, ConfigView, LineSettings, SessionSettings, StudioSettings};
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
@@ -16,11 +18,15 @@ use ringback_service::http::{LargerBodies, Patience};
 use ringback_service::{HttpConfig, Tls};
 
 use super::VERSION;
+use crate::cli::SCRIPTED;
 use crate::config::{Config, ConfigError, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+
+/// The agent that is always there.
+pub(super) const SCRIPTED_NAME: &str = "scripted";
 
 const CURVE_KEY: &str = "hoot.curve_secret_key_file";
 const TLS: &str = "http.tls";
@@ -56,9 +62,55 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
         call_ms_max: CALL_MS_MAX,
         lines: LineSettings {
             client_call_ms_default: config.client_tools.defaultTimeout,
+            caller_call_ms_default: config.caller_tools.timeout,
+            poll_grace_ms: config.caller_tools.pollGrace,
             ..LineSettings::default()
         },
         studio: studio(config)?,
+        sessions: sessions(config)?,
+    })
+}
+
+/// The agent that does what it is told, line by line, with the program inside as its MCP server.
+pub(super) fn scripted_agent(inside: &Path) -> Option<AgentCommand> {
+    let program = std::env::current_exe().ok()?;
+    let inside = [inside.into(), "--session-tools".into()];
+    let words = [program.into(), SCRIPTED.into(), "--".into()].into_iter().chain(inside);
+    let words = words.map(|word: OsString| word.into_string().ok());
+    Some(AgentCommand { command: words.collect::<Option<_>>()?, env: BTreeMap::new() })
+}
+
+/// How sessions are run, with the agents of the configuration.
+fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
+    let keys = &config.sessions;
+    let agents: BTreeMap<_, _> = keys
+        .agents
+        .0
+        .iter()
+        .map(|(name, agent)| {
+            let (command, env) = (agent.command.clone(), agent.env.clone());
+            (name.clone(), AgentCommand { command, env })
+        })
+        .collect();
+    if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
+        let names = agents.keys().map(String::as_str).chain([SCRIPTED_NAME]);
+        let names = names.collect::<Vec<_>>().join(", ");
+        let reason = format!("there is no agent `{}`, only {names}", keys.agent);
+        return Err(bad(config, "sessions.agent", reason));
+    }
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Ok(SessionSettings {
+        run_dir: utf8(config, "runtime_dir", &config.root.runtime_dir)?,
+        agents,
+        agent_default: keys.agent.clone(),
+        limits: ringback_broker::SessionLimits {
+            depth_max: count(keys.max_depth),
+            agents_max: count(keys.max_agents),
+            live_max: count(keys.max_sessions),
+            idle_ms: keys.idle,
+        },
+        events_kept_max: keys.events_kept,
+        end_grace: Duration::from_millis(keys.end_grace),
     })
 }
 

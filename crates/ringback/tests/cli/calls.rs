@@ -1,8 +1,13 @@
 //! Calls, jobs, events and what explains them.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use ringback_client::{Config, Credentials, Worker, WorkerTools};
+use ringback_proto::Error;
+use ringback_proto::ready::OfferedTool;
+use ringback_proto::secret::Secret;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -180,4 +185,33 @@ fn the_demonstration_does_what_it_says_and_leaves_nothing() {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("All of it was checked"), "{text}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+/// REQ: `ringback call` for any tool: one of a worker, over HOOT01 in both directions.
+#[test]
+fn a_tool_of_a_worker_is_called_like_any_other() {
+    type Numbers = BTreeMap<String, i64>;
+    let daemon = Daemon::start();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let tools = WorkerTools::new("studio")
+        .tool(OfferedTool::Name("add".to_owned()), |numbers: Numbers, _| async move {
+            Ok(BTreeMap::from([("sum", numbers.values().sum::<i64>())]))
+        })
+        .tool(OfferedTool::Name("fail".to_owned()), |_: Numbers, _| async {
+            Err::<(), _>(Error::invalid("nothing to add"))
+        });
+    let token = Credentials::Token(Secret::new(daemon.token()));
+    let serving = Worker::serve(Config::new(daemon.told("hoot"), token), tools);
+    let worker = runtime.block_on(serving).unwrap();
+    let listed = daemon.run(&["tools", "--json"]).done().stdout;
+    assert!(listed.contains("studio_add"), "{listed}");
+    let added = daemon.run(&["call", "studio_add", "a=2", "b=40", "--output", "json"]);
+    assert_eq!(added.json(), serde_json::json!({"sum": 42}));
+    let failed = daemon.run(&["call", "studio_fail"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    assert!(failed.stderr.contains("nothing to add"), "{failed:?}");
+    runtime.block_on(worker.close());
+    let gone = daemon.run(&["call", "studio_add", "a=1"]);
+    assert_eq!(gone.code, 2, "{gone:?}");
 }

@@ -9,6 +9,7 @@ mod daemon;
 mod mcp;
 mod offer;
 mod secrets;
+mod sessions;
 mod studio;
 mod support;
 mod verify;

@@ -5,10 +5,14 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
+use bytes::Bytes;
 use ringback_client::line::{
     Line, LineCall, LineConfig, LineEvent, LineParty, LineResult, LineTool,
 };
+use ringback_client::{Config, Credentials, Worker, WorkerCall, WorkerTools};
+use ringback_proto::ready::OfferedTool;
 use ringback_proto::secret::Secret;
+use ringback_proto::{Error, ErrorKind};
 use serde_json::Value;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -24,27 +28,34 @@ struct Flaws {
     has_no_grace: bool,
 }
 
-/// The checks that such a candidate does not pass.
-fn failed(flaws: Flaws) -> Vec<String> {
+/// The checks of a kit that a candidate does not pass.
+fn failed<C>(
+    kit: &[&str],
+    n_checks: usize,
+    candidate: impl FnOnce(String, Secret) -> C,
+) -> Vec<String>
+where
+    C: Future<Output = ()> + Send + 'static,
+{
     let dir = tempfile::tempdir().unwrap();
-    let mut kit = ringback(dir.path());
-    kit.env("TMPDIR", dir.path()).args(["verify", "client-tools", "--json", "--wait", "20"]);
-    let mut child = kit.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut command = ringback(dir.path());
+    command.env("TMPDIR", dir.path()).arg("verify").args(kit).args(["--json", "--wait", "20"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut json = || -> Option<Value> {
         lines.next().map(|line| serde_json::from_str(&line.unwrap()).unwrap())
     };
     let told = json().unwrap();
     let token = std::fs::read_to_string(told["token_file"].as_str().unwrap()).unwrap();
-    let address = told["url"].as_str().unwrap().strip_prefix("http://").unwrap().to_owned();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.unwrap();
-    let mut candidate = JoinSet::new();
-    let secret = Secret::new(token.trim().to_owned());
-    candidate.spawn_on(hold(address, secret, flaws), runtime.handle());
+    let mut running = JoinSet::new();
+    let (url, secret) =
+        (told["url"].as_str().unwrap().to_owned(), Secret::new(token.trim().to_owned()));
+    running.spawn_on(candidate(url, secret), runtime.handle());
     let checks: Vec<Value> = std::iter::from_fn(json).collect();
-    assert_eq!(checks.len(), 8, "{checks:?}");
+    assert_eq!(checks.len(), n_checks, "{checks:?}");
     let failed: Vec<String> = checks
         .iter()
         .filter(|check| check["passed"] == false)
@@ -55,7 +66,13 @@ fn failed(flaws: Flaws) -> Vec<String> {
     failed
 }
 
-async fn hold(address: String, token: Secret, flaws: Flaws) {
+/// The checks that such a client does not pass.
+fn client_failed(flaws: Flaws) -> Vec<String> {
+    failed(&["client-tools"], 8, |url, token| hold(url, token, flaws))
+}
+
+async fn hold(url: String, token: Secret, flaws: Flaws) {
+    let address = url.strip_prefix("http://").unwrap().to_owned();
     let tool = |id: &str| LineTool {
         id: id.to_owned(),
         description: String::new(),
@@ -107,13 +124,13 @@ async fn answer(call: LineCall, party: LineParty, flaws: Flaws) {
 /// REQ: a black-box kit with which anyone's line holder can prove itself.
 #[test]
 fn a_good_candidate_passes() {
-    assert_eq!(failed(Flaws::default()), Vec::<String>::new());
+    assert_eq!(client_failed(Flaws::default()), Vec::<String>::new());
 }
 
 #[test]
 fn a_candidate_that_parses_input_and_ignores_cancels_is_found_out() {
     let flaws = Flaws { parses_input: true, ignores_cancel: true, ..Flaws::default() };
-    assert_eq!(failed(flaws), ["returns the input byte for byte", "heeds tool-cancel"]);
+    assert_eq!(client_failed(flaws), ["returns the input byte for byte", "heeds tool-cancel"]);
 }
 
 #[test]
@@ -121,11 +138,89 @@ fn a_candidate_that_runs_repeats_and_hides_failures_is_found_out() {
     let flaws =
         Flaws { runs_repeats: true, answers_failure_with_success: true, ..Flaws::default() };
     let expected = ["answers a failure with an error", "comes back after a cut and answers once"];
-    assert_eq!(failed(flaws), expected);
+    assert_eq!(client_failed(flaws), expected);
 }
 
 #[test]
 fn a_candidate_without_grace_is_found_out() {
     let flaws = Flaws { has_no_grace: true, ..Flaws::default() };
-    assert_eq!(failed(flaws), ["comes back after a cut and answers once"]);
+    assert_eq!(client_failed(flaws), ["comes back after a cut and answers once"]);
+}
+
+/// What a worker does wrong.
+#[derive(Debug, Clone, Copy, Default)]
+struct WorkerFlaws {
+    is_silent: bool,
+    takes_one_at_a_time: bool,
+    tells_no_progress: bool,
+    answers_failure_with_success: bool,
+}
+
+#[derive(serde::Deserialize)]
+struct Slow {
+    #[serde(default)]
+    ms: u64,
+}
+
+/// The checks that such a worker does not pass.
+fn worker_failed(flaws: WorkerFlaws) -> Vec<String> {
+    failed(&["worker", "--silence", "3"], 10, move |url, token| serve(url, token, flaws))
+}
+
+async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
+    let mut config = Config::new(url, Credentials::Token(token));
+    config.heartbeat_interval = Duration::from_secs(if flaws.is_silent { 600 } else { 1 });
+    let named = |name: &str| OfferedTool::Name(name.to_owned());
+    let echo = |call: &WorkerCall| Ok::<Bytes, Error>(call.arguments().clone());
+    let tools = WorkerTools::new("candidate")
+        .concurrency(if flaws.takes_one_at_a_time { 1 } else { 8 })
+        .raw_tool(named("echo"), move |call: WorkerCall| async move { echo(&call) })
+        .raw_tool(named("slow"), move |call: WorkerCall| async move {
+            let ms = call.decode::<Slow>()?.ms;
+            if !flaws.tells_no_progress {
+                call.progress(0.0, "waiting").await;
+            }
+            tokio::select! {
+                () = call.cancelled().cancelled() => Err(Error::cancelled("as asked")),
+                () = tokio::time::sleep(Duration::from_millis(ms)) => echo(&call),
+            }
+        })
+        .raw_tool(named("fail"), move |call: WorkerCall| async move {
+            if flaws.answers_failure_with_success {
+                return echo(&call);
+            }
+            Err(Error::new(ErrorKind::ToolFailed, "on purpose"))
+        });
+    let worker = Worker::serve(config, tools).await.unwrap();
+    std::future::pending::<()>().await;
+    drop(worker);
+}
+
+/// REQ: `ringback verify worker`: a worker in any language can prove itself.
+#[test]
+fn a_good_worker_passes() {
+    assert_eq!(worker_failed(WorkerFlaws::default()), Vec::<String>::new());
+}
+
+#[test]
+fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
+    let flaws = WorkerFlaws {
+        is_silent: true,
+        takes_one_at_a_time: true,
+        answers_failure_with_success: true,
+        ..WorkerFlaws::default()
+    };
+    let expected = [
+        "carries out two calls at once",
+        "answers a failure with an error",
+        "gives a sign of life when nothing is asked",
+    ];
+    assert_eq!(worker_failed(flaws), expected);
+}
+
+#[test]
+fn a_worker_that_tells_no_progress_is_found_out() {
+    let flaws = WorkerFlaws { tells_no_progress: true, ..WorkerFlaws::default() };
+    let failed = worker_failed(flaws);
+    assert!(failed.contains(&"tells progress before it answers".to_owned()), "{failed:?}");
 }

@@ -57,7 +57,8 @@ impl Shared {
         let mut response = match self.guard.admit_body(&request) {
             Err(refusal) => refused(peer, refusal),
             Ok(_) if cors::is_preflight(&request) => cors::preflight(),
-            Ok(max_bytes) => self.route(peer, request, max_bytes).await,
+            // Apart from the connection, which keeps room for what is not: a stream may stay for hours.
+            Ok(max_bytes) => Box::pin(self.route(peer, request, max_bytes)).await,
         };
         if let Some(origin) = origin {
             cors::share(response.headers_mut(), origin);

@@ -119,7 +119,17 @@ fn durable(record: &Record) -> Option<Durable> {
         Record::ArtifactCreated(artifact) => marker_of(&artifact.creator).map(Durable::Made),
         Record::TokenCreated(token) => marker_of(&token.name).map(Durable::Made),
         Record::TokenRevoked { id, .. } => Some(Durable::Revoked(*id)),
-        Record::AnnotationAdded(_) | Record::TokenUsed { .. } | Record::BlobUploaded { .. } => None,
+        Record::AnnotationAdded(_)
+        | Record::TokenUsed { .. }
+        | Record::BlobUploaded { .. }
+        | Record::ProjectCreated(_)
+        | Record::ProjectDeleted { .. }
+        | Record::WorkspaceCreated(_)
+        | Record::WorkspaceUsed { .. }
+        | Record::WorkspaceDeleted { .. }
+        | Record::SessionCreated(_)
+        | Record::SessionChanged { .. }
+        | Record::SessionDeleted { .. } => None,
     }
 }
 

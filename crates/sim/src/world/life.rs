@@ -11,6 +11,7 @@ use ringback_broker::{
     Entropy, Outside, Replies, Subscription,
 };
 use ringback_proto::envelope::RequestEnvelope;
+use ringback_proto::principal::{Principal, PrincipalId, Target};
 use ringback_proto::value::Value;
 use ringback_proto::{Event, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse};
 use ringback_store::Store;
@@ -21,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::disk::{Disk, Faults};
 use super::ops::{CALLERS, Drawn, content, reply, token};
 use super::recorder::Recorder;
-use super::{Caller, World, parties};
+use super::{Caller, World, callers, parties};
 use crate::history::{Announced, CallNo, News, What};
 
 /// Far longer than any call may take.
@@ -107,6 +108,8 @@ impl World {
         if let Some(owner) = self.credential(broker, LINE_HOLDER) {
             let rng = || StdRng::seed_from_u64(self.rng.random());
             parties::start(&mut held, broker, &owner, &self.recorder, &end_lines, rng);
+            let rng = || StdRng::seed_from_u64(self.rng.random());
+            callers::start(&mut held, broker, &owner, &self.recorder, &end_lines, rng);
         }
         for _ in 0..self.rng.random_range(20..150) {
             self.call(broker, &mut calls);
@@ -146,9 +149,10 @@ impl World {
 
     fn call(&mut self, broker: &Broker, calls: &mut JoinSet<()>) {
         let Drawn { called, edge, options, cancel_after, leave_after } = self.draw();
-        let envelope = RequestEnvelope { request: self.request(&called.op, edge), options };
+        let request = self.request(&called.op, edge);
         let credential = self.credential(broker, called.who);
-        let (call, request_id) = (called.call, called.request_id);
+        let (call, who, request_id) = (called.call, called.who, called.request_id);
+        let asked = callers::asked(&called.op);
         self.note(What::Called(Box::new(called)));
         let Some(credential) = credential else {
             let refused = ringback_proto::ErrorKind::Unauthenticated;
@@ -156,13 +160,35 @@ impl World {
             let refused = crate::history::Reply::Failed(refused, certainty);
             return self.note(What::Replied(call, refused));
         };
-        match broker.call(Call { credential: &credential, edge, envelope, request_id }) {
+        let answer = match (asked, request) {
+            (Some(session), ToolCall::Named { arguments, .. }) => {
+                let principal = self.principal(who);
+                broker.call_caller(callers::ask(principal, session, arguments, options, edge))
+            }
+            (_, request) => {
+                let envelope = RequestEnvelope { request, options };
+                broker.call(Call { credential: &credential, edge, envelope, request_id })
+            }
+        };
+        match answer {
             Answer::Now(envelope) => self.note(What::Replied(call, reply(envelope))),
             Answer::Later(replies, control) => {
                 let follow = Follow { call, replies, control, recorder: self.recorder.clone() };
                 calls.spawn(follow.run(cancel_after, leave_after));
             }
         }
+    }
+
+    /// Who owns the session of an agent that calls.
+    fn principal(&self, who: usize) -> Arc<Principal> {
+        Arc::new(match &self.callers[who].token {
+            None => Principal::local(),
+            Some((id, _)) => Principal {
+                id: PrincipalId::Token(*id),
+                level: CALLERS[who].0,
+                target: Target::Everything,
+            },
+        })
     }
 
     /// A caller keeps no connection: it proves who it is at every call.
@@ -211,6 +237,7 @@ impl World {
             call_ms_max: 120_000,
             lines: ringback_broker::LineSettings::default(),
             studio: ringback_broker::StudioSettings::default(),
+            sessions: ringback_broker::SessionSettings::in_dir(self.dir.join("run")),
         }
     }
 }

@@ -103,7 +103,9 @@ impl World {
             80..100 => self.draw_look(dice),
             _ => unreachable!("the dice has 100 sides"),
         };
-        let request_id = self.maybe(0.6, |world| RequestId::from_bytes(world.rng.random()));
+        // An agent's program has no ids by which a repeat could be recognised.
+        let share = if matches!(op, Op::OnLine(LineTool::Ask, _)) { 0.0 } else { 0.6 };
+        let request_id = self.maybe(share, |world| RequestId::from_bytes(world.rng.random()));
         if let (Some(request_id), Some(_)) = (request_id, op.marker()) {
             self.repeatable.push((who, request_id, op.clone()));
         }

@@ -1,4 +1,4 @@
-//! Parties that hold lines: tabs, a page that comes back, workers, and whoever started a session.
+//! Parties that hold lines: tabs, a page that comes back, and workers.
 //! They come and go under calls, answer late, twice or never, and answer for each other.
 
 use std::time::Duration;
@@ -10,7 +10,8 @@ use ringback_broker::{
     Broker, Credential, LineCall, LineKind, LineName, LineOffer, LineStream, ToParty, ToolOffer,
 };
 use ringback_proto::any::{Any, Format};
-use ringback_proto::{Error, ErrorKind};
+use ringback_proto::ids::SessionId;
+use ringback_proto::{Error, ErrorKind, Result};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -20,15 +21,17 @@ use crate::history::{LineTool, Marker, What};
 /// How long a page that was reloaded may stay away.
 const GRACE_MS: u64 = 3000;
 
-/// The tools on lines, and who holds them: two tabs of one client, a page that comes back, two
-/// workers of one service, and a caller.
-const LINES: [(LineKind, &str, &[LineTool]); 6] = [
+/// How MsgPack begins an object whose one field is `m`.
+const OBJECT_START: [u8; 3] = [0x81, 0xa1, b'm'];
+
+/// The tools on lines, and who holds them: two tabs of one client, a page that comes back, and two
+/// workers of one service.
+const LINES: [(LineKind, &str, &[LineTool]); 5] = [
     (LineKind::Client, "tab", &[LineTool::Tab]),
     (LineKind::Client, "tab", &[LineTool::Tab]),
     (LineKind::Client, "page", &[LineTool::Page]),
     (LineKind::Worker, "gpu", &[LineTool::Render, LineTool::Idempotent]),
     (LineKind::Worker, "gpu", &[LineTool::Render]),
-    (LineKind::Caller, "ant", &[LineTool::Ask]),
 ];
 
 /// Input or output of a tool on a line: its marker, as an edge of this encoding has it.
@@ -45,7 +48,7 @@ pub(super) fn arguments(marker: Marker, format: Format) -> Any {
     let value = payload(marker, format).bytes;
     let bytes = match format {
         Format::Json => [b"{\"m\":", &*value, b"}"].concat(),
-        Format::MsgPack => [&[0x81, 0xa1, b'm'], &*value].concat(),
+        Format::MsgPack => [&OBJECT_START, &*value].concat(),
     };
     Any { format, bytes: Bytes::from(bytes) }
 }
@@ -58,8 +61,8 @@ pub(super) fn marker(payload: &Any) -> Marker {
             digits.fold(0, |number, digit| number * 10 + Marker::from(digit - b'0'))
         }
         Format::MsgPack => {
-            let after_name = payload.bytes.iter().position(|byte| *byte == b'm');
-            let value = &payload.bytes[after_name.map_or(0, |at| at + 1)..];
+            // The whole of it: the bytes of a number may look like the name.
+            let value = payload.bytes.strip_prefix(&OBJECT_START).unwrap_or(&payload.bytes);
             match value {
                 [0xcc..=0xcf, number @ ..] => {
                     number.iter().fold(0, |sum, byte| sum << 8 | Marker::from(*byte))
@@ -176,13 +179,7 @@ impl Party {
                 Some(ToParty::Cancel { .. }) => {}
                 Some(ToParty::Call(call)) => {
                     self.recorder.note(What::Took(marker(&call.arguments)));
-                    let answer = Answer {
-                        broker: self.broker.clone(),
-                        owner: self.owner.clone(),
-                        after: Duration::from_millis(self.rng.random_range(0..6000)),
-                        progress: self.rng.random_bool(0.3),
-                        how: self.rng.random_range(0..10),
-                    };
+                    let answer = Answer::draw(&self.broker, &self.owner, None, &mut self.rng);
                     answers.spawn(async move { answer.run(&call).await });
                 }
             }
@@ -195,19 +192,54 @@ impl Party {
 }
 
 /// What a party makes of one call.
-struct Answer {
+pub(super) struct Answer {
     broker: Broker,
     owner: Credential,
+    /// Whose caller it is.
+    session: Option<SessionId>,
     after: Duration,
     progress: bool,
     how: u8,
 }
 
 impl Answer {
-    async fn run(self, call: &LineCall) {
+    pub(super) fn draw(
+        broker: &Broker,
+        owner: &Credential,
+        session: Option<SessionId>,
+        rng: &mut StdRng,
+    ) -> Self {
+        Self {
+            broker: broker.clone(),
+            owner: owner.clone(),
+            session,
+            after: Duration::from_millis(rng.random_range(0..6000)),
+            progress: rng.random_bool(0.3),
+            how: rng.random_range(0..10),
+        }
+    }
+
+    async fn progress(&self, id: &str) -> Result<()> {
+        let (owner, percent, message) = (&self.owner, 50.0, String::new());
+        match self.session {
+            None => self.broker.report_progress(owner, id, percent, message).await,
+            Some(session) => {
+                self.broker.caller_progress(owner, session, id, percent, message).await
+            }
+        }
+    }
+
+    fn answer(&self, who: &Credential, id: &str, outcome: Result<Any>) -> Result<()> {
+        match self.session {
+            None => self.broker.answer_call(who, id, outcome),
+            Some(session) => self.broker.answer_caller(who, session, id, outcome),
+        }
+    }
+
+    pub(super) async fn run(self, call: &LineCall) {
         let id = &call.request_id;
         if self.progress {
-            drop(self.broker.report_progress(&self.owner, id, 50.0, String::new()).await);
+            drop(self.progress(id).await);
         }
         tokio::time::sleep(self.after).await;
         let marker = marker(&call.arguments);
@@ -217,21 +249,21 @@ impl Answer {
             1 => {
                 let stranger = Credential::local();
                 let forged = Ok(payload(0, call.arguments.format));
-                let refused = self.broker.answer_call(&stranger, id, forged);
+                let refused = self.answer(&stranger, id, forged);
                 assert!(refused.is_err(), "a stranger's answer was taken");
-                drop(self.broker.answer_call(&self.owner, id, right()));
+                drop(self.answer(&self.owner, id, right()));
             }
             2 => {
-                let first = self.broker.answer_call(&self.owner, id, right());
+                let first = self.answer(&self.owner, id, right());
                 let wrong = Ok(payload(0, call.arguments.format));
-                let second = self.broker.answer_call(&self.owner, id, wrong);
+                let second = self.answer(&self.owner, id, wrong);
                 assert!(second.is_err(), "a second answer was taken after {first:?}");
             }
             3 => {
                 let failed = Err(Error::new(ErrorKind::ToolFailed, "as the dice want it"));
-                drop(self.broker.answer_call(&self.owner, id, failed));
+                drop(self.answer(&self.owner, id, failed));
             }
-            _ => drop(self.broker.answer_call(&self.owner, id, right())),
+            _ => drop(self.answer(&self.owner, id, right())),
         }
     }
 }

@@ -7,7 +7,8 @@ use camino::Utf8Path;
 use ringback_proto::ids::CallId;
 
 use super::entry::{Entry, Line};
-use super::segment::{AuditError, frames, numbers, path};
+use super::segment::{AuditError, numbers, path};
+use crate::frames;
 
 /// A place in the audit: before this line of this segment. Segments are only appended to, so it stays
 /// what it is as long as the segment is kept.
@@ -89,7 +90,7 @@ fn scan(
             Err(error) => return Err(AuditError::on("read", &path)(error)),
         };
         let end = before.filter(|before| before.segment == segment).map(|before| before.line);
-        for (line, payload) in frames(&data).0.into_iter().enumerate().rev() {
+        for (line, payload) in frames::split(&data).0.into_iter().enumerate().rev() {
             if end.is_some_and(|end| line >= end) {
                 continue;
             }

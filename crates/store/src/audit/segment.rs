@@ -1,5 +1,4 @@
-//! Segments: files of framed lines. A frame is the length of its payload (4 bytes, little-endian),
-//! the first 8 bytes of the payload's BLAKE3 hash, and the payload, a MsgPack map.
+//! Segments: files of framed lines, each a MsgPack map.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -8,9 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::AuditLimits;
 use super::entry::Line;
-
-const LENGTH_BYTES: usize = 4;
-const CHECK_BYTES: usize = 8;
+use crate::frames::{self, sync_dir};
 
 /// Why the audit cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +45,8 @@ impl Segments {
         let path = path(dir, number);
         let opened = OpenOptions::new().create(true).append(true).open(&path);
         let file = opened.map_err(AuditError::on("open", &path))?;
-        let size = cut_torn_tail(&file, &path).map_err(AuditError::on("repair", &path))?;
+        let whole = frames::cut_torn_tail(&file, &path);
+        let size = whole.map_err(AuditError::on("repair", &path))?.len() as u64;
         sync_dir(dir).map_err(AuditError::on("sync", dir))?;
         Ok(Self { dir: dir.to_owned(), limits, number, file, size })
     }
@@ -83,23 +81,9 @@ impl Segments {
 }
 
 /// Adds a line as a frame.
-pub(super) fn encode(line: &Line, frames: &mut Vec<u8>) {
+pub(super) fn encode(line: &Line, framed: &mut Vec<u8>) {
     let payload = rmp_serde::to_vec_named(line).expect("a line always has a MsgPack form");
-    let length = u32::try_from(payload.len()).expect("a line is short");
-    frames.extend_from_slice(&length.to_le_bytes());
-    frames.extend_from_slice(&check(&payload));
-    frames.extend_from_slice(&payload);
-}
-
-/// The payloads of the whole frames at the start of a segment, and the length they cover.
-pub(super) fn frames(data: &[u8]) -> (Vec<&[u8]>, usize) {
-    let mut payloads = Vec::new();
-    let mut rest = data;
-    while let Some((payload, after)) = frame(rest) {
-        payloads.push(payload);
-        rest = after;
-    }
-    (payloads, data.len() - rest.len())
+    frames::encode(&payload, framed);
 }
 
 /// The numbers of the segments, oldest first.
@@ -117,33 +101,4 @@ pub(super) fn numbers(dir: &Utf8Path) -> Result<Vec<u64>, AuditError> {
 
 pub(super) fn path(dir: &Utf8Path, number: u64) -> Utf8PathBuf {
     dir.join(format!("{number:08}.log"))
-}
-
-fn frame(data: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = data.split_first_chunk::<LENGTH_BYTES>()?;
-    let (expected, rest) = rest.split_first_chunk::<CHECK_BYTES>()?;
-    let (payload, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-    // An empty payload is never written; zeros that a crash left would otherwise pass for one.
-    (!payload.is_empty() && check(payload) == *expected).then_some((payload, rest))
-}
-
-fn check(payload: &[u8]) -> [u8; CHECK_BYTES] {
-    let mut check = [0; CHECK_BYTES];
-    check.copy_from_slice(&blake3::hash(payload).as_bytes()[..CHECK_BYTES]);
-    check
-}
-
-fn cut_torn_tail(file: &File, path: &Utf8Path) -> io::Result<u64> {
-    let data = fs::read(path)?;
-    let (_, whole) = frames(&data);
-    if whole < data.len() {
-        tracing::warn!(%path, bytes = data.len() - whole, "cut a torn tail off the audit");
-        file.set_len(whole as u64)?;
-        file.sync_all()?;
-    }
-    Ok(whole as u64)
-}
-
-fn sync_dir(dir: &Utf8Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use ringback_proto::record::UnixMs;
@@ -16,6 +17,10 @@ const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
 /// Lines written with one system call.
 const BATCH_MAX: usize = 1024;
+
+/// How long the first line waits for others: nobody waits for it, and to wake a thread for each one
+/// costs more than to write them all.
+const GATHER: Duration = Duration::from_millis(10);
 
 pub(super) enum Message {
     Entry(Box<Entry>),
@@ -34,6 +39,8 @@ pub(super) struct Writer {
     last_at_ms: UnixMs,
     /// When the oldest line that is not synced was written.
     unsynced_since: Option<Instant>,
+    /// Whether more lines wait than one batch takes.
+    is_behind: bool,
     broken: bool,
 }
 
@@ -51,6 +58,7 @@ impl Writer {
             n_framed: 0,
             last_at_ms: 0,
             unsynced_since: None,
+            is_behind: false,
             broken: false,
         }
     }
@@ -63,6 +71,9 @@ impl Writer {
             };
             match waited {
                 Ok(message) => {
+                    if matches!(message, Message::Entry(_)) && !self.is_behind {
+                        thread::sleep(GATHER);
+                    }
                     if self.on_messages(message) {
                         return;
                     }
@@ -97,6 +108,7 @@ impl Writer {
             }
             next = if n_taken < BATCH_MAX { self.inbox.try_recv().ok() } else { None };
         }
+        self.is_behind = n_taken >= BATCH_MAX;
         self.write();
         false
     }

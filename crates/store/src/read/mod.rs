@@ -4,16 +4,19 @@ mod artifacts;
 mod jobs;
 pub(crate) mod lists;
 pub(crate) mod page;
+mod projects;
+mod sessions;
 mod tokens;
 
 pub use artifacts::ArtifactFilter;
 pub use jobs::{JobCounts, JobSummary};
+pub use sessions::SessionFilter;
 
 #[cfg(test)]
 mod tests {
     use camino::Utf8Path;
 
-    use super::{artifacts, jobs};
+    use super::{artifacts, jobs, projects, sessions};
     use crate::schema;
 
     /// Rule: a page costs the same however many rows there are.
@@ -30,6 +33,14 @@ mod tests {
             artifacts::PAGE,
             artifacts::OF_OWNER,
             artifacts::OF_PROJECT,
+            projects::PAGE_OF_ALL,
+            projects::PAGE_OF_OWNER,
+            projects::PAGE_OF_ONE,
+            sessions::PAGE_OF_ALL,
+            sessions::PAGE_OF_OWNER,
+            sessions::PAGE_OF_PROJECT,
+            sessions::PAGE_OF_OWNER_IN_PROJECT,
+            sessions::LIVE_IN_PROJECT,
         ] {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let nulls = vec![rusqlite::types::Null; explain.parameter_count()];

@@ -1,6 +1,6 @@
 //! Tokens, as they are.
 
-use ringback_proto::ids::TokenId;
+use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::record::TokenRecord;
 use rusqlite::{OptionalExtension, Row};
 
@@ -43,5 +43,6 @@ fn token(row: &Row<'_>) -> rusqlite::Result<TokenRecord> {
         expires_at: row.opt_u64("expires_at")?,
         last_used_at: row.opt_u64("last_used_at")?,
         revoked_at: row.opt_u64("revoked_at")?,
+        session: row.opt_id("session", SessionId::from_random)?,
     })
 }

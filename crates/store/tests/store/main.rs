@@ -6,5 +6,7 @@ mod commits;
 mod common;
 mod counts;
 mod crash;
+mod journal;
 mod open;
 mod reads;
+mod sessions;

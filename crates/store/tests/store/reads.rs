@@ -212,6 +212,7 @@ fn tokens_are_found_by_the_hash_of_their_secret() {
         expires_at: Some(u64::from(n)),
         last_used_at: None,
         revoked_at: None,
+        session: None,
     };
     let narrow = token(1, Target::Projects(vec![project(1), project(2)]));
     let tokens = [narrow, token(2, Target::Projects(Vec::new())), token(3, Target::Everything)];

@@ -27,7 +27,7 @@ const NAP_MS: u64 = 600;
 /// Three pieces of an upload, the last one not full.
 const CONTENT_BYTES: usize = 9 << 20;
 
-fn check(holds: bool, what: &str) -> Result<(), Failure> {
+pub(super) fn check(holds: bool, what: &str) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::Wrong(format!("the demonstration failed: {what}"))) }
 }
 

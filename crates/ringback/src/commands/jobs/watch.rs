@@ -98,7 +98,8 @@ impl Board {
             | Event::ClientToolUnregistered(_)
             | Event::ClientToolExecuting(_)
             | Event::ClientToolCompleted { .. }
-            | Event::ClientToolFailed { .. } => {}
+            | Event::ClientToolFailed { .. }
+            | Event::SessionStateChanged { .. } => {}
         }
         if let Event::JobStateChanged { job_id, state, .. } = &event.event
             && state.is_terminal()

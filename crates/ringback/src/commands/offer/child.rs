@@ -27,22 +27,22 @@ const TOKEN_VARIABLE: &str = "RINGBACK_TOKEN";
 
 /// What to run.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) name: OsString,
-    pub(super) arguments: Vec<OsString>,
+pub(in crate::commands) struct Program {
+    pub(in crate::commands) name: OsString,
+    pub(in crate::commands) arguments: Vec<OsString>,
 }
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Progress {
+pub(in crate::commands) struct Progress {
     /// 0 to 100.
-    pub(super) percent: f32,
-    pub(super) message: String,
+    pub(in crate::commands) percent: f32,
+    pub(in crate::commands) message: String,
 }
 
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(in crate::commands) enum Ended {
     /// With this output.
     Done(String),
     /// For this reason.
@@ -67,7 +67,7 @@ struct Errors {
 
 impl Program {
     /// Runs it once with this input.
-    pub(super) async fn run(
+    pub(in crate::commands) async fn run(
         &self,
         input: &[u8],
         progress: watch::Sender<Option<Progress>>,

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use ringback_client::line::{Executed, LineError};
 use ringback_service::chain;
-use serde::Serialize;
 
 use super::stage::{Stage, Tools};
+use crate::commands::verify::check::{Report, Verdict};
+use crate::failure::Failure;
 
 /// Inputs that come back wrong from programs that read them as numbers, sort keys or escape anew.
 const INPUTS: [&str; 8] = [
@@ -29,39 +30,16 @@ const SLOWER_INPUT: &str = r#"{"ms":3000}"#;
 /// Enough for a reader that pauses for some seconds before it connects again.
 const RETURN_LIMIT: Duration = Duration::from_secs(10);
 
-/// The outcome of one check.
-#[derive(Debug, Serialize)]
-pub(super) struct Check {
-    pub(super) check: &'static str,
-    pub(super) passed: bool,
-    /// What went wrong, and what to do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<String>,
-}
-
-/// Whether it is as it should be.
-type Verdict = Result<(), String>;
-
-impl Check {
-    fn of(check: &'static str, verdict: Verdict) -> Self {
-        Self { check, passed: verdict.is_ok(), reason: verdict.err() }
-    }
-}
-
 /// Runs every check, in order, and tells each as soon as it is known.
-pub(super) async fn run<E>(
-    stage: &Stage,
-    tools: &Tools,
-    mut tell: impl FnMut(Check) -> Result<(), E>,
-) -> Result<(), E> {
-    tell(Check::of("skips pings, comments and unknown events", skips_noise(stage, tools).await))?;
-    tell(Check::of("returns the input byte for byte", byte_for_byte(stage, tools).await))?;
-    tell(Check::of("takes an input of 256 KiB", takes_large(stage, tools).await))?;
-    tell(Check::of("carries out two calls at once", two_at_once(stage, tools).await))?;
-    tell(Check::of("answers a failure with an error", fails(stage, tools).await))?;
-    tell(Check::of("heeds tool-cancel", heeds_cancel(stage, tools).await))?;
-    tell(Check::of("comes back after a cut and answers once", survives_cut(stage, tools).await))?;
-    tell(Check::of("serves on after all that", serves_on(stage, tools).await))
+pub(super) async fn run(stage: &Stage, tools: &Tools, report: &mut Report) -> Result<(), Failure> {
+    report.tell("skips pings, comments and unknown events", skips_noise(stage, tools).await)?;
+    report.tell("returns the input byte for byte", byte_for_byte(stage, tools).await)?;
+    report.tell("takes an input of 256 KiB", takes_large(stage, tools).await)?;
+    report.tell("carries out two calls at once", two_at_once(stage, tools).await)?;
+    report.tell("answers a failure with an error", fails(stage, tools).await)?;
+    report.tell("heeds tool-cancel", heeds_cancel(stage, tools).await)?;
+    report.tell("comes back after a cut and answers once", survives_cut(stage, tools).await)?;
+    report.tell("serves on after all that", serves_on(stage, tools).await)
 }
 
 async fn skips_noise(stage: &Stage, tools: &Tools) -> Verdict {

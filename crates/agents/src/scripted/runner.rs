@@ -1,0 +1,249 @@
+//! Does the steps of a script.
+
+use std::time::Duration;
+
+use ringback_mcp_wire::{Object, RawValue};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+use tokio::time::{Instant, sleep};
+
+use super::mcp::{Answer, Mcp};
+use super::output::{Output, shown};
+use super::script::{Call, Child, Expected, Step};
+use crate::event::AgentEvent;
+
+/// How long a list may take: a server may wait for its own tools.
+const LIST_WAIT: Duration = Duration::from_secs(10);
+/// What a check that does not hold ends the program with.
+const EXIT_UNEXPECTED: u8 = 1;
+/// The tools that a child session is started with: with a key, and without one.
+const CHILD_TOOLS: [&str; 2] = ["oubliette_session_message", "session_message"];
+
+/// Runs scripts, one after another.
+#[derive(Debug)]
+pub(super) struct Runner {
+    mcp: Option<Mcp>,
+    pub(super) output: Output,
+    n_calls: u64,
+    last: Option<Outcome>,
+}
+
+/// Where a script stopped.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// At its end.
+    Done,
+    /// Where it says that the program ends, or where something is not as expected.
+    Exit(u8),
+}
+
+/// How a call came out.
+#[derive(Debug)]
+struct Outcome {
+    is_error: bool,
+    result: Box<RawValue>,
+}
+
+/// A call on its way.
+struct Begun<'a> {
+    call: &'a Call,
+    name: String,
+    request: u64,
+}
+
+impl Runner {
+    pub(super) const fn new(mcp: Option<Mcp>, output: Output) -> Self {
+        Self { mcp, output, n_calls: 0, last: None }
+    }
+
+    /// Does every step, and tells what happens.
+    pub(super) async fn run(&mut self, steps: Vec<Step>) -> Result<Stopped, String> {
+        for step in steps {
+            match self.step(step).await? {
+                Stopped::Done => {}
+                exit @ Stopped::Exit(_) => return Ok(exit),
+            }
+        }
+        self.output.tell(&AgentEvent::Done)?;
+        Ok(Stopped::Done)
+    }
+
+    async fn step(&mut self, step: Step) -> Result<Stopped, String> {
+        match step {
+            Step::Say(text) => self.output.say(text)?,
+            Step::List {} => {
+                let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
+                self.output.log(format!("tools: {}", names.join(", ")))?;
+            }
+            Step::Call(call) => self.together(&[call]).await?,
+            Step::Together(calls) => self.together(&calls).await?,
+            Step::Child(child) => return self.child(&child).await,
+            Step::WaitChange { timeout_ms } => {
+                let until = Instant::now() + Duration::from_millis(timeout_ms);
+                if !self.mcp()?.change(until).await? {
+                    return self.unexpected("no change of the tools was announced".to_owned());
+                }
+            }
+            Step::WaitTool { tool, timeout_ms } => return self.wait_tool(&tool, timeout_ms).await,
+            Step::SleepMs(ms) => sleep(Duration::from_millis(ms)).await,
+            Step::Expect(expected) => return self.expect(&expected),
+            Step::Print {} => {
+                let text = self.last.as_ref().map(Outcome::text);
+                self.output.say(text.unwrap_or_else(|| "there is no result yet".to_owned()))?;
+            }
+            Step::Garbage { text, times } => {
+                for _ in 0..times {
+                    self.output.raw(&text)?;
+                }
+            }
+            Step::End { code } => return Ok(Stopped::Exit(code)),
+        }
+        Ok(Stopped::Done)
+    }
+
+    /// Starts all calls, then waits for each.
+    async fn together(&mut self, calls: &[Call]) -> Result<(), String> {
+        let started = Instant::now();
+        let mut begun = Vec::with_capacity(calls.len());
+        for call in calls {
+            begun.push(self.begin(call).await?);
+        }
+        for begun in begun {
+            self.end(begun, started).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin<'a>(&mut self, call: &'a Call) -> Result<Begun<'a>, String> {
+        #[derive(Serialize)]
+        struct Params<'a> {
+            name: &'a str,
+            arguments: &'a RawValue,
+        }
+        self.n_calls += 1;
+        let name = self.n_calls.to_string();
+        let arguments = match &call.arguments {
+            Some(arguments) => arguments.clone(),
+            None => RawValue::from_string("{}".to_owned()).map_err(|error| error.to_string())?,
+        };
+        self.output.tell(&AgentEvent::ToolCall {
+            id: name.clone(),
+            tool: call.tool.clone(),
+            arguments: shown(&arguments),
+        })?;
+        let params = to_raw_value(&Params { name: &call.tool, arguments: &arguments })
+            .map_err(|error| error.to_string())?;
+        let request = self.mcp()?.ask("tools/call", &params).await?;
+        Ok(Begun { call, name, request })
+    }
+
+    async fn end(&mut self, begun: Begun<'_>, started: Instant) -> Result<(), String> {
+        let Begun { call, name, request } = begun;
+        let wait_ms = call.cancel_after_ms.unwrap_or(call.timeout_ms);
+        let until = started + Duration::from_millis(wait_ms);
+        let answer = self.mcp()?.answer_or_not(request, until).await?;
+        let outcome = match answer {
+            Some(answer) => Outcome::of(answer),
+            None => {
+                self.mcp()?.cancel(request).await?;
+                Outcome { is_error: true, result: told("the call was cancelled") }
+            }
+        };
+        self.output.tell(&AgentEvent::ToolResult {
+            id: name,
+            tool: call.tool.clone(),
+            is_error: outcome.is_error,
+            result: shown(&outcome.result),
+        })?;
+        self.last = Some(outcome);
+        Ok(())
+    }
+
+    async fn child(&mut self, child: &Child) -> Result<Stopped, String> {
+        #[derive(Serialize)]
+        struct Arguments<'a> {
+            message: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a str>,
+        }
+        let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
+        let Some(tool) = CHILD_TOOLS.into_iter().find(|tool| names.iter().any(|name| name == tool))
+        else {
+            return self.unexpected("there is no tool to start a child session with".to_owned());
+        };
+        let arguments =
+            Arguments { message: &child.message, session_id: child.session_id.as_deref() };
+        let arguments = to_raw_value(&arguments).map_err(|error| error.to_string())?;
+        let call = Call {
+            tool: tool.to_owned(),
+            arguments: Some(arguments),
+            timeout_ms: 120_000,
+            cancel_after_ms: None,
+        };
+        self.together(&[call]).await?;
+        Ok(Stopped::Done)
+    }
+
+    async fn wait_tool(&mut self, tool: &str, timeout_ms: u64) -> Result<Stopped, String> {
+        let until = Instant::now() + Duration::from_millis(timeout_ms);
+        loop {
+            let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
+            if names.iter().any(|name| name == tool) {
+                return Ok(Stopped::Done);
+            }
+            if !self.mcp()?.change(until).await? {
+                return self.unexpected(format!("there is no tool `{tool}`"));
+            }
+        }
+    }
+
+    fn expect(&mut self, expected: &Expected) -> Result<Stopped, String> {
+        let Some(last) = &self.last else {
+            return self.unexpected("nothing was called before `expect`".to_owned());
+        };
+        let is_as_expected = expected.is_error.is_none_or(|is_error| is_error == last.is_error)
+            && expected.contains.as_ref().is_none_or(|part| last.result.get().contains(part));
+        if is_as_expected {
+            return Ok(Stopped::Done);
+        }
+        let text = format!("the last result is not as expected: {}", shown(&last.result));
+        self.unexpected(text)
+    }
+
+    fn unexpected(&self, text: String) -> Result<Stopped, String> {
+        self.output.tell(&AgentEvent::Error { text })?;
+        Ok(Stopped::Exit(EXIT_UNEXPECTED))
+    }
+
+    fn mcp(&mut self) -> Result<&mut Mcp, String> {
+        self.mcp.as_mut().ok_or_else(|| "there is no server: name one after `--`".to_owned())
+    }
+}
+
+impl Outcome {
+    fn of(answer: Answer) -> Self {
+        match answer {
+            Err(result) => Self { is_error: true, result },
+            Ok(result) => {
+                let flag = Object::of(&result).ok().and_then(|object| object.get("isError"));
+                let is_error = flag.is_some_and(|raw| raw.get() == "true");
+                Self { is_error, result }
+            }
+        }
+    }
+
+    /// The text of the result, or all of it.
+    fn text(&self) -> String {
+        let text = Object::of(&self.result).ok().and_then(|object| {
+            let content: Vec<Object<'_>> =
+                serde_json::from_str(object.get("content")?.get()).ok()?;
+            let texts: Vec<_> = content.iter().filter_map(|block| block.text("text")).collect();
+            Some(texts.join("\n"))
+        });
+        text.unwrap_or_else(|| self.result.get().to_owned())
+    }
+}
+
+fn told(text: &str) -> Box<RawValue> {
+    to_raw_value(text).expect("a text can be written")
+}

@@ -1,0 +1,101 @@
+//! Which agent to start, and how.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The program of an agent and what it gets.
+#[derive(Clone)]
+pub struct AgentSpec {
+    /// The program.
+    pub command: PathBuf,
+    /// Its arguments. They are for everybody to see.
+    pub args: Vec<OsString>,
+    /// All of its environment: nothing of this process's own is passed on.
+    pub env: Vec<(OsString, OsString)>,
+    /// The directory it works in.
+    pub workspace: PathBuf,
+    /// Its limits.
+    pub limits: AgentLimits,
+}
+
+/// How much an agent may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AgentLimits {
+    /// The longest line, either way.
+    pub line_bytes_max: usize,
+    /// How much of the end of its error output is kept.
+    pub stderr_bytes_max: usize,
+    /// How long its output may stay open after its end.
+    pub drain: Duration,
+}
+
+/// Why an agent was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no such program, or it may not be run, or the workspace is missing.
+    #[error("cannot start the agent `{command}` in `{workspace}`")]
+    Spawn {
+        /// The program.
+        command: PathBuf,
+        /// The directory.
+        workspace: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The system gave the child no pipes.
+    #[error("the agent `{command}` was started without its pipes")]
+    NoPipes {
+        /// The program.
+        command: PathBuf,
+    },
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        Self {
+            // Room for what people and models write; results of tools are not told in full.
+            line_bytes_max: 1024 * 1024,
+            // A panic with its backtrace.
+            stderr_bytes_max: 16 * 1024,
+            // Its last words are in the pipe already.
+            drain: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Names of the environment, not what they stand for: that may be a key.
+impl fmt::Debug for AgentSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("AgentSpec")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &names)
+            .field("workspace", &self.workspace)
+            .field("limits", &self.limits)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: secrets are never in logs.
+    #[test]
+    fn the_environment_is_shown_by_name_only() {
+        let spec = AgentSpec {
+            command: "a".into(),
+            args: Vec::new(),
+            env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
+            workspace: "w".into(),
+            limits: AgentLimits::default(),
+        };
+        let shown = format!("{spec:?}");
+        assert!(shown.contains("OUBLIETTE_API_KEY") && !shown.contains("secret"), "{shown}");
+    }
+}

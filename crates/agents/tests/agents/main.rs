@@ -1,0 +1,6 @@
+//! The driver with real processes, and the scripted agent driven by it.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
+
+mod driver;
+mod scripted;
+mod support;

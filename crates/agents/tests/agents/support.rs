@@ -1,0 +1,58 @@
+//! Agents that are started, and what they tell.
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
+
+/// A wait that is longer than this is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
+}
+
+pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
+    AgentSpec {
+        command: command.into(),
+        args: args.iter().map(Into::into).collect(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        workspace: std::env::temp_dir(),
+        limits: AgentLimits::default(),
+    }
+}
+
+/// A shell as an agent.
+pub(crate) fn shell(script: &str) -> (Agent, AgentHandle) {
+    Agent::start(&spec("/bin/sh", &["-c", script])).unwrap()
+}
+
+pub(crate) async fn next(agent: &mut Agent) -> AgentEvent {
+    soon(agent.next()).await.expect("an event")
+}
+
+/// Everything that an agent still tells, as lines.
+pub(crate) async fn rest(agent: &mut Agent) -> Vec<String> {
+    let mut lines = Vec::new();
+    while let Some(event) = soon(agent.next()).await {
+        lines.push(event.encode());
+    }
+    lines
+}
+
+/// Whether a process is there and has not ended.
+pub(crate) fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Waits until a process has ended.
+pub(crate) async fn ended(pid: &str) {
+    soon(async {
+        while is_running(pid) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,111 @@
+//! Calls of the tools that callers offer: `caller_tool_*`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::Now;
+use ringback_proto::ids::SessionId;
+use ringback_proto::raw::Raw;
+use ringback_proto::request::{
+    AckResponse, CallerMessageType, CallerToolProgressRequest, CallerToolRequestInfo,
+    CallerToolRequestsRequest, CallerToolRequestsResponse, CallerToolResponseRequest,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::Native;
+use crate::Broker;
+use crate::handler::{Context, Handler};
+use crate::lines::LineCall;
+use crate::sync::lock;
+
+/// The longest wait for a call.
+const WAIT_MS_MAX: u64 = 30_000;
+/// The longest error of a tool that is passed on.
+const ERROR_BYTES_MAX: usize = 64 << 10;
+
+impl Handler<tools::CallerToolResponse> for Native {
+    async fn handle(ctx: Context, request: CallerToolResponseRequest) -> Result<AckResponse> {
+        let CallerToolResponseRequest { session_id, request_id, result, error } = request;
+        let outcome = match (result, error) {
+            (Some(_), Some(_)) => {
+                let message = "send `result` or `error`, not both; the call still waits";
+                return Err(Error::invalid_field("error", message));
+            }
+            (_, Some(error)) if error.len() > ERROR_BYTES_MAX => {
+                let message = format!("`error` has at most {} KiB", ERROR_BYTES_MAX >> 10);
+                return Err(Error::invalid_field("error", message));
+            }
+            (None, Some(error)) => Err(Error::new(ErrorKind::ToolFailed, error)),
+            (Some(result), None) => Ok(result.into()),
+            (None, None) => Ok(Raw::null().into()),
+        };
+        let credential = ctx.shared.credential_of(&ctx.principal)?;
+        let root = root_of(&ctx, session_id)?;
+        let broker = Broker(Arc::clone(&ctx.shared));
+        broker.answer_caller(&credential, root, &request_id, outcome)?;
+        Ok(AckResponse { message: "the agent has your answer".to_owned() })
+    }
+}
+
+impl Handler<tools::CallerToolProgress> for Native {
+    async fn handle(ctx: Context, request: CallerToolProgressRequest) -> Result<AckResponse> {
+        let CallerToolProgressRequest { session_id, request_id, percent, message } = request;
+        if !(0.0..=100.0).contains(&percent) {
+            return Err(Error::invalid_field("percent", "`percent` is 0 to 100"));
+        }
+        let credential = ctx.shared.credential_of(&ctx.principal)?;
+        let root = root_of(&ctx, session_id)?;
+        let message = message.unwrap_or_default();
+        let broker = Broker(Arc::clone(&ctx.shared));
+        broker.caller_progress(&credential, root, &request_id, percent, message).await?;
+        Ok(AckResponse { message: "noted".to_owned() })
+    }
+}
+
+impl Handler<tools::CallerToolRequests> for Native {
+    async fn handle(
+        ctx: Context,
+        request: CallerToolRequestsRequest,
+    ) -> Result<CallerToolRequestsResponse> {
+        let CallerToolRequestsRequest { session_id, caller_id, wait_ms } = request;
+        let root = root_of(&ctx, session_id)?;
+        let credential = ctx.shared.credential_of(&ctx.principal)?;
+        let broker = Broker(Arc::clone(&ctx.shared));
+        let only = caller_id.map(|only| vec![Arc::from(only)]);
+        let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
+        let calls = broker.poll_callers(&credential, root, only, wait).await?;
+        let now = ctx.now();
+        let requests = calls.iter().map(|call| told(root, call, now)).collect();
+        Ok(CallerToolRequestsResponse { requests })
+    }
+}
+
+impl Broker {
+    /// A call as its caller is told of it.
+    #[must_use]
+    pub fn caller_request(&self, root: SessionId, call: &LineCall) -> CallerToolRequestInfo {
+        told(root, call, self.now())
+    }
+}
+
+fn told(root: SessionId, call: &LineCall, now: Now) -> CallerToolRequestInfo {
+    CallerToolRequestInfo {
+        kind: CallerMessageType::CallerToolRequest,
+        session_id: call.from_session().unwrap_or(root),
+        root_session_id: root,
+        request_id: call.request_id.to_string(),
+        caller_id: call.caller_id().unwrap_or_default().to_owned(),
+        tool: call.tool.name.to_string(),
+        arguments: Raw(call.arguments.clone()),
+        deadline_ms: call.deadline.remaining_ms(now),
+    }
+}
+
+/// The session whose callers serve a session.
+fn root_of(ctx: &Context, session: SessionId) -> Result<SessionId> {
+    lock(&ctx.shared.sessions.table)
+        .find(session)
+        .map(|(place, _)| place.root)
+        .ok_or_else(|| Error::not_found("session", session))
+}

@@ -1,0 +1,190 @@
+//! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
+
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::Target;
+use ringback_proto::record::{ProjectRecord, Record, WorkspaceRecord};
+use ringback_proto::request::{
+    AckResponse, ConfigLimitsRequest, LimitsResponse, ProjectCreateRequest, ProjectDeleteRequest,
+    ProjectGetRequest, ProjectLimits, ProjectListRequest, ProjectListResponse, ProjectResponse,
+    RemainingLimits, WorkspaceDeleteRequest, WorkspaceInfo, WorkspaceListRequest,
+    WorkspaceListResponse,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::{Native, check_text, list_limit};
+use crate::handler::{Context, Handler};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Characters of a project's name.
+const NAME_CHARS_MAX: usize = 100;
+/// Characters of what a project is for.
+const DESCRIPTION_CHARS_MAX: usize = 4000;
+
+impl Handler<tools::ProjectCreate> for Native {
+    async fn handle(ctx: Context, request: ProjectCreateRequest) -> Result<ProjectResponse> {
+        let ProjectCreateRequest { name, description, limits, agent, key_level } = request;
+        check_text("name", &name, NAME_CHARS_MAX)?;
+        if let Some(description) = &description {
+            check_text("description", description, DESCRIPTION_CHARS_MAX)?;
+        }
+        if let Target::Projects(_) = &ctx.principal.target {
+            return Err(Error::forbidden("making a project", "a token for all projects"));
+        }
+        if key_level.is_some() {
+            Shared::may_loosen(&ctx.principal, "giving the agents of a project a key")?;
+        }
+        let limits = limits.unwrap_or_default();
+        if ctx.shared.raises(&limits) {
+            Shared::may_loosen(&ctx.principal, "limits above the daemon's own")?;
+        }
+        if let Some(agent) = &agent {
+            ctx.shared.check_agent(agent)?;
+        }
+        let record = ProjectRecord {
+            id: ProjectId::from_random(ctx.shared.entropy.bytes()),
+            name,
+            description,
+            owner: ctx.principal.id,
+            agent,
+            key_level,
+            limits,
+            created_at: ctx.now().unix,
+        };
+        ctx.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
+        Ok(shown(record))
+    }
+}
+
+impl Handler<tools::ProjectList> for Native {
+    async fn handle(ctx: Context, request: ProjectListRequest) -> Result<ProjectListResponse> {
+        let limit = list_limit(request.limit)?;
+        let visible = ctx.visible();
+        let page = ctx
+            .read(move |store| {
+                let (name, cursor) = (request.name_contains.as_deref(), request.cursor.as_deref());
+                store.projects(&visible, name, cursor, limit)
+            })
+            .await?;
+        let projects = page.items.into_iter().map(shown).collect();
+        Ok(ProjectListResponse { projects, next_cursor: page.next_cursor })
+    }
+}
+
+impl Handler<tools::ProjectGet> for Native {
+    async fn handle(ctx: Context, request: ProjectGetRequest) -> Result<ProjectResponse> {
+        ctx.shared.visible_project(&ctx.principal, request.project_id).await.map(shown)
+    }
+}
+
+impl Handler<tools::ProjectDelete> for Native {
+    async fn handle(ctx: Context, request: ProjectDeleteRequest) -> Result<AckResponse> {
+        let id = request.project_id;
+        ctx.shared.visible_project(&ctx.principal, id).await?;
+        let n_live = lock(&ctx.shared.sessions.table).n_live(id);
+        if n_live > 0 {
+            let message = format!("{id} has {n_live} sessions that have not ended; end them first");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
+        ctx.commit(vec![Record::ProjectDeleted { id }]).await?;
+        for workspace in workspaces {
+            ctx.shared.remove_workspace_dir(&workspace).await?;
+        }
+        Ok(AckResponse { message: format!("{id} is deleted, with its workspaces") })
+    }
+}
+
+impl Handler<tools::WorkspaceList> for Native {
+    async fn handle(ctx: Context, request: WorkspaceListRequest) -> Result<WorkspaceListResponse> {
+        let id = request.project_id;
+        ctx.shared.visible_project(&ctx.principal, id).await?;
+        let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
+        let shown = |workspace: WorkspaceRecord| WorkspaceInfo {
+            workspace_id: workspace.id,
+            created_at: workspace.created_at,
+            last_session_at: workspace.last_session_at,
+        };
+        Ok(WorkspaceListResponse { workspaces: workspaces.into_iter().map(shown).collect() })
+    }
+}
+
+impl Handler<tools::WorkspaceDelete> for Native {
+    async fn handle(ctx: Context, request: WorkspaceDeleteRequest) -> Result<AckResponse> {
+        let WorkspaceDeleteRequest { project_id, workspace_id } = request;
+        let project = ctx.shared.visible_project(&ctx.principal, project_id).await?;
+        let found = ctx.shared.workspace_for(&project, Some(workspace_id), false).await?;
+        let workspace = found.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
+        if lock(&ctx.shared.sessions.table).is_used(workspace_id) {
+            let message = format!("a session works in {workspace_id}; end it first");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        ctx.commit(vec![Record::WorkspaceDeleted { id: workspace_id }]).await?;
+        ctx.shared.remove_workspace_dir(&workspace).await?;
+        Ok(AckResponse { message: format!("{workspace_id} is deleted") })
+    }
+}
+
+impl Handler<tools::ConfigLimits> for Native {
+    async fn handle(ctx: Context, request: ConfigLimitsRequest) -> Result<LimitsResponse> {
+        let id = request.project_id;
+        let project = ctx.shared.visible_project(&ctx.principal, id).await?;
+        let limits = ctx.shared.sessions.settings.limits_of(&project.limits);
+        let mut remaining = RemainingLimits { depth: None, agents: None, sessions: 0 };
+        if let Some(session) = request.session_id {
+            let record = ctx.shared.visible_session(&ctx.principal, session).await?;
+            if record.project != id {
+                return Err(Error::not_found("session", session));
+            }
+            let n_agents = lock(&ctx.shared.sessions.table).n_agents(record.root);
+            remaining.depth = Some(limits.depth_max.saturating_sub(record.depth));
+            remaining.agents = Some(limits.agents_max.saturating_sub(n_agents));
+        }
+        let n_live = lock(&ctx.shared.sessions.table).n_live(id);
+        remaining.sessions =
+            limits.live_max.saturating_sub(u32::try_from(n_live).unwrap_or(u32::MAX));
+        Ok(LimitsResponse {
+            max_depth: limits.depth_max,
+            max_agents: limits.agents_max,
+            max_sessions: limits.live_max,
+            idle_ms: limits.idle_ms,
+            remaining,
+        })
+    }
+}
+
+impl Shared {
+    /// Whether a project asks for more than the daemon gives by itself.
+    fn raises(&self, limits: &ProjectLimits) -> bool {
+        let usual = self.sessions.settings.limits;
+        limits.max_depth.is_some_and(|depth| depth > usual.depth_max)
+            || limits.max_agents.is_some_and(|agents| agents > usual.agents_max)
+            || limits.max_sessions.is_some_and(|sessions| sessions > usual.live_max)
+            || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
+    }
+
+    async fn remove_workspace_dir(&self, workspace: &WorkspaceRecord) -> Result<()> {
+        let path = self.workspace_path(workspace.id);
+        self.blocking(move || match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = "the directory of a workspace could not be removed";
+                Err(Error::internal("workspace", message).with_source(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        })
+        .await
+    }
+}
+
+fn shown(record: ProjectRecord) -> ProjectResponse {
+    ProjectResponse {
+        project_id: record.id,
+        name: record.name,
+        description: record.description,
+        limits: record.limits,
+        agent: record.agent,
+        key_level: record.key_level,
+        created_at: record.created_at,
+    }
+}

@@ -1,0 +1,223 @@
+//! What a caller hears of its sessions: one stream of the calls on all its lines of a session.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::lines::{Attend, AttendanceNo, Delivery, Holding, ToParty};
+use ringback_proto::Result;
+use ringback_proto::ids::SessionId;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::LineCall;
+use crate::Broker;
+use crate::identity::Credential;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Calls that one poll brings at most; the next brings the others.
+const POLL_CALLS_MAX: usize = 64;
+/// A poll that has so many bytes of arguments brings no further call.
+const POLL_BYTES_MAX: usize = 8 << 20;
+/// A call that an earlier poll brought comes again after this time, in case that answer was lost.
+/// Not at once: a caller that is still busy with it would poll without a pause.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// An open stream of a caller; dropping it closes it.
+#[derive(Debug)]
+pub struct CallerStream {
+    shared: Arc<Shared>,
+    credential: Credential,
+    number: AttendanceNo,
+    bell: Arc<Notify>,
+}
+
+impl Broker {
+    /// Opens a stream of the calls for this principal's callers in a session: those named, or all,
+    /// and also those declared later. A call that an earlier stream had and that is not answered
+    /// comes again under its id.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid, `busy` with too many streams open.
+    pub fn open_callers(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        caller_ids: Option<Vec<Arc<str>>>,
+        holding: Holding,
+    ) -> Result<CallerStream> {
+        let now = self.0.now();
+        let principal = credential.principal(now)?;
+        let bell = Arc::new(Notify::new());
+        let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
+        let mut effects = Vec::new();
+        let number = lock(&self.0.lines.table).attend(principal.id, attend, &mut effects);
+        self.0.carry_out_lines(effects);
+        let (shared, credential) = (Arc::clone(&self.0), credential.clone());
+        Ok(CallerStream { shared, credential, number: number?, bell })
+    }
+
+    /// The calls that wait for this principal's callers in a session: at once if there are new ones,
+    /// else as soon as one comes, or none when `wait` is over. Those that an earlier poll or another
+    /// stream had and that are not answered come again, a little later.
+    ///
+    /// # Errors
+    /// As [`Self::open_callers`].
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: what it has taken comes again.
+    pub async fn poll_callers(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        caller_ids: Option<Vec<Arc<str>>>,
+        wait: Duration,
+    ) -> Result<Vec<Arc<LineCall>>> {
+        let only = caller_ids.clone();
+        let mut stream = self.open_callers(credential, session, caller_ids, Holding::Polling)?;
+        let mut polled = Polled::default();
+        let started = Instant::now();
+        loop {
+            while !polled.is_full()
+                && let Some(delivery) = stream.take()
+            {
+                polled.add(delivery);
+            }
+            if !polled.fresh.is_empty() {
+                break;
+            }
+            let now = Instant::now();
+            if now >= started + wait.min(AGAIN_AFTER) {
+                // A poll is a view of the one queue: it also shows what another stream has.
+                polled
+                    .add_waiting(self.pending_caller_calls(credential, session)?, only.as_deref());
+                if !polled.again.is_empty() || now >= started + wait {
+                    break;
+                }
+            }
+            tokio::select! {
+                biased;
+                delivery = stream.hear() => match delivery {
+                    Some(delivery) => polled.add(delivery),
+                    None => break,
+                },
+                () = tokio::time::sleep_until((now + AGAIN_AFTER).min(started + wait)) => {}
+            }
+        }
+        Ok(polled.calls(|call| stream.is_pending(call)))
+    }
+}
+
+impl CallerStream {
+    /// What to tell the caller next. A call that it gives is delivered. `None` when the session or
+    /// the caller's token has ended, or the broker stops.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: nothing is taken before it returns.
+    pub async fn next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+        self.hear().await.map(|delivery| delivery.post)
+    }
+
+    /// What there is to tell the caller now, without waiting.
+    #[must_use]
+    pub fn try_next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
+        self.take().map(|delivery| delivery.post)
+    }
+
+    async fn hear(&mut self) -> Option<Delivery<Arc<LineCall>>> {
+        loop {
+            if let Some(delivery) = self.take() {
+                return Some(delivery);
+            }
+            if !lock(&self.shared.lines.table).is_attending(self.number) {
+                return None;
+            }
+            tokio::select! {
+                biased;
+                () = self.shared.stopping.cancelled() => return None,
+                () = self.credential.ended() => return None,
+                () = self.bell.notified() => {}
+            }
+        }
+    }
+
+    /// What is there now.
+    fn take(&self) -> Option<Delivery<Arc<LineCall>>> {
+        let now = self.shared.now();
+        if !self.credential.is_valid(now) {
+            return None;
+        }
+        let delivery = lock(&self.shared.lines.table).next_of(self.number)?;
+        if let ToParty::Call(call) = &delivery.post {
+            self.shared.auditor.delivered(now, call.id);
+        }
+        Some(delivery)
+    }
+
+    fn is_pending(&self, call: &LineCall) -> bool {
+        let owner = self.credential.id();
+        lock(&self.shared.lines.table).waiting(owner, &call.request_id).is_ok()
+    }
+}
+
+impl Drop for CallerStream {
+    fn drop(&mut self) {
+        let mut effects = Vec::new();
+        lock(&self.shared.lines.table).leave(self.shared.now(), self.number, &mut effects);
+        self.shared.carry_out_lines(effects);
+        self.shared.jobs.deadlines.notify_one();
+    }
+}
+
+/// What a poll has gathered.
+#[derive(Debug, Default)]
+struct Polled {
+    fresh: Vec<Arc<LineCall>>,
+    /// Calls that were delivered before.
+    again: Vec<Arc<LineCall>>,
+    n_bytes: usize,
+}
+
+impl Polled {
+    fn is_full(&self) -> bool {
+        self.fresh.len() >= POLL_CALLS_MAX || self.n_bytes >= POLL_BYTES_MAX
+    }
+
+    fn add(&mut self, delivery: Delivery<Arc<LineCall>>) {
+        match delivery.post {
+            ToParty::Call(call) if delivery.is_again => self.again.push(call),
+            ToParty::Call(call) => {
+                self.n_bytes += call.arguments.bytes.len();
+                self.fresh.push(call);
+            }
+            // It has ended, and is left out with all that have.
+            ToParty::Cancel { .. } => {}
+        }
+    }
+
+    /// Calls that wait for an answer, wherever they were delivered to.
+    fn add_waiting(&mut self, waiting: Vec<Arc<LineCall>>, only: Option<&[Arc<str>]>) {
+        for call in waiting {
+            let is_meant =
+                only.is_none_or(|only| only.iter().any(|wanted| call.caller_id() == Some(wanted)));
+            if is_meant && !self.again.iter().any(|known| known.id == call.id) {
+                self.again.push(call);
+            }
+        }
+    }
+
+    /// What still waits for an answer: the new calls, then as many others as fit.
+    fn calls(self, is_pending: impl Fn(&LineCall) -> bool) -> Vec<Arc<LineCall>> {
+        let Self { fresh, again, mut n_bytes } = self;
+        let mut calls = fresh;
+        for call in again {
+            if calls.len() >= POLL_CALLS_MAX || n_bytes >= POLL_BYTES_MAX {
+                break;
+            }
+            n_bytes += call.arguments.bytes.len();
+            calls.push(call);
+        }
+        calls.retain(|call| is_pending(call));
+        calls
+    }
+}

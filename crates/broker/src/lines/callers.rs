@@ -1,0 +1,266 @@
+//! The doors for callers: whoever started a session declares tools for it, and its agents call them.
+//!
+//! A caller is addressed by the root session of a tree and its `caller_id`; every session of the
+//! tree uses the same callers. Who may declare for a session is the session's business: the doors
+//! here only hold that a `caller_id` belongs to whoever declared it first.
+
+use std::sync::Arc;
+
+use ringback_core::lines::{Declaration, LineName, NewTool};
+use ringback_proto::any::Any;
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::ids::{CallId, RequestId, SessionId};
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
+
+use super::carry::{LineCaller, Outgoing};
+use super::doors::ran;
+use super::{CallContext, LineCall, ToolFace, ToolOffer, new_tool};
+use crate::Broker;
+use crate::call::{Admitted, Answer, Edge};
+use crate::identity::Credential;
+use crate::payload;
+use crate::sync::lock;
+
+/// What one caller of a session has declared.
+pub type CallerTools = ringback_core::lines::CallerTools<ToolFace>;
+
+/// An agent's call of a tool of its session's caller.
+#[derive(Debug)]
+pub struct CallerCall<'a> {
+    /// Whose session it is: the call counts against this principal's limits, and is audited as its.
+    pub principal: Arc<Principal>,
+    /// The root of the tree of sessions.
+    pub session: SessionId,
+    /// The session of that tree that calls.
+    pub from: SessionId,
+    /// Which caller; may be absent while one caller alone has a tool of this name.
+    pub caller_id: Option<&'a str>,
+    /// The tool, as its caller named it.
+    pub tool: String,
+    /// Its input.
+    pub arguments: Any,
+    /// How.
+    pub options: CallOptions,
+    /// Through which edge.
+    pub edge: Edge,
+}
+
+impl Broker {
+    /// Declares all tools of a caller of a session, instead of those it declared before: all of
+    /// them or, if one cannot be, none. An empty list removes the caller.
+    ///
+    /// # Errors
+    /// `forbidden` without level `write`, `conflict` when the `caller_id` is another principal's,
+    /// `invalid` for bad names and schemas, `busy` past a limit.
+    pub fn declare_caller_tools(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        caller_id: &str,
+        tools: Vec<ToolOffer>,
+    ) -> Result<()> {
+        let now = self.0.now();
+        let principal = credential.principal(now)?;
+        let tools = tools.into_iter().map(declared).collect::<Result<Vec<_>>>()?;
+        let declaration = Declaration {
+            session,
+            caller_id: caller_id.into(),
+            grace_ms: self.0.lines.settings.poll_grace_ms,
+            tools,
+        };
+        let mut effects = Vec::new();
+        let full_names =
+            lock(&self.0.lines.table).declare(now, principal, declaration, &mut effects);
+        self.0.carry_out_lines(effects);
+        let full_names = full_names?;
+        if !full_names.is_empty() {
+            let line = LineName::caller(session, caller_id);
+            self.0.announce(&line, principal.id, &full_names, &[]);
+        }
+        self.0.jobs.deadlines.notify_one();
+        Ok(())
+    }
+
+    /// What the callers of a session have declared, by `caller_id`. [`Self::tools_changed`] tells
+    /// when to look again.
+    #[must_use]
+    pub fn caller_tools(&self, session: SessionId) -> Vec<CallerTools> {
+        lock(&self.0.lines.table).callers_of(session)
+    }
+
+    /// Takes an agent's call of a tool of its session's caller. Its caller sees it under a new
+    /// random id.
+    #[must_use]
+    pub fn call_caller(&self, call: CallerCall<'_>) -> Answer {
+        let shared = &self.0;
+        let now = shared.now();
+        let CallerCall { principal, session, from, caller_id, tool, arguments, options, edge } =
+            call;
+        let id = CallId::from_random(shared.entropy.bytes());
+        let found = {
+            let table = lock(&shared.lines.table);
+            table.find_caller_tool(session, caller_id, &tool)
+        };
+        let found = found.and_then(|tool| {
+            let deadline = shared.line_deadline(now, &tool, &options);
+            let admitted = Admitted::admit(shared, id, principal.id, deadline)?;
+            Ok((tool, deadline, admitted))
+        });
+        let (tool, deadline, admitted) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                shared.auditor.refused_in(now, (principal.id, Some(from)), edge, tool, id, &error);
+                return Answer::Now(error.into());
+            }
+        };
+        let caller = LineCaller {
+            id,
+            tool: Arc::clone(&tool.full_name),
+            principal,
+            edge,
+            deadline,
+            request_id: None,
+            session: Some(from),
+        };
+        let request_id = RequestId::from_random(shared.entropy.bytes()).to_string();
+        let session_id = Some(from.to_string().into());
+        let out = Outgoing {
+            tool,
+            arguments,
+            custom_id: Some(request_id.into()),
+            context: CallContext { session_id, ..CallContext::default() },
+            stream: shared.line_stream(&options),
+        };
+        shared.start_line_call(now, caller, out, admitted)
+    }
+
+    /// Every call of a session's agents that waits for an answer from this principal, in their
+    /// order, delivered or not.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid.
+    pub fn pending_caller_calls(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+    ) -> Result<Vec<Arc<LineCall>>> {
+        let owner = credential.principal(self.0.now())?.id;
+        Ok(lock(&self.0.lines.table).pending_of(owner, session))
+    }
+
+    /// A caller answers a call. The first answer counts.
+    ///
+    /// # Errors
+    /// `not_found` when no such call of this session waits for an answer from this principal: it
+    /// does not exist, is another's or another session's, or has ended.
+    pub fn answer_caller(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        request_id: &str,
+        outcome: Result<Any>,
+    ) -> Result<()> {
+        let now = self.0.now();
+        let owner = credential.principal(now)?.id;
+        let answered = {
+            let mut table = lock(&self.0.lines.table);
+            let awaited = table.waiting(owner, request_id);
+            let is_meant = awaited.and_then(|awaited| {
+                is_of_session(awaited.out, session)
+                    .then(|| awaited.tool.line.clone())
+                    .ok_or_else(|| elsewhere(session, request_id))
+            });
+            let answered = is_meant.and_then(|line| {
+                table.touch(now, &line);
+                table.answer(owner, request_id)
+            });
+            answered.map_err(|error| (error, table.ended(owner, request_id)))
+        };
+        match answered {
+            Ok(ended) => {
+                self.0.end_line_call(ended, outcome.map_err(ran));
+                Ok(())
+            }
+            Err((error, late)) => {
+                warn_of_answer(owner, session, request_id);
+                if let Some(call) = late {
+                    self.0.auditor.late_answer(call);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// A caller says how far it is. The agent hears of it if it follows the call.
+    ///
+    /// # Errors
+    /// `not_found` as for [`Self::answer_caller`].
+    pub async fn caller_progress(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        request_id: &str,
+        percent: f32,
+        message: String,
+    ) -> Result<()> {
+        let now = self.0.now();
+        let owner = credential.principal(now)?.id;
+        {
+            let mut table = lock(&self.0.lines.table);
+            let awaited = table.waiting(owner, request_id)?;
+            if !is_of_session(awaited.out, session) {
+                return Err(elsewhere(session, request_id));
+            }
+            let line = awaited.tool.line.clone();
+            table.touch(now, &line);
+        }
+        let sink = self.sink_of(now, owner, request_id)?;
+        sink.send(StreamChunk::Progress { percent, message }).await;
+        Ok(())
+    }
+
+    /// A session has ended: its callers' tools go, calls that wait fail, streams end.
+    pub fn end_caller_lines(&self, session: SessionId) {
+        let mut effects = Vec::new();
+        lock(&self.0.lines.table).end_session(session, &mut effects);
+        self.0.carry_out_lines(effects);
+    }
+}
+
+/// Whether a call is on a line of this session, or comes from it.
+fn is_of_session(call: &LineCall, session: SessionId) -> bool {
+    [call.root_session(), call.from_session()].contains(&Some(session))
+}
+
+fn elsewhere(session: SessionId, request_id: &str) -> Error {
+    let message =
+        format!("no request with the id {request_id} of session {session} waits for your answer");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+fn warn_of_answer(owner: PrincipalId, session: SessionId, request_id: &str) {
+    tracing::warn!(principal = %owner, %session, request_id, "an answer that nobody waits for");
+}
+
+/// A tool as it is declared: its schema says that it is of an object, as agents want it.
+fn declared(tool: ToolOffer) -> Result<NewTool<ToolFace>> {
+    let name = tool.name.clone();
+    let typed = tool.input_schema.map(payload::typed_as_object).transpose();
+    typed
+        .and_then(|input_schema| new_tool(ToolOffer { input_schema, ..tool }))
+        .map_err(|error| refused_tool(&name, &error))
+}
+
+/// What is wrong with a tool, in the words of its declaration.
+fn refused_tool(name: &str, error: &Error) -> Error {
+    let message = format!("tool `{name}`: {}", error.message());
+    if error.kind() != ErrorKind::Invalid {
+        return Error::new(error.kind(), message);
+    }
+    let field = match error.context().field.as_deref() {
+        Some("parameters") | None => "inputSchema",
+        Some(field) => field,
+    };
+    Error::invalid_field(field, message)
+}

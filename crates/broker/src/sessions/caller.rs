@@ -1,0 +1,403 @@
+//! What callers do with sessions: say something to one, offer it tools, look at it.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_core::policy::{self, Sight};
+use ringback_core::sessions::Where;
+use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
+use ringback_proto::principal::{Level, Principal};
+use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, WorkspaceRecord};
+use ringback_proto::request::{
+    Attachment, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
+    SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
+};
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::keeper::Order;
+use super::say::event;
+use super::{Origin, StartSession};
+use crate::Broker;
+use crate::identity::Credential;
+use crate::lines::ToolOffer;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// The longest message.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Files that one message may bring.
+const ATTACHMENTS_MAX: usize = 32;
+/// Events that one request gets when it does not say.
+const EVENTS_DEFAULT: u32 = 100;
+/// Events that one request gets at most.
+const EVENTS_MAX: u32 = 1000;
+/// The longest wait for an event.
+const WAIT_MS_MAX: u64 = 30_000;
+
+pub(super) const fn is_live(state: SessionState) -> bool {
+    match state {
+        SessionState::Starting | SessionState::Running | SessionState::Idle => true,
+        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
+    }
+}
+
+/// What a caller offers with a message, wherever in it that stands.
+pub(crate) fn offered(
+    context: Option<SessionContext>,
+    caller_id: Option<String>,
+    caller_tools: Option<Vec<CallerTool>>,
+) -> Result<Option<(String, Vec<CallerTool>)>> {
+    let context = context.unwrap_or_default();
+    let caller_id = caller_id.or(context.caller_id);
+    match (caller_id, caller_tools.or(context.caller_tools)) {
+        (Some(caller_id), Some(tools)) => Ok(Some((caller_id, tools))),
+        (None, Some(tools)) if !tools.is_empty() => {
+            let message = "say who offers `caller_tools`: their names begin with your `caller_id`";
+            Err(Error::invalid_field("caller_id", message))
+        }
+        (_, None | Some(_)) => Ok(None),
+    }
+}
+
+impl Shared {
+    /// A project that this principal may see.
+    pub(crate) async fn visible_project(
+        &self,
+        principal: &Principal,
+        id: ProjectId,
+    ) -> Result<ProjectRecord> {
+        let sight = policy::sight(principal);
+        self.read(move |store| store.project(id))
+            .await?
+            .filter(|project| sight.includes(project.owner, Some(project.id)))
+            .ok_or_else(|| Error::not_found("project", id))
+    }
+
+    /// A session that this principal may see.
+    pub(crate) async fn visible_session(
+        &self,
+        principal: &Principal,
+        id: SessionId,
+    ) -> Result<SessionRecord> {
+        let sight = policy::sight(principal);
+        self.read(move |store| store.session(id))
+            .await?
+            .filter(|session| sight.includes(session.owner, Some(session.project)))
+            .ok_or_else(|| Error::not_found("session", id))
+    }
+
+    /// The credential of a principal, for what is done in its name.
+    pub(crate) fn credential_of(&self, principal: &Arc<Principal>) -> Result<Credential> {
+        match self.tokens.credential(principal.id) {
+            Some(credential) => Ok(credential),
+            None if principal.id == ringback_proto::principal::PrincipalId::Local => {
+                Ok(Credential::Local(Arc::clone(principal)))
+            }
+            None => Err(Error::new(ErrorKind::Unauthenticated, "the token is gone")),
+        }
+    }
+
+    /// A caller's message: to a session it names, to the one that is live in the workspace, or to a
+    /// new one.
+    pub(crate) async fn session_message(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        request: SessionMessageRequest,
+    ) -> Result<SessionMessagedResponse> {
+        let SessionMessageRequest {
+            message, attachments, context, caller_id, caller_tools, ..
+        } = &request;
+        check_message(message, attachments)?;
+        let offer = offered(context.clone(), caller_id.clone(), caller_tools.clone())?;
+        let found = match (request.session_id, request.project_id) {
+            (Some(session), _) => self.named_session(principal, session).await?,
+            (None, Some(project)) => self.session_in(principal, project, &request).await?,
+            (None, None) => {
+                let message = "name a session, or a project to start one in";
+                return Err(Error::invalid_field("project_id", message));
+            }
+        };
+        if let Some((caller_id, tools)) = offer {
+            self.declare(principal, found.place.id, &caller_id, tools)?;
+        }
+        self.put_files(found.place.workspace, &request.attachments).await?;
+        self.deliver(found, request.message)
+    }
+
+    /// An agent's message, to a session of its own.
+    pub(super) async fn message_from(
+        self: &Arc<Self>,
+        session: SessionId,
+        message: String,
+        to: Option<SessionId>,
+    ) -> Result<SessionMessagedResponse> {
+        check_message(&message, &[])?;
+        let place = {
+            let table = lock(&self.sessions.table);
+            if let Some(to) = to
+                && !table.comes_from(to, session)
+            {
+                return Err(Error::not_found("session", to));
+            }
+            table.find(to.unwrap_or(session)).map(|(place, _)| place)
+        };
+        let place = place.ok_or_else(|| Error::not_found("session", session))?;
+        if to.is_some() {
+            return self.deliver(Found { place, spawned: false, made_workspace: false }, message);
+        }
+        let principal = self.tokens.principal(place.owner, self.now())?;
+        let project = self.visible_project(&principal, place.project).await?;
+        let id = place.workspace;
+        let workspace = self.read(move |store| store.workspace(id)).await?;
+        let origin = Origin::New { parent: Some(session) };
+        let start = StartSession { principal, project, workspace, agent: None, origin };
+        let found = self.spawn(start).await?;
+        self.deliver(found, message)
+    }
+
+    /// Offers the agent of a session tools of whoever started it.
+    pub(crate) fn declare(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        caller_id: &str,
+        tools: Vec<CallerTool>,
+    ) -> Result<()> {
+        let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
+        let place = place.ok_or_else(|| Error::not_found("session", session))?;
+        if place.owner != principal.id {
+            return Err(Error::forbidden(
+                "offering tools to this session",
+                "the token that started it",
+            ));
+        }
+        let tools = tools.into_iter().map(|tool| ToolOffer {
+            name: tool.name,
+            description: tool.description.unwrap_or_default(),
+            input_schema: tool.input_schema.map(Into::into),
+            timeout_ms: tool.timeout_ms,
+            ..ToolOffer::default()
+        });
+        let credential = self.credential_of(principal)?;
+        let tools = tools.collect();
+        Broker(Arc::clone(self)).declare_caller_tools(&credential, place.root, caller_id, tools)
+    }
+
+    /// The tools offered to a session end with it; a child's are its root's.
+    pub(super) fn end_callers(self: &Arc<Self>, session: SessionId) {
+        Broker(Arc::clone(self)).end_caller_lines(session);
+    }
+
+    async fn named_session(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+    ) -> Result<Found> {
+        let record = self.visible_session(principal, session).await?;
+        let live = lock(&self.sessions.table).find(session).filter(|(_, state)| is_live(*state));
+        if let Some((place, _)) = live {
+            return Ok(Found { place, spawned: false, made_workspace: false });
+        }
+        if record.state == SessionState::Ended || record.parent.is_some() {
+            let message = format!("session {session} has ended; start another in its project");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        if record.owner != principal.id {
+            return Err(Error::forbidden("continuing this session", "the token that started it"));
+        }
+        let project = self.visible_project(principal, record.project).await?;
+        let id = record.workspace;
+        let workspace = self.read(move |store| store.workspace(id)).await?;
+        let workspace = workspace.ok_or_else(|| Error::not_found("workspace", id))?;
+        let start = StartSession {
+            principal: Arc::clone(principal),
+            project,
+            workspace: Some(workspace),
+            agent: None,
+            origin: Origin::Again(Box::new(record)),
+        };
+        let found = self.spawn(start).await?;
+        Ok(Found { spawned: false, ..found })
+    }
+
+    async fn session_in(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        project: ProjectId,
+        request: &SessionMessageRequest,
+    ) -> Result<Found> {
+        let project = self.visible_project(principal, project).await?;
+        let workspace =
+            self.workspace_for(&project, request.workspace_id, request.create_workspace).await?;
+        if let Some(workspace) = &workspace {
+            let table = lock(&self.sessions.table);
+            let live = table.live_in(principal.id, workspace.id);
+            if let Some((place, _)) = live.and_then(|live| table.find(live)) {
+                return Ok(Found { place, spawned: false, made_workspace: false });
+            }
+        }
+        let (principal, agent) = (Arc::clone(principal), request.agent.clone());
+        let origin = Origin::New { parent: None };
+        self.spawn(StartSession { principal, project, workspace, agent, origin }).await
+    }
+
+    /// The workspace a session is to work in: the one named, the one last used, or none yet.
+    pub(crate) async fn workspace_for(
+        &self,
+        project: &ProjectRecord,
+        named: Option<WorkspaceId>,
+        create: bool,
+    ) -> Result<Option<WorkspaceRecord>> {
+        let id = project.id;
+        if let Some(named) = named {
+            let found = self.read(move |store| store.workspace(named)).await?;
+            let found = found.filter(|workspace| workspace.project == id);
+            return found.map(Some).ok_or_else(|| Error::not_found("workspace", named));
+        }
+        if create {
+            return Ok(None);
+        }
+        let all = self.read(move |store| store.workspaces(id)).await?;
+        let used =
+            |workspace: &WorkspaceRecord| workspace.last_session_at.unwrap_or(workspace.created_at);
+        Ok(all.into_iter().max_by_key(used))
+    }
+
+    /// Starts a session and tells whether a workspace was made for it.
+    pub(crate) async fn spawn(self: &Arc<Self>, start: StartSession) -> Result<Found> {
+        let made_workspace = start.workspace.is_none();
+        let record = self.start_session(start).await?;
+        let place = lock(&self.sessions.table).find(record.id).map(|(place, _)| place);
+        let place = place.ok_or_else(|| Error::not_found("session", record.id))?;
+        Ok(Found { place, spawned: true, made_workspace })
+    }
+
+    /// Puts the files of a message into the workspace, under names that are new there.
+    async fn put_files(&self, workspace: WorkspaceId, files: &[Attachment]) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let dir = self.workspace_path(workspace);
+        let files = files.to_vec();
+        self.blocking(move || {
+            for file in files {
+                let path = dir.join(&file.filename);
+                // `create_new` follows no link that an agent may have put there.
+                let written = std::fs::OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(&path)
+                    .and_then(|mut out| out.write_all(&file.data.0));
+                written.map_err(|error| {
+                    let message = format!("`{}` cannot be written: {error}", file.filename);
+                    Error::new(ErrorKind::Conflict, message)
+                })?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Hands a message to the keeper of a session.
+    fn deliver(&self, found: Found, message: String) -> Result<SessionMessagedResponse> {
+        let place = found.place;
+        let live =
+            self.sessions.live(place.id).ok_or_else(|| Error::not_found("session", place.id))?;
+        let last = {
+            let mut table = lock(&self.sessions.table);
+            table.begin_turn(place.id)?;
+            table.last_index(place.id)
+        };
+        let role = Some("user".to_owned());
+        let text = Some(super::say::bounded(message.clone()));
+        self.say(place.id, SessionEventInfo { role, text, ..event("message") });
+        if live.orders.try_send(Order::Message(message)).is_err() {
+            lock(&self.sessions.table).end_turn(self.now(), place.id);
+            return Err(Error::busy("the queue of messages of this session"));
+        }
+        Ok(SessionMessagedResponse {
+            session_id: place.id,
+            root_session_id: place.root,
+            workspace_id: place.workspace,
+            spawned: found.spawned,
+            workspace_created: found.made_workspace,
+            last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
+            confined: false,
+        })
+    }
+
+    /// What a session said, waiting for something if asked.
+    pub(crate) async fn events_of(
+        &self,
+        request: SessionEventsRequest,
+    ) -> Result<SessionEventsResponse> {
+        let session = request.session_id;
+        let since = match request.since_index {
+            None | Some(-1) => None,
+            Some(index) => Some(u64::try_from(index).map_err(|_| {
+                Error::invalid_field("since_index", "`since_index` is -1 or an index")
+            })?),
+        };
+        let limit = request.max_events.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX) as usize;
+        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let rung = self.sessions.bell.notified();
+            let is_live = self.sessions.live(session).is_some();
+            let page = self.said(session, since, limit, request.include_children).await?;
+            if !page.events.is_empty() || !is_live {
+                return Ok(page);
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = self.stopping.cancelled() => return Ok(page),
+                () = rung => {}
+            }
+        }
+    }
+
+    /// Whether a principal may raise what holds a project's agents back.
+    pub(crate) fn may_loosen(principal: &Principal, what: &str) -> Result<()> {
+        match policy::sight(principal) {
+            Sight::All => Ok(()),
+            Sight::Own { .. } if principal.level == Level::Admin => Ok(()),
+            Sight::Own { .. } => Err(Error::forbidden(what, "a token of level admin")),
+        }
+    }
+}
+
+/// The session that a message goes to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub(crate) place: Where,
+    pub(crate) spawned: bool,
+    pub(crate) made_workspace: bool,
+}
+
+fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {
+    if message.is_empty() || message.len() > MESSAGE_BYTES_MAX {
+        let limit = MESSAGE_BYTES_MAX >> 20;
+        return Err(Error::invalid_field(
+            "message",
+            format!("`message` has 1 byte to {limit} MiB"),
+        ));
+    }
+    if attachments.len() > ATTACHMENTS_MAX {
+        let message = format!("a message brings at most {ATTACHMENTS_MAX} files");
+        return Err(Error::invalid_field("attachments", message));
+    }
+    for file in attachments {
+        let name = &file.filename;
+        let is_plain = !name.is_empty()
+            && name.len() <= 200
+            && !name.starts_with('.')
+            && !name.chars().any(|c| c == '/' || c == '\\' || c.is_control());
+        if !is_plain {
+            let message = "a `filename` is a plain name: no directories, no leading dot";
+            return Err(Error::invalid_field("attachments", message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,187 @@
+//! What edges do with sessions: serve the socket of one, and follow one.
+
+use std::sync::Arc;
+
+use ringback_proto::any::Any;
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{
+    SessionEventInfo, SessionEventsRequest, SessionEventsResponse, SessionMessagedResponse,
+};
+use ringback_proto::{Error, Result};
+
+use super::RelayDoor;
+use crate::Broker;
+use crate::call::{Answer, Edge};
+use crate::identity::Credential;
+use crate::lines::{CallerCall, CallerTools};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Events that a follower gets at once.
+const FOLLOW_MAX: usize = 100;
+
+/// A live session, as edges see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionView {
+    /// Its id.
+    pub id: SessionId,
+    /// The session whose caller serves it.
+    pub root: SessionId,
+    /// Its project.
+    pub project: ProjectId,
+    /// Whose it is.
+    pub owner: PrincipalId,
+    /// How it stands.
+    pub status: SessionState,
+}
+
+impl Broker {
+    /// Who opens the sockets of sessions. The first one set stays.
+    pub fn set_relay(&self, relay: Arc<dyn RelayDoor>) {
+        if self.0.sessions.relay.set(relay).is_err() {
+            tracing::error!("the sockets of sessions were given to somebody already");
+        }
+    }
+
+    /// A session of this run.
+    #[must_use]
+    pub fn session_view(&self, session: SessionId) -> Option<SessionView> {
+        let (place, status) = lock(&self.0.sessions.table).find(session)?;
+        let (id, root, project, owner) = (place.id, place.root, place.project, place.owner);
+        Some(SessionView { id, root, project, owner, status })
+    }
+
+    /// The token behind a secret that is shown inside a session: also the session's own key, which
+    /// works nowhere else.
+    ///
+    /// # Errors
+    /// `unauthenticated` when there is none that is valid here.
+    pub fn authenticate_in(&self, session: SessionId, secret: &str) -> Result<Credential> {
+        self.0.tokens.authenticate_in(session, secret, self.0.now())
+    }
+
+    /// The tools that callers offer the agent of a session.
+    #[must_use]
+    pub fn session_caller_tools(&self, session: SessionId) -> Vec<CallerTools> {
+        self.session_view(session).map_or_else(Vec::new, |view| self.caller_tools(view.root))
+    }
+
+    /// The agent of a session calls a tool of a caller.
+    #[must_use]
+    pub fn call_from_session(
+        &self,
+        session: SessionId,
+        caller_id: Option<&str>,
+        tool: String,
+        arguments: Any,
+        options: CallOptions,
+    ) -> Answer {
+        let view = self.session_view(session).ok_or_else(|| Error::not_found("session", session));
+        let principal = view.and_then(|view| {
+            let principal = self.0.tokens.principal(view.owner, self.0.now())?;
+            Ok((view.root, principal))
+        });
+        match principal {
+            Ok((root, principal)) => self.call_caller(CallerCall {
+                principal,
+                session: root,
+                from: session,
+                caller_id,
+                tool,
+                arguments,
+                options,
+                edge: Edge::Relay,
+            }),
+            Err(error) => Answer::Now(error.into()),
+        }
+    }
+
+    /// The agent of a session says something to another: to one that comes from its own, or to a
+    /// new one.
+    ///
+    /// # Errors
+    /// `not_found` for a session that does not come from its own, `busy` past a limit.
+    pub async fn session_message_from(
+        &self,
+        session: SessionId,
+        message: String,
+        to: Option<SessionId>,
+    ) -> Result<SessionMessagedResponse> {
+        self.0.message_from(session, message, to).await
+    }
+
+    /// The agent of a session reads the events of it, or of one that comes from it.
+    ///
+    /// # Errors
+    /// `not_found` for any other.
+    pub async fn session_events_from(
+        &self,
+        session: SessionId,
+        request: SessionEventsRequest,
+    ) -> Result<SessionEventsResponse> {
+        if !lock(&self.0.sessions.table).comes_from(request.session_id, session) {
+            return Err(Error::not_found("session", request.session_id));
+        }
+        self.0.events_of(request).await
+    }
+
+    /// Follows what a session says after a number, with what its children say.
+    ///
+    /// # Errors
+    /// `not_found` when this caller may not see it.
+    pub async fn follow_session(
+        &self,
+        credential: &Credential,
+        session: SessionId,
+        since: Option<u64>,
+    ) -> Result<SessionFollower> {
+        let principal = Arc::clone(credential.principal(self.0.now())?);
+        self.0.visible_session(&principal, session).await?;
+        let (shared, credential) = (Arc::clone(&self.0), credential.clone());
+        Ok(SessionFollower { shared, credential, session, since, over: false })
+    }
+}
+
+/// Somebody who follows a session.
+#[derive(Debug)]
+pub struct SessionFollower {
+    shared: Arc<Shared>,
+    credential: Credential,
+    session: SessionId,
+    since: Option<u64>,
+    over: bool,
+}
+
+impl SessionFollower {
+    /// Waits for what the session says next. `None` once it is over and all was said, the token has
+    /// ended, or the daemon stops.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn next(&mut self) -> Option<Vec<SessionEventInfo>> {
+        while !self.over {
+            let rung = self.shared.sessions.bell.notified();
+            let is_live = self.shared.sessions.live(self.session).is_some();
+            let page = self.shared.said(self.session, self.since, FOLLOW_MAX, true).await.ok()?;
+            let n_events = page.events.len();
+            self.since = u64::try_from(page.last_index).ok();
+            self.over = !is_live && n_events < FOLLOW_MAX;
+            if n_events > 0 {
+                return Some(page.events);
+            }
+            if self.over {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = self.shared.stopping.cancelled() => return None,
+                () = self.credential.ended() => return None,
+                () = rung => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,167 @@
+//! Sessions of agents: started in a workspace, told messages, followed, ended with everything they
+//! started.
+//!
+//! Every live session has a *keeper*, a task that owns its agent. Orders reach it through a queue;
+//! what the agent says goes into the session's ring and its journal. The rules (who may start how
+//! many, when a session is idle for too long) are core's.
+
+mod caller;
+mod doors;
+mod end;
+mod keeper;
+mod say;
+mod start;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_core::sessions::{SessionLimits, SessionTable};
+use ringback_proto::ids::{SessionId, TokenId};
+use ringback_proto::request::{ProjectLimits, SessionEventInfo};
+use ringback_proto::secret::Secret;
+use ringback_store::journal::Journal;
+use tokio::sync::{Notify, mpsc, watch};
+
+pub(crate) use self::caller::offered;
+pub use self::doors::{SessionFollower, SessionView};
+use self::keeper::Order;
+pub(crate) use self::start::{Origin, StartSession};
+use crate::sync::lock;
+
+/// Said where an agent is not confined: until it is, everybody who starts one is told.
+pub(crate) const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process \
+    group and directory, without further confinement";
+
+/// How sessions are run.
+#[derive(Debug, Clone)]
+pub struct SessionSettings {
+    /// Where the sockets of sessions are made. Short: a socket's path has about 100 bytes.
+    pub run_dir: Utf8PathBuf,
+    /// The agents there are, by name.
+    pub agents: BTreeMap<String, AgentCommand>,
+    /// The agent of a project that names none.
+    pub agent_default: String,
+    /// How far sessions may go where their project says nothing.
+    pub limits: SessionLimits,
+    /// Events that each session keeps in memory; the journal has all.
+    pub events_kept_max: usize,
+    /// How long an agent may take to end by itself.
+    pub end_grace: Duration,
+}
+
+impl SessionSettings {
+    /// The usual settings for sockets in this directory, without any agent.
+    #[must_use]
+    pub fn in_dir(run_dir: Utf8PathBuf) -> Self {
+        Self {
+            run_dir,
+            agents: BTreeMap::new(),
+            agent_default: "scripted".to_owned(),
+            limits: SessionLimits::default(),
+            events_kept_max: 2000,
+            end_grace: Duration::from_secs(3),
+        }
+    }
+
+    pub(crate) fn limits_of(&self, project: &ProjectLimits) -> SessionLimits {
+        let usual = self.limits;
+        SessionLimits {
+            depth_max: project.max_depth.unwrap_or(usual.depth_max),
+            agents_max: project.max_agents.unwrap_or(usual.agents_max),
+            live_max: project.max_sessions.unwrap_or(usual.live_max),
+            idle_ms: project.idle_ms.unwrap_or(usual.idle_ms),
+        }
+    }
+}
+
+/// How an agent is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What its environment has besides what every agent's has.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Opens the socket of a session, on which its agent calls back.
+pub trait RelayDoor: Send + Sync + std::fmt::Debug {
+    /// Binds `relay.sock` in this directory and serves it as this session until the guard is dropped.
+    ///
+    /// # Errors
+    /// When it cannot be bound.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+    ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    pub(crate) settings: SessionSettings,
+    pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
+    live: Mutex<HashMap<SessionId, Arc<Live>>>,
+    journal: Arc<Journal>,
+    relay: OnceLock<Arc<dyn RelayDoor>>,
+    /// Wakes whoever follows a session.
+    bell: Notify,
+}
+
+/// A live session's running parts.
+#[derive(Debug)]
+pub(crate) struct Live {
+    orders: mpsc::Sender<Order>,
+    /// True once its keeper has ended, and with it its agent.
+    over: watch::Receiver<bool>,
+    key: Option<Key>,
+    /// The directory of its socket.
+    dir: Utf8PathBuf,
+    /// Dropped when the session ends: then nobody is behind the socket.
+    socket: Mutex<Option<Socket>>,
+}
+
+/// The guard of a session's socket.
+struct Socket(
+    #[expect(dead_code, reason = "it is there to be dropped")] Box<dyn std::any::Any + Send + Sync>,
+);
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Socket")
+    }
+}
+
+/// The key that a session's agent has.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    id: TokenId,
+    secret: Secret,
+}
+
+impl Sessions {
+    pub(crate) fn new(settings: SessionSettings, journal: Journal) -> Self {
+        Self {
+            table: Mutex::new(SessionTable::new(settings.events_kept_max)),
+            live: Mutex::new(HashMap::new()),
+            relay: OnceLock::new(),
+            bell: Notify::new(),
+            journal: Arc::new(journal),
+            settings,
+        }
+    }
+
+    pub(crate) fn live(&self, session: SessionId) -> Option<Arc<Live>> {
+        lock(&self.live).get(&session).cloned()
+    }
+
+    pub(crate) fn n_live(&self) -> usize {
+        lock(&self.live).len()
+    }
+
+    pub(crate) fn next_idle(&self) -> Option<u64> {
+        lock(&self.table).next_idle()
+    }
+}

@@ -1,0 +1,177 @@
+//! What sessions say: into the ring and the journal, and out to whoever follows.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringback_core::sessions::Said;
+use ringback_proto::ids::SessionId;
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{SessionEventInfo, SessionEventsResponse};
+use ringback_proto::{Error, Event, Result};
+
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// The longest text of one event; longer ones are cut and say so.
+const TEXT_BYTES_MAX: usize = 256 << 10;
+
+/// An event of this type that says nothing yet.
+pub(super) fn event(kind: &str) -> SessionEventInfo {
+    SessionEventInfo {
+        index: 0,
+        session_id: SessionId::from_random([0; 16]),
+        at_ms: 0,
+        kind: kind.to_owned(),
+        text: None,
+        tool_name: None,
+        role: None,
+        request_id: None,
+        status: None,
+        data: None,
+    }
+}
+
+/// A text as an event may have it.
+pub(super) fn bounded(mut text: String) -> String {
+    if text.len() > TEXT_BYTES_MAX {
+        let mut end = TEXT_BYTES_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(" [cut]");
+    }
+    text
+}
+
+impl Shared {
+    /// A session says something.
+    pub(super) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
+        event.session_id = session;
+        event.at_ms = self.now().unix;
+        let event = Arc::new(event);
+        let heard = {
+            let mut table = lock(&self.sessions.table);
+            let heard = table.say(session, &event);
+            // Written under the lock, so that the journal has the ring's order; it is an append
+            // to the page cache, not a sync.
+            for (ring, index) in &heard {
+                self.journal(*ring, *index, &event);
+            }
+            heard
+        };
+        if !heard.is_empty() {
+            self.sessions.bell.notify_waiters();
+        }
+    }
+
+    pub(super) fn journal(&self, ring: SessionId, index: u64, event: &SessionEventInfo) {
+        let numbered = SessionEventInfo { index, ..event.clone() };
+        let written =
+            serde_json::to_vec(&numbered).map_err(|error| error.to_string()).and_then(|bytes| {
+                let bytes = [Bytes::from(bytes)];
+                self.sessions.journal.append(ring, &bytes).map_err(|error| error.to_string())
+            });
+        if let Err(error) = written {
+            tracing::error!(session = %ring, index, error, "an event is missing in the journal");
+        }
+    }
+
+    /// The next number in the journal of a session that is not of this run.
+    pub(super) fn next_journaled(&self, session: SessionId) -> Result<u64> {
+        let last = self.sessions.journal.last_index(session).map_err(unreadable)?;
+        Ok(last.map_or(0, |last| last + 1))
+    }
+
+    /// Forgets what a session said.
+    pub(crate) async fn forget_journal(&self, session: SessionId) -> Result<()> {
+        let journal = Arc::clone(&self.sessions.journal);
+        self.blocking(move || journal.remove(session).map_err(unreadable)).await
+    }
+
+    /// A session's state changed: in its record, in its events, and for whoever watches.
+    pub(super) fn say_state(&self, session: SessionId, state: SessionState, text: Option<String>) {
+        self.say(session, SessionEventInfo { status: Some(state), text, ..event("status") });
+        let place = lock(&self.sessions.table).find(session);
+        if let Some((place, _)) = place {
+            let (session_id, project_id) = (session, place.project);
+            self.publish(
+                Event::SessionStateChanged { session_id, project_id, status: state },
+                place.owner,
+                Some(place.project),
+            );
+        }
+    }
+
+    /// What a session said after a number: from memory, or from the journal if it is of an earlier
+    /// run or no longer kept.
+    pub(super) async fn said(
+        &self,
+        session: SessionId,
+        since: Option<u64>,
+        limit: usize,
+        with_children: bool,
+    ) -> Result<SessionEventsResponse> {
+        let page = {
+            let table = lock(&self.sessions.table);
+            table.find(session).and_then(|(_, state)| {
+                table.said(session, since, limit, with_children).map(|page| (page, state))
+            })
+        };
+        if let Some((page, status)) = page {
+            return Ok(SessionEventsResponse {
+                session_id: session,
+                events: page.events.iter().map(numbered).collect(),
+                last_index: signed(page.last_index),
+                status,
+                dropped_events: page.n_dropped,
+                oldest_index: page.oldest_index,
+            });
+        }
+        let record = self
+            .read(move |store| store.session(session))
+            .await?
+            .ok_or_else(|| Error::not_found("session", session))?;
+        let events = self.journaled(session, since, limit).await?;
+        let last = events.last().map(|event| event.index).or(since);
+        let own = events.into_iter().filter(|event| with_children || event.session_id == session);
+        Ok(SessionEventsResponse {
+            session_id: session,
+            events: own.collect(),
+            last_index: signed(last),
+            status: record.state,
+            dropped_events: 0,
+            oldest_index: 0,
+        })
+    }
+
+    async fn journaled(
+        &self,
+        session: SessionId,
+        since: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<SessionEventInfo>> {
+        let journal = Arc::clone(&self.sessions.journal);
+        let from = since.map_or(0, |since| since.saturating_add(1));
+        self.blocking(move || {
+            let kept = journal.read(session, from, limit).map_err(unreadable)?;
+            Ok(kept
+                .into_iter()
+                .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+                .collect())
+        })
+        .await
+    }
+}
+
+fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::internal("journal", "a session's journal cannot be used").with_source(error)
+}
+
+fn numbered(said: &Said<SessionEventInfo>) -> SessionEventInfo {
+    SessionEventInfo { index: said.index, ..SessionEventInfo::clone(&said.event) }
+}
+
+fn signed(index: Option<u64>) -> i64 {
+    index.map_or(-1, |index| i64::try_from(index).unwrap_or(i64::MAX))
+}

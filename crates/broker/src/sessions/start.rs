@@ -1,0 +1,248 @@
+//! How a session comes to be: its place among others, its workspace, its key, its socket, its
+//! keeper. Whatever fails on the way takes back what was done before it.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::{Arc, Mutex};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_core::sessions::{NewSession, Where};
+use ringback_proto::ids::{SessionId, TokenId, WorkspaceId};
+use ringback_proto::principal::{Principal, Target};
+use ringback_proto::record::{
+    ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
+};
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio::sync::{mpsc, watch};
+
+use super::keeper::{Keeper, ORDERS_MAX};
+use super::{Key, Live, Socket};
+use crate::identity::{new_secret, secret_hash};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Where a session comes from.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// A caller, or the agent of another session.
+    New {
+        /// The session whose agent started it.
+        parent: Option<SessionId>,
+    },
+    /// It ran before, and goes on.
+    Again(Box<SessionRecord>),
+}
+
+/// A session to start.
+#[derive(Debug)]
+pub(crate) struct StartSession {
+    /// Whose it will be.
+    pub(crate) principal: Arc<Principal>,
+    /// In which project.
+    pub(crate) project: ProjectRecord,
+    /// Where; a new one if absent.
+    pub(crate) workspace: Option<WorkspaceRecord>,
+    /// Which agent; the project's if absent.
+    pub(crate) agent: Option<String>,
+    /// Where it comes from.
+    pub(crate) origin: Origin,
+}
+
+impl Shared {
+    /// The directory of a workspace.
+    pub(crate) fn workspace_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
+        self.config.data_dir.join("workspaces").join(workspace.to_string())
+    }
+
+    /// Starts a session. Its agent is started by its first message.
+    pub(crate) async fn start_session(
+        self: &Arc<Self>,
+        start: StartSession,
+    ) -> Result<SessionRecord> {
+        let settings = &self.sessions.settings;
+        let agent = start
+            .agent
+            .clone()
+            .or_else(|| match &start.origin {
+                Origin::Again(record) => Some(record.agent.clone()),
+                Origin::New { .. } => start.project.agent.clone(),
+            })
+            .unwrap_or_else(|| settings.agent_default.clone());
+        self.check_agent(&agent)?;
+        let now = self.now().unix;
+        let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
+            id: WorkspaceId::from_random(self.entropy.bytes()),
+            project: start.project.id,
+            created_at: now,
+            last_session_at: Some(now),
+        });
+        let (id, parent, next_index) = match &start.origin {
+            Origin::New { parent } => (SessionId::from_random(self.entropy.bytes()), *parent, 0),
+            Origin::Again(record) => (record.id, None, self.next_index(record.id).await?),
+        };
+        let started = lock(&self.sessions.table).start(NewSession {
+            id,
+            project: start.project.id,
+            workspace: workspace.id,
+            owner: start.principal.id,
+            parent,
+            limits: settings.limits_of(&start.project.limits),
+            next_index,
+        })?;
+        let place = Where {
+            id,
+            root: started.root,
+            parent,
+            project: start.project.id,
+            workspace: workspace.id,
+            owner: start.principal.id,
+            depth: started.depth,
+        };
+        let made = self.equip(&start, &agent, &workspace, place).await;
+        if made.is_err() {
+            let mut table = lock(&self.sessions.table);
+            table.end(id, SessionState::Failed);
+            table.forget(id);
+        }
+        made
+    }
+
+    /// Whether there is an agent of this name.
+    pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
+        if self.sessions.settings.agents.contains_key(agent) {
+            return Ok(());
+        }
+        let names: Vec<_> = self.sessions.settings.agents.keys().map(String::as_str).collect();
+        let message = format!(
+            "there is no agent `{agent}`; the configuration has {}",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        );
+        Err(Error::invalid_field("agent", message))
+    }
+
+    /// The number that a session which ran before goes on with.
+    async fn next_index(self: &Arc<Self>, session: SessionId) -> Result<u64> {
+        let shared = Arc::clone(self);
+        self.blocking(move || shared.next_journaled(session)).await
+    }
+
+    /// Gives a session that has its place everything it needs.
+    async fn equip(
+        self: &Arc<Self>,
+        start: &StartSession,
+        agent: &str,
+        workspace: &WorkspaceRecord,
+        place: Where,
+    ) -> Result<SessionRecord> {
+        let now = self.now().unix;
+        let dir = self.make_dirs(workspace.id).await?;
+        let socket = match self.sessions.relay.get() {
+            None => None,
+            Some(relay) => {
+                let opened = relay.open(place.id, &dir);
+                Some(Socket(opened.map_err(|error| not_made("the socket of a session", error))?))
+            }
+        };
+        let key = self.session_key(start, place.id);
+        let mut records = Vec::new();
+        if start.workspace.is_none() {
+            records.push(Record::WorkspaceCreated(workspace.clone()));
+        } else {
+            records.push(Record::WorkspaceUsed { id: workspace.id, at: now });
+        }
+        let token = key.as_ref().map(|(_, record)| record.clone());
+        let record = SessionRecord {
+            id: place.id,
+            project: place.project,
+            workspace: place.workspace,
+            owner: place.owner,
+            parent: place.parent,
+            root: place.root,
+            depth: place.depth,
+            agent: agent.to_owned(),
+            state: SessionState::Starting,
+            created_at: now,
+            updated_at: now,
+            ended_at: None,
+            key: token.as_ref().map(|token| token.id),
+        };
+        match &start.origin {
+            Origin::New { .. } => records.push(Record::SessionCreated(Box::new(record.clone()))),
+            Origin::Again(_) => {
+                let state = SessionState::Starting;
+                records.push(Record::SessionChanged { id: place.id, state, at: now });
+            }
+        }
+        records.extend(token.clone().map(Record::TokenCreated));
+        self.commit(records).await?;
+        if let Some(token) = token {
+            self.tokens.insert(token);
+        }
+        let key = key.map(|(key, _)| key);
+        self.keep(place, agent, Parts { dir, socket, key });
+        Ok(record)
+    }
+
+    /// Hands a session to its keeper.
+    fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
+        let Parts { dir, socket, key } = parts;
+        let (orders, inbox) = mpsc::channel(ORDERS_MAX);
+        let (done, over) = watch::channel(false);
+        let socket = Mutex::new(socket);
+        let live = Arc::new(Live { orders, over, key: key.clone(), dir: dir.clone(), socket });
+        lock(&self.sessions.live).insert(place.id, live);
+        self.say_state(place.id, SessionState::Starting, None);
+        let keeper = Keeper::new(Arc::clone(self), place, agent, dir, key, done);
+        drop(self.tasks.spawn(keeper.run(inbox)));
+    }
+
+    /// Makes the workspace's directory and one for the socket, which only this user can enter.
+    async fn make_dirs(&self, workspace: WorkspaceId) -> Result<Utf8PathBuf> {
+        let workspace = self.workspace_path(workspace);
+        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        let dir = self.sessions.settings.run_dir.join("s").join(&digits[..12]);
+        let made = dir.clone();
+        self.blocking(move || {
+            private_dir(&workspace).map_err(|error| not_made("a workspace", error))?;
+            private_dir(&made).map_err(|error| not_made("the directory of a session", error))
+        })
+        .await?;
+        Ok(dir)
+    }
+
+    /// The key its agent gets: as the project says, never more than its creator has, for this
+    /// session alone.
+    fn session_key(&self, start: &StartSession, session: SessionId) -> Option<(Key, TokenRecord)> {
+        let level = start.project.key_level?.min(start.principal.level);
+        let (secret, public_key) = new_secret(&self.entropy);
+        let record = TokenRecord {
+            id: TokenId::from_random(self.entropy.bytes()),
+            name: format!("key of {session}"),
+            secret_hash: secret_hash(secret.expose()),
+            public_key,
+            level,
+            target: Target::Projects(vec![start.project.id]),
+            created_at: self.now().unix,
+            expires_at: None,
+            last_used_at: None,
+            revoked_at: None,
+            session: Some(session),
+        };
+        Some((Key { id: record.id, secret }, record))
+    }
+}
+
+/// What a live session has besides its place.
+struct Parts {
+    dir: Utf8PathBuf,
+    socket: Option<Socket>,
+    key: Option<Key>,
+}
+
+fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn not_made(what: &str, error: std::io::Error) -> Error {
+    let message = format!("{what} cannot be made: {error}");
+    Error::new(ErrorKind::Internal, message).with_source(error)
+}

@@ -1,0 +1,421 @@
+//! Sessions through the broker's door, with small shell scripts as agents.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ringback_broker::{AgentCommand, Config, Credential};
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::principal::Level;
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{
+    Attachment, ProjectCreateRequest, ProjectDeleteRequest, ProjectLimits, ProjectListRequest,
+    SessionCleanupRequest, SessionEndRequest, SessionEventInfo, SessionEventsRequest,
+    SessionGetRequest, SessionListRequest, SessionMessageRequest, SessionSpawnRequest,
+    TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
+};
+use ringback_proto::{ToolRequest, ToolResponse};
+
+use crate::common::{Fixture, result, start_with};
+
+/// Repeats each message; `die` makes it fail, `env` shows its environment, `wait` keeps it busy.
+const ECHO: &str = r#"while read -r line; do
+  text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
+  case "$text" in
+    die) echo oh no >&2; exit 3;;
+    env) printf '{"type":"message","text":"%s"}\n' "$(env | sort | tr '\n' ' ')";;
+    wait) printf '{"type":"message","text":"%s"}\n' $$; sleep 1000;;
+    *) printf '{"type":"message","text":"heard %s"}\n' "$text";;
+  esac
+  echo '{"type":"done"}'
+done"#;
+
+fn with_echo(config: &mut Config) {
+    let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
+    let echo = AgentCommand { command, env: BTreeMap::new() };
+    config.sessions.agents.insert("echo".to_owned(), echo);
+    config.sessions.agent_default = "echo".to_owned();
+    config.sessions.end_grace = Duration::from_millis(50);
+}
+
+async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
+    fixture: &Fixture,
+    who: &Credential,
+    request: impl Into<ToolRequest>,
+) -> T {
+    let response = result(&fixture.broker, who, request).await.expect("a result");
+    T::try_from(response).unwrap_or_else(|other| panic!("another answer: {other:?}"))
+}
+
+async fn refused(
+    fixture: &Fixture,
+    who: &Credential,
+    request: impl Into<ToolRequest>,
+) -> (String, String) {
+    let error = result(&fixture.broker, who, request).await.expect_err("a refusal");
+    (error.code.clone(), error.message.clone())
+}
+
+fn named(name: &str) -> ProjectCreateRequest {
+    ProjectCreateRequest {
+        name: name.to_owned(),
+        description: None,
+        limits: None,
+        agent: None,
+        key_level: None,
+    }
+}
+
+async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
+    let made: ringback_proto::request::ProjectResponse = call(fixture, who, named("p")).await;
+    made.project_id
+}
+
+fn message(text: &str) -> SessionMessageRequest {
+    SessionMessageRequest {
+        project_id: None,
+        session_id: None,
+        workspace_id: None,
+        create_workspace: false,
+        message: text.to_owned(),
+        attachments: Vec::new(),
+        agent: None,
+        context: None,
+        caller_id: None,
+        caller_tools: None,
+        follow: false,
+    }
+}
+
+fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
+    SessionMessageRequest { project_id: Some(project), ..message(text) }
+}
+
+fn to_session(session: SessionId, text: &str) -> SessionMessageRequest {
+    SessionMessageRequest { session_id: Some(session), ..message(text) }
+}
+
+async fn say(
+    fixture: &Fixture,
+    who: &Credential,
+    request: SessionMessageRequest,
+) -> ringback_proto::request::SessionMessagedResponse {
+    call(fixture, who, request).await
+}
+
+async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
+    let ended = result(&fixture.broker, who, SessionEndRequest { session_id }).await;
+    assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
+}
+
+fn after(session: SessionId, since: i64) -> SessionEventsRequest {
+    SessionEventsRequest {
+        session_id: session,
+        since_index: Some(since),
+        max_events: None,
+        wait_ms: Some(20_000),
+        include_children: false,
+        follow: false,
+    }
+}
+
+/// The events after an index, up to the first of this kind.
+async fn until(
+    fixture: &Fixture,
+    who: &Credential,
+    session: SessionId,
+    mut since: i64,
+    wanted: impl Fn(&SessionEventInfo) -> bool,
+) -> Vec<SessionEventInfo> {
+    let mut events = Vec::new();
+    loop {
+        let page: ringback_proto::request::SessionEventsResponse =
+            call(fixture, who, after(session, since)).await;
+        assert!(!page.events.is_empty(), "nothing more is said after {events:?}");
+        since = page.last_index;
+        for event in page.events {
+            let found = wanted(&event);
+            events.push(event);
+            if found {
+                return events;
+            }
+        }
+    }
+}
+
+fn is_idle(event: &SessionEventInfo) -> bool {
+    event.status == Some(SessionState::Idle)
+}
+
+fn said(events: &[SessionEventInfo]) -> Vec<&str> {
+    let by_agent = |event: &&SessionEventInfo| {
+        event.kind == "message" && event.role.as_deref() == Some("assistant")
+    };
+    events.iter().filter(by_agent).filter_map(|event| event.text.as_deref()).collect()
+}
+
+async fn token(fixture: &Fixture, level: Level) -> Credential {
+    let request =
+        TokenCreateRequest { name: "t".to_owned(), scope: level, projects: None, expires_in: None };
+    let made: ringback_proto::request::TokenCreatedResponse =
+        call(fixture, &Credential::local(), request).await;
+    fixture.broker.authenticate(made.token.expose()).expect("valid")
+}
+
+/// REQ: seed 002 "session_message": starts a session, and a second message goes to the same one.
+#[tokio::test]
+async fn a_message_starts_a_session_and_the_next_one_continues_it() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let first = say(&fixture, &who, to_project(project, "one")).await;
+    assert!(first.spawned && first.workspace_created && !first.confined);
+    let events = until(&fixture, &who, first.session_id, first.last_event_index, is_idle).await;
+    assert_eq!(said(&events), ["heard one"]);
+    let indices: Vec<_> = events.iter().map(|event| event.index).collect();
+    assert!(indices.windows(2).all(|pair| pair[1] == pair[0] + 1), "{indices:?}");
+
+    let second = say(&fixture, &who, to_project(project, "two")).await;
+    assert_eq!(second.session_id, first.session_id);
+    assert!(!second.spawned && !second.workspace_created);
+    let events = until(&fixture, &who, first.session_id, second.last_event_index, is_idle).await;
+    assert_eq!(said(&events), ["heard two"]);
+
+    let listed: ringback_proto::request::SessionListResponse =
+        call(&fixture, &who, SessionListRequest::default()).await;
+    assert_eq!(listed.sessions.len(), 1);
+    assert_eq!(listed.sessions[0].status, SessionState::Idle);
+    assert!(listed.sessions[0].notice.as_deref().unwrap().contains("without further confinement"));
+}
+
+/// Rule: `session_end` ends the process, and nothing answers for the session any more.
+#[tokio::test]
+async fn ending_a_session_ends_its_process_and_its_key() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let request = ProjectCreateRequest { key_level: Some(Level::Write), ..named("p") };
+    let made: ringback_proto::request::ProjectResponse = call(&fixture, &who, request).await;
+    let started = say(&fixture, &who, to_project(made.project_id, "env")).await;
+    let session = started.session_id;
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let env = said(&events)[0].to_owned();
+    let key = env.split(' ').find_map(|entry| entry.strip_prefix("OUBLIETTE_API_KEY=")).unwrap();
+    assert!(fixture.broker.authenticate_in(session, key).is_ok());
+    assert!(fixture.broker.authenticate(key).is_err(), "it works only inside its session");
+    let stranger = SessionId::from_random([9; 16]);
+    assert!(fixture.broker.authenticate_in(stranger, key).is_err());
+
+    say(&fixture, &who, to_session(session, "wait")).await;
+    let heard = |event: &SessionEventInfo| {
+        event.text.as_deref().is_some_and(|text| text.parse::<u32>().is_ok())
+    };
+    let events = until(&fixture, &who, session, -1, heard).await;
+    let pid = events.last().unwrap().text.clone().unwrap();
+    end(&fixture, &who, session).await;
+    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "its process is left");
+    assert!(fixture.broker.authenticate_in(session, key).is_err(), "its key is dead");
+    assert_eq!(fixture.broker.under_way().n_sessions, 0);
+    let (code, _) = refused(&fixture, &who, to_session(session, "again")).await;
+    assert_eq!(code, "conflict");
+    let over: ringback_proto::request::SessionResponse =
+        call(&fixture, &who, SessionGetRequest { session_id: session }).await;
+    assert_eq!(over.status, SessionState::Ended);
+    assert!(over.ended_at.is_some());
+}
+
+/// REQ: seed 002 "Sessions": a restart marks what was running as interrupted and says so; a message
+/// continues it.
+#[tokio::test]
+async fn a_restart_interrupts_a_session_and_a_message_continues_it() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let started = say(&fixture, &who, to_project(project, "one")).await;
+    let session = started.session_id;
+    let before = until(&fixture, &who, session, -1, is_idle).await;
+    let dir = {
+        let Fixture { dir, broker } = fixture;
+        broker.stop(Duration::from_millis(50)).await;
+        dir
+    };
+    let mut config = crate::common::config(&dir);
+    with_echo(&mut config);
+    let clock = ringback_broker::Clock::system();
+    let broker = ringback_broker::Broker::start(config, clock, ringback_broker::Entropy::system());
+    let fixture = Fixture { broker: broker.await.expect("it starts again"), dir };
+
+    let page: ringback_proto::request::SessionEventsResponse =
+        call(&fixture, &who, after(session, -1)).await;
+    assert_eq!(page.status, SessionState::Interrupted);
+    let kept: Vec<_> = page.events.iter().take(before.len()).cloned().collect();
+    assert_eq!(kept, before, "what was said is still there");
+    assert_eq!(page.events.last().unwrap().status, Some(SessionState::Interrupted));
+
+    let again = say(&fixture, &who, to_session(session, "two")).await;
+    assert_eq!((again.session_id, again.spawned), (session, false));
+    assert_eq!(again.workspace_id, started.workspace_id);
+    assert!(again.last_event_index >= page.last_index, "numbers go on");
+    let events = until(&fixture, &who, session, again.last_event_index, is_idle).await;
+    assert_eq!(said(&events), ["heard two"]);
+}
+
+/// Rule: an agent that fails says why; the session stays, and the next message starts another.
+#[tokio::test]
+async fn a_failed_agent_is_told_and_started_again() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, to_project(project, "die")).await.session_id;
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let error = events.iter().find(|event| event.kind == "error").unwrap();
+    assert!(error.text.as_deref().unwrap().contains("oh no"), "{error:?}");
+    let next = say(&fixture, &who, to_session(session, "one")).await;
+    let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
+    assert_eq!(said(&events), ["heard one"]);
+}
+
+/// REQ: seed 002 "config_limits": live sessions, depth and agents are enforced, not only stored.
+#[tokio::test]
+async fn limits_hold_also_for_sessions_that_agents_start() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let limits = ProjectLimits { max_depth: Some(1), max_sessions: Some(2), ..Default::default() };
+    let request = ProjectCreateRequest { limits: Some(limits), ..named("p") };
+    let made: ringback_proto::request::ProjectResponse = call(&fixture, &who, request).await;
+    let root = say(&fixture, &who, to_project(made.project_id, "one")).await;
+    let child = fixture
+        .broker
+        .session_message_from(root.session_id, "child".to_owned(), None)
+        .await
+        .expect("a child");
+    assert_eq!((child.root_session_id, child.spawned), (root.session_id, true));
+    assert_ne!(child.session_id, root.session_id);
+    let deeper = fixture.broker.session_message_from(child.session_id, "x".to_owned(), None).await;
+    assert!(deeper.unwrap_err().message().contains("1 deep"));
+    let wide = fixture.broker.session_message_from(root.session_id, "x".to_owned(), None).await;
+    assert!(wide.unwrap_err().message().contains("2 sessions"));
+
+    let with_children =
+        SessionEventsRequest { include_children: true, ..after(root.session_id, -1) };
+    let heard = fixture.broker.session_events_from(root.session_id, with_children).await.unwrap();
+    assert!(heard.events.iter().any(|event| event.session_id == child.session_id));
+    let foreign =
+        fixture.broker.session_events_from(child.session_id, after(root.session_id, -1)).await;
+    assert!(foreign.is_err(), "a child does not read its parent");
+
+    end(&fixture, &who, root.session_id).await;
+    assert_eq!(fixture.broker.under_way().n_sessions, 0, "children end with it");
+}
+
+/// Rule: what is another principal's does not exist.
+#[tokio::test]
+async fn a_stranger_sees_and_reaches_nothing() {
+    let fixture = start_with(with_echo).await;
+    let (own, other) = (token(&fixture, Level::Write).await, token(&fixture, Level::Write).await);
+    let project = project(&fixture, &own).await;
+    let session = say(&fixture, &own, to_project(project, "one")).await.session_id;
+    for code in [
+        refused(&fixture, &other, to_session(session, "x")).await.0,
+        refused(&fixture, &other, to_project(project, "x")).await.0,
+        refused(&fixture, &other, after(session, -1)).await.0,
+        refused(&fixture, &other, SessionEndRequest { session_id: session }).await.0,
+        refused(&fixture, &other, ProjectDeleteRequest { project_id: project }).await.0,
+    ] {
+        assert_eq!(code, "not_found");
+    }
+    let seen: ringback_proto::request::ProjectListResponse =
+        call(&fixture, &other, ProjectListRequest::default()).await;
+    assert!(seen.projects.is_empty());
+    let loose = ProjectCreateRequest { key_level: Some(Level::Read), ..named("p") };
+    assert_eq!(refused(&fixture, &own, loose).await.0, "permission_denied");
+    let raised = ProjectLimits { max_depth: Some(99), ..Default::default() };
+    let raised = ProjectCreateRequest { limits: Some(raised), ..named("p") };
+    assert_eq!(refused(&fixture, &own, raised).await.0, "permission_denied");
+}
+
+/// Rule: attachments land in the workspace under plain names, and never over another file.
+#[tokio::test]
+async fn attachments_are_new_files_in_the_workspace() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let file = |name: &str| Attachment {
+        filename: name.to_owned(),
+        mime_type: None,
+        data: b"content".to_vec().into(),
+    };
+    let with = |name: &str| SessionMessageRequest {
+        attachments: vec![file(name)],
+        ..to_project(project, "look")
+    };
+    let sent = say(&fixture, &who, with("notes.txt")).await;
+    let shown: ringback_proto::request::SessionResponse =
+        call(&fixture, &who, SessionGetRequest { session_id: sent.session_id }).await;
+    let path = std::path::Path::new(&shown.workspace_path).join("notes.txt");
+    assert_eq!(std::fs::read(path).unwrap(), b"content");
+    for bad in ["../x", "a/b", ".bashrc", "", "/etc/x"] {
+        assert_eq!(refused(&fixture, &who, with(bad)).await.0, "invalid_params", "{bad:?}");
+    }
+    assert_eq!(refused(&fixture, &who, with("notes.txt")).await.0, "conflict");
+}
+
+/// Rule: what is in use is not deleted; what is over can be.
+#[tokio::test]
+async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let spawn = SessionSpawnRequest {
+        project_id: project,
+        workspace_id: None,
+        create_workspace: true,
+        agent: None,
+        context: None,
+        caller_id: None,
+        caller_tools: None,
+    };
+    let session: ringback_proto::request::SessionResponse = call(&fixture, &who, spawn).await;
+    let path = session.workspace_path.clone();
+    assert!(std::path::Path::new(&path).is_dir());
+    let delete = || ProjectDeleteRequest { project_id: project };
+    assert_eq!(refused(&fixture, &who, delete()).await.0, "conflict");
+    let workspace =
+        WorkspaceDeleteRequest { project_id: project, workspace_id: session.workspace_id };
+    assert_eq!(refused(&fixture, &who, workspace).await.0, "conflict");
+    end(&fixture, &who, session.session_id).await;
+    let cleaned: ringback_proto::request::CleanedResponse =
+        call(&fixture, &who, SessionCleanupRequest::default()).await;
+    assert_eq!(cleaned.deleted, 1);
+    let listed: ringback_proto::request::WorkspaceListResponse =
+        call(&fixture, &who, WorkspaceListRequest { project_id: project }).await;
+    assert_eq!(listed.workspaces.len(), 1);
+    drop(result(&fixture.broker, &who, delete()).await.expect("deleted"));
+    assert!(!std::path::Path::new(&path).exists());
+}
+
+/// Rule: a session that has nothing to do for too long ends by itself.
+#[tokio::test]
+async fn an_idle_session_ends() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let limits = ProjectLimits { idle_ms: Some(50), ..Default::default() };
+    let request = ProjectCreateRequest { limits: Some(limits), ..named("p") };
+    let made: ringback_proto::request::ProjectResponse = call(&fixture, &who, request).await;
+    let session = say(&fixture, &who, to_project(made.project_id, "one")).await.session_id;
+    let ended = |event: &SessionEventInfo| event.status == Some(SessionState::Ended);
+    let events = until(&fixture, &who, session, -1, ended).await;
+    assert!(events.last().unwrap().text.as_deref().unwrap().contains("nothing to do"));
+}
+
+/// Rule: an agent nobody configured is refused before anything is made.
+#[tokio::test]
+async fn an_unknown_agent_is_refused_with_those_there_are() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let request =
+        SessionMessageRequest { agent: Some("gandalf".to_owned()), ..to_project(project, "x") };
+    let (code, text) = refused(&fixture, &who, request).await;
+    assert_eq!(code, "invalid_params");
+    assert!(text.contains("gandalf") && text.contains("echo"), "{text}");
+    assert_eq!(fixture.broker.under_way().n_sessions, 0);
+}

@@ -1,0 +1,533 @@
+//! The lines of callers: whoever started a session declares tools for it, and the agents of that
+//! session, and of those it started, call them.
+//!
+//! They differ from other lines in three ways. Their tools are in no registry: they are reached by
+//! session, caller and name, so nobody else finds or lists them. They last as long as the session,
+//! whether or not a stream is open. And because they last, whether the caller can be reached is a
+//! question of its own: it is *attended* while a stream is open, and for a grace after it declared
+//! its tools or a poll of it ended. A caller that is not has no calls: those that wait are given up,
+//! and new ones are refused at once.
+//!
+//! A caller *attends* to a session rather than to one line: it hears of all its lines there, also
+//! of those that it declares later.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use ringback_proto::ids::SessionId;
+use ringback_proto::principal::{Principal, PrincipalId, Target};
+use ringback_proto::{Error, Result};
+
+use super::calls::Loss;
+use super::line::Line;
+use super::registry::{self, NewTool};
+use super::{LineEffect, LineName, LineTable, LineTool, Links, StreamNo, ToParty, names};
+use crate::time::Now;
+
+/// Everything that one caller of a session offers.
+#[derive(Debug)]
+pub struct Declaration<T> {
+    /// For which session and those it starts.
+    pub session: SessionId,
+    /// Who.
+    pub caller_id: Arc<str>,
+    /// How long the caller counts as there after it declared this, and after each poll.
+    pub grace_ms: u64,
+    /// The tools, instead of those it declared before; none removes the caller.
+    pub tools: Vec<NewTool<T>>,
+}
+
+/// What one caller of a session has declared.
+#[derive(Debug)]
+pub struct CallerTools<T> {
+    /// Who.
+    pub caller_id: Arc<str>,
+    /// Whose they are, and who alone may answer.
+    pub owner: PrincipalId,
+    /// The tools, in the order declared.
+    pub tools: Vec<Arc<LineTool<T>>>,
+}
+
+/// How a caller holds its stream, which tells what its end means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holding {
+    /// It stays open; when it closes the caller has left.
+    Lasting,
+    /// It ends with each answer; another one is expected soon.
+    Polling,
+}
+
+/// A caller that wants to hear of the calls for it.
+#[derive(Debug)]
+pub struct Attend<B> {
+    /// In which session.
+    pub session: SessionId,
+    /// Of which of its lines; all if absent.
+    pub caller_ids: Option<Vec<Arc<str>>>,
+    /// How long it will be there.
+    pub holding: Holding,
+    /// Wakes it.
+    pub bell: B,
+}
+
+/// One caller that attends to a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttendanceNo(u64);
+
+/// Something that goes out to a party.
+#[derive(Debug)]
+pub struct Delivery<O> {
+    /// What.
+    pub post: ToParty<O>,
+    /// Whether it is a call that went out before.
+    pub is_again: bool,
+}
+
+/// What is known of callers besides their lines.
+#[derive(Debug)]
+pub(super) struct Callers<L: Links> {
+    sessions: HashMap<SessionId, Session>,
+    attendances: HashMap<AttendanceNo, Attendance<L>>,
+    usage: HashMap<PrincipalId, Usage>,
+}
+
+#[derive(Debug, Default)]
+struct Session {
+    lines: BTreeMap<Arc<str>, u64>,
+    attendances: BTreeSet<AttendanceNo>,
+}
+
+#[derive(Debug)]
+struct Attendance<L: Links> {
+    owner: PrincipalId,
+    of: Attend<L::Bell>,
+    /// One for each line; the one in front is asked first.
+    streams: VecDeque<StreamNo>,
+}
+
+impl<L: Links> Attendance<L> {
+    fn hears_of(&self, line: &Line<L>, caller_id: &str) -> bool {
+        let is_wanted = |ids: &Vec<Arc<str>>| ids.iter().any(|id| **id == *caller_id);
+        self.owner == line.owner && self.of.caller_ids.as_ref().is_none_or(is_wanted)
+    }
+}
+
+/// Tools that a principal has declared, and their bytes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Usage {
+    n_tools: usize,
+    weight: usize,
+}
+
+impl<L: Links> Default for Callers<L> {
+    fn default() -> Self {
+        Self { sessions: HashMap::new(), attendances: HashMap::new(), usage: HashMap::new() }
+    }
+}
+
+impl<L: Links> Callers<L> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.sessions.is_empty() && self.attendances.is_empty() && self.usage.is_empty()
+    }
+
+    fn line(&self, session: SessionId, caller_id: &str) -> Option<u64> {
+        self.sessions.get(&session)?.lines.get(caller_id).copied()
+    }
+
+    fn lines(&self, session: SessionId) -> impl Iterator<Item = (&Arc<str>, u64)> {
+        let lines = self.sessions.get(&session).into_iter().flat_map(|session| &session.lines);
+        lines.map(|(caller_id, number)| (caller_id, *number))
+    }
+
+    /// How often a principal attends to a session.
+    fn n_open(&self, session: SessionId, owner: PrincipalId) -> usize {
+        let open = self.sessions.get(&session).into_iter().flat_map(|of| &of.attendances);
+        open.filter(|no| self.attendances.get(no).is_some_and(|of| of.owner == owner)).count()
+    }
+
+    fn add_tool(&mut self, tool: &LineTool<L::Tool>) {
+        let usage = self.usage.entry(tool.owner).or_default();
+        usage.n_tools += 1;
+        usage.weight += tool.weight;
+    }
+
+    /// A tool is no longer declared.
+    pub(super) fn forget_tool(&mut self, tool: &LineTool<L::Tool>) {
+        if let Some(usage) = self.usage.get_mut(&tool.owner) {
+            usage.n_tools -= 1;
+            usage.weight -= tool.weight;
+            if usage.n_tools == 0 {
+                self.usage.remove(&tool.owner);
+            }
+        }
+    }
+
+    /// A line is gone, if it was a caller's.
+    pub(super) fn forget_line(&mut self, name: &LineName) {
+        if let (Some(id), Some(caller_id)) = (name.session(), name.caller_id()) {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                session.lines.remove(caller_id);
+            }
+            self.drop_if_empty(id);
+        }
+    }
+
+    fn drop_if_empty(&mut self, id: SessionId) {
+        let session = self.sessions.get(&id);
+        if session.is_some_and(|of| of.lines.is_empty() && of.attendances.is_empty()) {
+            self.sessions.remove(&id);
+        }
+    }
+}
+
+impl<L: Links> LineTable<L> {
+    /// Declares all tools of a caller, instead of those it declared before: all of them or, if one
+    /// cannot be, none. Calls of a tool that is no longer declared are given up unless the caller has
+    /// them. Their full names, in the order given.
+    ///
+    /// # Errors
+    /// `forbidden` without the right level, `conflict` when the caller's id belongs to another
+    /// principal, `invalid` for bad names, `busy` past a limit.
+    pub fn declare(
+        &mut self,
+        now: Now,
+        principal: &Principal,
+        declaration: Declaration<L::Tool>,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Result<Vec<Arc<str>>> {
+        registry::may_offer(principal)?;
+        let Declaration { session, caller_id, grace_ms, tools } = declaration;
+        names::check_caller(&caller_id)?;
+        let name = LineName::caller(session, &caller_id);
+        let full_names = self.check_declaration(principal, session, &name, &tools)?;
+        let Some(number) = self.caller_line(now, principal, &name, tools.is_empty())? else {
+            return Ok(full_names);
+        };
+        let of_session = self.callers.sessions.entry(session).or_default();
+        of_session.lines.insert(Arc::clone(&caller_id), number);
+        let removed = self.replace_declared(principal, number, &full_names, tools);
+        if !full_names.is_empty() {
+            self.attend_to(number, session, &caller_id, effects);
+            self.renew_grace(now, number, grace_ms);
+        }
+        self.withdraw(number, &removed, effects);
+        Ok(full_names)
+    }
+
+    fn check_declaration(
+        &self,
+        principal: &Principal,
+        session: SessionId,
+        name: &LineName,
+        tools: &[NewTool<L::Tool>],
+    ) -> Result<Vec<Arc<str>>> {
+        let line = self.owned_line(principal.id, name)?;
+        let mut seen = HashSet::new();
+        let mut full_names = Vec::with_capacity(tools.len());
+        for tool in tools {
+            full_names.push(names::full_name(name, &tool.name)?);
+            if !seen.insert(&tool.name) {
+                let message = format!("the tool `{}` is declared twice", tool.name);
+                return Err(Error::invalid_field("name", message));
+            }
+        }
+        let limits = &self.limits;
+        let n_callers = self.callers.lines(session).count();
+        if line.is_none() && n_callers >= limits.callers_per_session_max {
+            return Err(Error::busy("the number of callers of this session"));
+        }
+        let before = line.into_iter().flat_map(|line| line.tools.values());
+        let (n_before, weight_before) =
+            before.fold((0, 0), |(n, weight), tool| (n + 1, weight + tool.weight));
+        let usage = self.callers.usage.get(&principal.id).copied().unwrap_or_default();
+        let (n_offered, weight_offered) = self.registry.usage(principal.id);
+        let n_own = n_offered + usage.n_tools - n_before + tools.len();
+        let weight_new: usize = tools.iter().map(|tool| tool.weight).sum();
+        let weight = weight_offered + usage.weight - weight_before + weight_new;
+        if tools.len() > limits.tools_per_line_max
+            || n_own > limits.tools_per_principal_max
+            || weight > limits.tool_bytes_per_principal_max
+        {
+            return Err(Error::busy("the number or the size of your tools"));
+        }
+        Ok(full_names)
+    }
+
+    /// The line of a caller, made if it is to have tools.
+    fn caller_line(
+        &mut self,
+        now: Now,
+        principal: &Principal,
+        name: &LineName,
+        is_removal: bool,
+    ) -> Result<Option<u64>> {
+        if is_removal {
+            return Ok(self.by_name.get(name).copied());
+        }
+        self.hold(now, principal, name).map(Some)
+    }
+
+    /// Puts the tools on the line in their order. The names of those to be taken off.
+    fn replace_declared(
+        &mut self,
+        principal: &Principal,
+        number: u64,
+        full_names: &[Arc<str>],
+        tools: Vec<NewTool<L::Tool>>,
+    ) -> Vec<Arc<str>> {
+        let mut removed: BTreeSet<_> = match self.lines.get(&number) {
+            Some(line) => line.by_name.keys().cloned().collect(),
+            None => BTreeSet::new(),
+        };
+        for (full_name, tool) in full_names.iter().zip(tools) {
+            let seq = self.next_number();
+            let Some(line) = self.lines.get_mut(&number) else { break };
+            removed.remove(&tool.name);
+            if let Some(before) = line.remove_tool(&tool.name) {
+                self.callers.forget_tool(&before);
+            }
+            let tool = Arc::new(LineTool {
+                full_name: Arc::clone(full_name),
+                name: tool.name,
+                line: line.name.clone(),
+                owner: principal.id,
+                owner_target: Target::Everything,
+                audience: tool.audience,
+                timeout_ms: tool.timeout_ms,
+                progress_extends: tool.progress_extends,
+                idempotent: tool.idempotent,
+                seq,
+                weight: tool.weight,
+                info: tool.info,
+            });
+            self.callers.add_tool(&tool);
+            line.add_tool(tool);
+        }
+        removed.into_iter().collect()
+    }
+
+    /// Whoever attends to the session hears of this line from now on.
+    fn attend_to(
+        &mut self,
+        number: u64,
+        session: SessionId,
+        caller_id: &str,
+        effects: &mut Vec<LineEffect<L>>,
+    ) {
+        let attendances: Vec<_> = self
+            .callers
+            .sessions
+            .get(&session)
+            .into_iter()
+            .flat_map(|session| session.attendances.iter().copied())
+            .collect();
+        for attendance in attendances {
+            self.listen(attendance, number, caller_id, effects);
+        }
+    }
+
+    /// Opens a stream of a line for an attendance that wants to hear of it, and does not yet.
+    fn listen(
+        &mut self,
+        attendance: AttendanceNo,
+        number: u64,
+        caller_id: &str,
+        effects: &mut Vec<LineEffect<L>>,
+    ) {
+        let Some(line) = self.lines.get(&number) else { return };
+        let Some(of) = self.callers.attendances.get(&attendance) else { return };
+        let listens = of.streams.iter().any(|stream| line.streams.contains_key(stream));
+        if listens || !of.hears_of(line, caller_id) {
+            return;
+        }
+        let stream = self.add_stream(number, of.of.bell.clone(), effects);
+        if let Some(of) = self.callers.attendances.get_mut(&attendance) {
+            of.streams.push_back(stream);
+        }
+    }
+
+    /// The caller counts as there for its grace, unless a stream that is open tells.
+    fn renew_grace(&mut self, now: Now, number: u64, grace_ms: u64) {
+        let Some(line) = self.lines.get_mut(&number) else { return };
+        line.grace_ms = grace_ms.min(self.limits.grace_ms_max);
+        if line.streams.is_empty() {
+            let at = now.mono + line.grace_ms;
+            self.set_lapse(number, Some(at));
+        }
+    }
+
+    /// A caller attends to a session: what waits on its lines goes out to it.
+    ///
+    /// # Errors
+    /// `busy` when it does so too often at the same time.
+    pub fn attend(
+        &mut self,
+        owner: PrincipalId,
+        attend: Attend<L::Bell>,
+        effects: &mut Vec<LineEffect<L>>,
+    ) -> Result<AttendanceNo> {
+        let session = attend.session;
+        if self.callers.n_open(session, owner) >= self.limits.streams_per_line_max {
+            return Err(Error::busy("the number of your streams of this session"));
+        }
+        let number = AttendanceNo(self.next_number());
+        self.callers.sessions.entry(session).or_default().attendances.insert(number);
+        let streams = VecDeque::new();
+        self.callers.attendances.insert(number, Attendance { owner, of: attend, streams });
+        let lines: Vec<_> =
+            self.callers.lines(session).map(|(id, line)| (Arc::clone(id), line)).collect();
+        for (caller_id, line) in lines {
+            self.listen(number, line, &caller_id, effects);
+        }
+        Ok(number)
+    }
+
+    /// Whether a caller still attends: until it leaves, or the session ends.
+    #[must_use]
+    pub fn is_attending(&self, attendance: AttendanceNo) -> bool {
+        self.callers.attendances.contains_key(&attendance)
+    }
+
+    /// What a caller hears next, of each of its lines in turn. A call it gets is delivered from here
+    /// on.
+    pub fn next_of(&mut self, attendance: AttendanceNo) -> Option<Delivery<L::Out>> {
+        let n_streams = self.callers.attendances.get(&attendance)?.streams.len();
+        for _ in 0..n_streams {
+            let of = self.callers.attendances.get_mut(&attendance)?;
+            let stream = *of.streams.front()?;
+            of.streams.rotate_left(1);
+            if let Some(delivery) = self.deliver(stream) {
+                return Some(delivery);
+            }
+        }
+        None
+    }
+
+    /// A caller no longer attends. What it has not answered waits for the next that does, if the
+    /// caller is still there or was a moment ago; else it is given up.
+    pub fn leave(&mut self, now: Now, attendance: AttendanceNo, effects: &mut Vec<LineEffect<L>>) {
+        let Some(left) = self.callers.attendances.remove(&attendance) else { return };
+        let session = left.of.session;
+        if let Some(of_session) = self.callers.sessions.get_mut(&session) {
+            of_session.attendances.remove(&attendance);
+        }
+        for stream in left.streams {
+            let Some(number) = self.streams.remove(&stream) else { continue };
+            let Some(line) = self.lines.get_mut(&number) else { continue };
+            line.streams.remove(&stream);
+            let grace_ms = line.grace_ms;
+            match left.of.holding {
+                Holding::Polling => self.set_lapse(number, Some(now.mono + grace_ms)),
+                Holding::Lasting => {}
+            }
+            self.leave_stream(number, stream, effects);
+            self.give_up_if_absent(number, effects);
+        }
+        self.callers.drop_if_empty(session);
+    }
+
+    /// Gives up the calls of a caller that cannot be reached.
+    pub(super) fn give_up_if_absent(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
+        if self.lines.get(&number).is_some_and(|line| !line.is_attended()) {
+            self.lose_calls(number, Loss::Absent, |_, _| true, effects);
+        }
+        self.drop_if_empty(number);
+    }
+
+    /// A caller that polls gave a sign of life on this line: its grace begins anew.
+    pub fn touch(&mut self, now: Now, name: &LineName) {
+        let Some(number) = self.by_name.get(name).copied() else { return };
+        let Some(line) = self.lines.get(&number) else { return };
+        let grace_ms = line.grace_ms;
+        if line.streams.is_empty() && line.lapses_at.is_some() {
+            self.renew_grace(now, number, grace_ms);
+        }
+    }
+
+    /// The tool that an agent of a session means. Without a caller's id, the one caller's that has
+    /// a tool of this name.
+    ///
+    /// # Errors
+    /// `not_found` when it is not declared, `invalid` when several callers have declared it.
+    pub fn find_caller_tool(
+        &self,
+        session: SessionId,
+        caller_id: Option<&str>,
+        tool: &str,
+    ) -> Result<Arc<LineTool<L::Tool>>> {
+        let on_line = |number: u64| {
+            let line = self.lines.get(&number)?;
+            line.tools.get(line.by_name.get(tool)?)
+        };
+        if let Some(caller_id) = caller_id {
+            let found = self.callers.line(session, caller_id).and_then(on_line);
+            let name = || format!("{caller_id}_{tool}");
+            return found.cloned().ok_or_else(|| Error::not_found("caller tool", name()));
+        }
+        let mut found = self.callers.lines(session).filter_map(|(_, number)| on_line(number));
+        let first = found.next().ok_or_else(|| Error::not_found("caller tool", tool))?;
+        match found.next() {
+            None => Ok(Arc::clone(first)),
+            Some(second) => {
+                let (first, second) = (&first.line, &second.line);
+                let message =
+                    format!("{first} and {second} both have a tool `{tool}`; say whose you mean");
+                Err(Error::invalid_field("caller_id", message))
+            }
+        }
+    }
+
+    /// What the callers of a session have declared, by their ids.
+    #[must_use]
+    pub fn callers_of(&self, session: SessionId) -> Vec<CallerTools<L::Tool>> {
+        let lines = self.callers.lines(session);
+        lines
+            .filter_map(|(caller_id, number)| Some((caller_id, self.lines.get(&number)?)))
+            .filter(|(_, line)| !line.tools.is_empty())
+            .map(|(caller_id, line)| CallerTools {
+                caller_id: Arc::clone(caller_id),
+                owner: line.owner,
+                tools: line.tools.values().cloned().collect(),
+            })
+            .collect()
+    }
+
+    /// What went out, or will, for the calls of a session that wait for an answer from this
+    /// principal, in their order.
+    #[must_use]
+    pub fn pending_of(&self, owner: PrincipalId, session: SessionId) -> Vec<L::Out> {
+        let own = self
+            .callers
+            .lines(session)
+            .map(|(_, number)| number)
+            .filter(|number| self.lines.get(number).is_some_and(|line| line.owner == owner));
+        let mut calls: Vec<_> = own.flat_map(|number| self.calls_on(number)).collect();
+        calls.sort_by_key(|(turn, _)| *turn);
+        calls.into_iter().map(|(_, out)| out.clone()).collect()
+    }
+
+    /// A session ended: its callers' lines go with everything on them, and whoever attends to it is
+    /// woken to find that out.
+    pub fn end_session(&mut self, session: SessionId, effects: &mut Vec<LineEffect<L>>) {
+        let numbers: Vec<_> = self.callers.lines(session).map(|(_, number)| number).collect();
+        for number in numbers {
+            let Some(line) = self.lines.get_mut(&number) else { continue };
+            for (stream, _) in std::mem::take(&mut line.streams) {
+                self.streams.remove(&stream);
+            }
+            let tools: Vec<_> = line.by_name.keys().cloned().collect();
+            self.lose_calls(number, Loss::SessionEnded, |_, _| true, effects);
+            self.withdraw(number, &tools, effects);
+        }
+        let attendances = match self.callers.sessions.get_mut(&session) {
+            Some(of_session) => std::mem::take(&mut of_session.attendances),
+            None => return,
+        };
+        for attendance in attendances {
+            if let Some(left) = self.callers.attendances.remove(&attendance) {
+                effects.push(LineEffect::Ring(left.of.bell));
+            }
+        }
+        self.callers.drop_if_empty(session);
+    }
+}

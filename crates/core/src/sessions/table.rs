@@ -1,0 +1,318 @@
+//! The table of sessions: every change of state goes through it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::SessionState;
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::ring::Ring;
+use super::{EventPage, NewSession, SessionLimits};
+use crate::time::{MonoMs, Now};
+
+/// The sessions of this run.
+#[derive(Debug)]
+pub struct SessionTable<E> {
+    sessions: HashMap<SessionId, Session<E>>,
+    idle: BTreeSet<(MonoMs, SessionId)>,
+    events_kept_max: usize,
+}
+
+#[derive(Debug)]
+struct Session<E> {
+    place: Where,
+    limits: SessionLimits,
+    state: SessionState,
+    /// Messages that its agent has not done with.
+    n_turns: u32,
+    /// Sessions that come from it, if it is a root; it counts itself.
+    n_agents: u32,
+    children: Vec<SessionId>,
+    ring: Ring<E>,
+    idle_at: Option<MonoMs>,
+}
+
+/// Where a session stands among others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Where {
+    /// Its id.
+    pub id: SessionId,
+    /// The first of its tree.
+    pub root: SessionId,
+    /// The session whose agent started it.
+    pub parent: Option<SessionId>,
+    /// Its project.
+    pub project: ProjectId,
+    /// Where it works.
+    pub workspace: WorkspaceId,
+    /// Whose it is.
+    pub owner: PrincipalId,
+    /// How many started one another before it.
+    pub depth: u32,
+}
+
+/// What became of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Started {
+    /// The first of its tree.
+    pub root: SessionId,
+    /// How many started one another before it.
+    pub depth: u32,
+}
+
+const fn is_live(state: SessionState) -> bool {
+    match state {
+        SessionState::Starting | SessionState::Running | SessionState::Idle => true,
+        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
+    }
+}
+
+impl<E> SessionTable<E> {
+    /// An empty table; each session keeps so many events.
+    #[must_use]
+    pub fn new(events_kept_max: usize) -> Self {
+        Self { sessions: HashMap::new(), idle: BTreeSet::new(), events_kept_max }
+    }
+
+    /// Takes a session in, new or to go on, if the limits let it.
+    ///
+    /// # Errors
+    /// `not_found` for a parent that is not live, `busy` past a limit, with the limit.
+    pub fn start(&mut self, new: NewSession) -> Result<Started> {
+        let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
+        let (root, depth) = match parent {
+            None => (id, 0),
+            Some(parent) => {
+                let of = self.live(parent)?;
+                (of.place.root, of.place.depth + 1)
+            }
+        };
+        if depth > limits.depth_max {
+            return Err(past("sessions may start others only", limits.depth_max, "deep"));
+        }
+        let before = self.sessions.get(&id).map(|before| before.state);
+        if before.is_some_and(is_live) {
+            let message = format!("session {id} is under way already");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        if before.is_none() && self.n_agents(root) >= limits.agents_max {
+            return Err(past("one session may start", limits.agents_max, "agents"));
+        }
+        if self.n_live(project) >= limits.live_max as usize {
+            return Err(past(
+                "a project may have",
+                limits.live_max,
+                "sessions that have not ended",
+            ));
+        }
+        let place = Where { id, root, parent, project, workspace, owner, depth };
+        let session = self.sessions.entry(id).or_insert_with(|| Session {
+            place,
+            limits,
+            state: SessionState::Starting,
+            n_turns: 0,
+            n_agents: 1,
+            children: Vec::new(),
+            ring: Ring::new(next_index, self.events_kept_max),
+            idle_at: None,
+        });
+        session.state = SessionState::Starting;
+        if let (Some(parent), None) = (parent, before) {
+            self.sessions.entry(parent).and_modify(|parent| parent.children.push(id));
+            self.sessions.entry(root).and_modify(|root| root.n_agents += 1);
+        }
+        Ok(Started { root, depth })
+    }
+
+    fn live(&self, id: SessionId) -> Result<&Session<E>> {
+        self.sessions
+            .get(&id)
+            .filter(|session| is_live(session.state))
+            .ok_or_else(|| Error::not_found("session", id))
+    }
+
+    /// How many sessions of a project have not ended.
+    #[must_use]
+    pub fn n_live(&self, project: ProjectId) -> usize {
+        let live =
+            |session: &&Session<E>| session.place.project == project && is_live(session.state);
+        self.sessions.values().filter(live).count()
+    }
+
+    /// How many sessions come from a root, itself included.
+    #[must_use]
+    pub fn n_agents(&self, root: SessionId) -> u32 {
+        self.sessions.get(&root).map_or(0, |root| root.n_agents)
+    }
+
+    /// Where a session stands and how, if it is of this run.
+    #[must_use]
+    pub fn find(&self, id: SessionId) -> Option<(Where, SessionState)> {
+        self.sessions.get(&id).map(|session| (session.place, session.state))
+    }
+
+    /// The session of this owner that is live in a workspace, the newest if there are several: a
+    /// message without a session goes to it.
+    #[must_use]
+    pub fn live_in(&self, owner: PrincipalId, workspace: WorkspaceId) -> Option<SessionId> {
+        let here = |session: &&Session<E>| {
+            let place = &session.place;
+            place.owner == owner
+                && place.workspace == workspace
+                && place.parent.is_none()
+                && is_live(session.state)
+        };
+        self.sessions.values().filter(here).map(|session| session.place.id).max()
+    }
+
+    /// Whether a session that has not ended works there.
+    #[must_use]
+    pub fn is_used(&self, workspace: WorkspaceId) -> bool {
+        self.sessions
+            .values()
+            .any(|session| session.place.workspace == workspace && is_live(session.state))
+    }
+
+    /// A message goes to the agent of a session: it runs until it is done with it.
+    ///
+    /// # Errors
+    /// `not_found` when the session is not live.
+    pub fn begin_turn(&mut self, id: SessionId) -> Result<()> {
+        self.live(id)?;
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.n_turns += 1;
+            session.state = SessionState::Running;
+            if let Some(at) = session.idle_at.take() {
+                self.idle.remove(&(at, id));
+            }
+        }
+        Ok(())
+    }
+
+    /// The agent is done with a message. How the session stands now, if that changed.
+    pub fn end_turn(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
+        let session = self.sessions.get_mut(&id).filter(|session| is_live(session.state))?;
+        session.n_turns = session.n_turns.saturating_sub(1);
+        (session.n_turns == 0).then(|| self.rest(now, id)).flatten()
+    }
+
+    /// The agent has nothing to do, whatever it was told before.
+    pub fn rest(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
+        let session = self.sessions.get_mut(&id).filter(|session| is_live(session.state))?;
+        if session.state == SessionState::Idle {
+            return None;
+        }
+        session.n_turns = 0;
+        session.state = SessionState::Idle;
+        let at = now.mono.saturating_add(session.limits.idle_ms);
+        session.idle_at = Some(at);
+        self.idle.insert((at, id));
+        Some(SessionState::Idle)
+    }
+
+    /// Ends a session and all that come from it, children first. Those that ended now.
+    pub fn end(&mut self, id: SessionId, state: SessionState) -> Vec<SessionId> {
+        let mut ended = Vec::new();
+        self.end_tree(id, state, &mut ended);
+        ended
+    }
+
+    fn end_tree(&mut self, id: SessionId, state: SessionState, ended: &mut Vec<SessionId>) {
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| is_live(session.state))
+        else {
+            return;
+        };
+        session.state = state;
+        session.n_turns = 0;
+        if let Some(at) = session.idle_at.take() {
+            self.idle.remove(&(at, id));
+        }
+        for child in session.children.clone() {
+            self.end_tree(child, state, ended);
+        }
+        ended.push(id);
+    }
+
+    /// Every session that has not ended.
+    #[must_use]
+    pub fn all_live(&self) -> Vec<SessionId> {
+        let live = |session: &&Session<E>| is_live(session.state);
+        let mut ids: Vec<_> =
+            self.sessions.values().filter(live).map(|session| session.place.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Forgets a session that has ended; its record and its journal are the store's.
+    pub fn forget(&mut self, id: SessionId) {
+        if self.sessions.get(&id).is_some_and(|session| !is_live(session.state)) {
+            self.sessions.remove(&id);
+        }
+    }
+
+    /// A session says something: heard in its own ring and in those of its ancestors. The rings and
+    /// its numbers in them, its own first.
+    pub fn say(&mut self, id: SessionId, event: &Arc<E>) -> Vec<(SessionId, u64)> {
+        let mut heard = Vec::new();
+        let mut next = Some(id);
+        while let Some(ring_of) = next {
+            let Some(session) = self.sessions.get_mut(&ring_of) else { break };
+            heard.push((ring_of, session.ring.push(id, Arc::clone(event))));
+            next = session.place.parent;
+        }
+        heard
+    }
+
+    /// Up to `limit` of what a session said after a number; with what its children said if asked.
+    #[must_use]
+    pub fn said(
+        &self,
+        id: SessionId,
+        since: Option<u64>,
+        limit: usize,
+        with_children: bool,
+    ) -> Option<EventPage<E>> {
+        let session = self.sessions.get(&id)?;
+        Some(session.ring.after(since, limit, (!with_children).then_some(id)))
+    }
+
+    /// The number of the last thing a session said.
+    #[must_use]
+    pub fn last_index(&self, id: SessionId) -> Option<u64> {
+        self.sessions.get(&id).and_then(|session| session.ring.next_index().checked_sub(1))
+    }
+
+    /// Whether a session is another one, or comes from it.
+    #[must_use]
+    pub fn comes_from(&self, id: SessionId, ancestor: SessionId) -> bool {
+        let mut next = Some(id);
+        while let Some(session) = next {
+            if session == ancestor {
+                return true;
+            }
+            next = self.sessions.get(&session).and_then(|session| session.place.parent);
+        }
+        false
+    }
+
+    /// Sessions that have had nothing to do for too long.
+    #[must_use]
+    pub fn idle_too_long(&self, now: Now) -> Vec<SessionId> {
+        self.idle.iter().take_while(|(at, _)| *at <= now.mono).map(|(_, id)| *id).collect()
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn next_idle(&self) -> Option<MonoMs> {
+        self.idle.first().map(|(at, _)| *at)
+    }
+}
+
+fn past(what: &str, limit: u32, of: &str) -> Error {
+    Error::new(
+        ErrorKind::Busy,
+        format!("{what} {limit} {of}; end some, or raise the project's limits"),
+    )
+}

@@ -1,0 +1,109 @@
+//! `/v1/sessions`: agents at work.
+
+use axum::Json;
+use axum::extract::State as With;
+use axum::http::header::LOCATION;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ringback_proto::request::{
+    AckResponse, SessionEndRequest, SessionGetRequest, SessionListRequest, SessionListResponse,
+    SessionMessageRequest, SessionMessagedResponse, SessionResponse,
+};
+use ringback_proto::tool::tools::{SessionEnd, SessionGet, SessionList, SessionMessage};
+
+use super::prefer::idempotency_key;
+use super::{ask, ask_once, id, session_events};
+use crate::api::{Content, Operation, Route};
+use crate::caller::Caller;
+use crate::edge::State;
+use crate::error::HttpError;
+use crate::extract::{InJson, InPath, InQuery};
+
+const PATH: &str = "/v1/sessions";
+
+pub(super) fn routes() -> Vec<Route> {
+    const TAG: &str = "sessions";
+    const ONE: &str = "/v1/sessions/{session_id}";
+    let messaged = Content::json::<SessionMessagedResponse>;
+    vec![
+        Route::get(
+            PATH,
+            list,
+            Operation::new(TAG, "list_sessions", "Sessions, newest first.")
+                .query::<SessionListRequest>()
+                .answers(200, "A page of sessions.", Content::json::<SessionListResponse>())
+                .fails([504]),
+        ),
+        Route::post(
+            PATH,
+            message,
+            Operation::new(TAG, "message_session", "Says something to an agent, new or at work.")
+                .header("Idempotency-Key", "The same key from the same token is the same message.")
+                .body(Content::json::<SessionMessageRequest>())
+                .answers(200, "The agent has the message.", messaged())
+                .answers(201, "A session was started for it.", messaged())
+                .with("Location", "Where the session is.")
+                .fails([404, 409, 429, 504]),
+        ),
+        Route::get(
+            ONE,
+            get,
+            Operation::new(TAG, "get_session", "One session.")
+                .answers(200, "The session.", Content::json::<SessionResponse>())
+                .fails([404, 504]),
+        ),
+        Route::delete(
+            ONE,
+            end,
+            Operation::new(TAG, "end_session", "Ends a session, its agent and all it started.")
+                .answers(200, "It has ended.", Content::json::<AckResponse>())
+                .fails([404, 409, 504]),
+        ),
+        Route::get(
+            "/v1/sessions/{session_id}/events",
+            session_events::events,
+            session_events::operation(TAG),
+        ),
+    ]
+}
+
+async fn list(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InQuery(request): InQuery<SessionListRequest>,
+) -> Result<Json<SessionListResponse>, HttpError> {
+    ask::<SessionList>(&state, &credential, request).await.map(Json)
+}
+
+async fn message(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    headers: HeaderMap,
+    InJson(request): InJson<SessionMessageRequest>,
+) -> Result<Response, HttpError> {
+    let key = idempotency_key(&headers)?;
+    let told = ask_once::<SessionMessage>(&state, &credential, request, key).await?;
+    if !told.spawned {
+        return Ok(Json(told).into_response());
+    }
+    let location = [(LOCATION, format!("{PATH}/{}", told.session_id))];
+    Ok((StatusCode::CREATED, location, Json(told)).into_response())
+}
+
+async fn get(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InPath(session_id): InPath<String>,
+) -> Result<Json<SessionResponse>, HttpError> {
+    let request = SessionGetRequest { session_id: id("session_id", &session_id)? };
+    ask::<SessionGet>(&state, &credential, request).await.map(Json)
+}
+
+async fn end(
+    With(state): With<State>,
+    Caller(credential): Caller,
+    InPath(session_id): InPath<String>,
+) -> Result<Json<AckResponse>, HttpError> {
+    let request = SessionEndRequest { session_id: id("session_id", &session_id)? };
+    ask::<SessionEnd>(&state, &credential, request).await.map(Json)
+}

@@ -1,0 +1,357 @@
+//! What a session is told of agents: calls of the tools it offers them, and what they say.
+//!
+//! It is told on the session's own stream, and held only while somebody reads that: when its reader
+//! leaves, the agents' calls fail at once instead of at their deadline. A reader that takes over
+//! from another goes on with what is held.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::future::{poll_fn, ready};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, SelectAll};
+use futures_util::{Stream, StreamExt as _};
+use ringback_broker::{Broker, Credential, Holding, LineCall, ToParty};
+use ringback_proto::ids::SessionId;
+use ringback_proto::request::SessionEventInfo;
+use tokio::sync::Notify;
+
+use super::log::StreamLog;
+use super::session::Session;
+use crate::reach::{self, Hearing};
+use crate::state::State;
+use crate::tools::{Interest, Outcome};
+
+/// Sessions of agents that one session of MCP may offer tools to, and hear of.
+const HELD_MAX: usize = 4096;
+/// Calls in the log of which some may be over. More than a caller usually has at once.
+const CALLS_UNCHECKED_MAX: usize = 32;
+
+/// Tools that are offered: to which session, and as whom.
+type Offer = (SessionId, Arc<str>);
+
+/// What one session wants to be told.
+#[derive(Default)]
+pub(super) struct Courier {
+    state: Mutex<CourierState>,
+    /// Rung when there is more to listen to.
+    bell: Notify,
+}
+
+#[derive(Default)]
+struct CourierState {
+    offers: HashSet<Offer>,
+    /// The sessions that are heard, and the last event of each that was told.
+    heard: HashMap<SessionId, Option<u64>>,
+    open: Option<Open>,
+}
+
+/// What is held while somebody reads.
+struct Open {
+    reader: u64,
+    /// A call that the log has after this number needs no telling.
+    known: u64,
+    news: SelectAll<BoxStream<'static, News>>,
+}
+
+enum News {
+    Post(SessionId, ToParty<Arc<LineCall>>),
+    Said(SessionId, Box<SessionEventInfo>),
+    /// Nothing more comes for these tools: the session is over.
+    OfferEnds(Offer),
+    /// Nothing more is heard of this session; whether anything was.
+    HearingEnds(SessionId, bool),
+}
+
+/// A reader that news are brought to. Dropped, it has left.
+#[derive(Debug)]
+pub(super) struct Attending {
+    state: Arc<State>,
+    session: Arc<Session>,
+    reader: u64,
+}
+
+/// Notes what a call that has ended wants to hear from now on.
+pub(super) fn learn(
+    state: &State,
+    session: &Session,
+    interest: Option<&Interest>,
+    outcome: &Outcome,
+) {
+    let Some(interest) = interest else { return };
+    if let (Interest::Answers(request_id), Outcome::Native(_)) = (interest, outcome) {
+        session.standalone.forget_call(request_id);
+    }
+    let Some(subject) = interest.subject(&state.broker, outcome) else { return };
+    let Some(credential) = state.credential(session.owner) else { return };
+    let courier = &session.courier;
+    if let Some(caller_id) = subject.caller_id {
+        courier.offers(&state.broker, &credential, (subject.root, caller_id));
+    }
+    courier.hears(&state.broker, &credential, subject.session, subject.since);
+    courier.bell.notify_waiters();
+}
+
+impl Courier {
+    fn offers(&self, broker: &Broker, credential: &Credential, offer: Offer) {
+        let mut state = self.lock();
+        if state.offers.len() >= HELD_MAX {
+            state.offers.retain(|(root, _)| is_live(broker, *root));
+        }
+        if state.offers.len() >= HELD_MAX && !state.offers.contains(&offer) {
+            tracing::warn!(session = %offer.0, "its caller has too many others to be told of calls");
+            return;
+        }
+        if state.offers.insert(offer.clone())
+            && let Some(open) = &mut state.open
+        {
+            open.news.extend(calls(broker, credential, offer));
+        }
+    }
+
+    fn hears(&self, broker: &Broker, credential: &Credential, id: SessionId, since: Option<u64>) {
+        let mut state = self.lock();
+        if state.heard.len() >= HELD_MAX {
+            state.heard.retain(|id, _| is_live(broker, *id));
+        }
+        if state.heard.contains_key(&id) || state.heard.len() >= HELD_MAX {
+            return;
+        }
+        state.heard.insert(id, since);
+        if let Some(open) = &mut state.open {
+            open.news.push(events(broker, credential, id, since));
+        }
+    }
+
+    /// A reader comes. What the one before it holds is let go only now, so that no caller is gone
+    /// in between; calls that nobody has answered come again.
+    fn attend(&self, broker: &Broker, credential: Option<&Credential>, reader: u64, known: u64) {
+        let mut state = self.lock();
+        if state.open.as_ref().is_some_and(|open| open.reader > reader) {
+            return;
+        }
+        let mut news = SelectAll::new();
+        if let Some(credential) = credential {
+            let offers = state.offers.iter().cloned();
+            news.extend(offers.filter_map(|offer| calls(broker, credential, offer)));
+            let heard = state.heard.iter();
+            news.extend(heard.map(|(id, since)| events(broker, credential, *id, *since)));
+        }
+        let before = state.open.replace(Open { reader, known, news });
+        drop(state);
+        drop(before);
+    }
+
+    fn leave(&self, reader: u64) {
+        let mut state = self.lock();
+        let left = state.open.take_if(|open| open.reader == reader);
+        drop(state);
+        drop(left);
+    }
+
+    fn poll(&self, reader: u64, context: &mut Context<'_>) -> Poll<News> {
+        let mut state = self.lock();
+        let Some(open) = state.open.as_mut().filter(|open| open.reader == reader) else {
+            return Poll::Pending;
+        };
+        match open.news.poll_next_unpin(context) {
+            Poll::Ready(Some(news)) => Poll::Ready(news),
+            Poll::Ready(None) | Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// The place in the log after which a call is known.
+    fn known(&self) -> u64 {
+        self.lock().open.as_ref().map_or(0, |open| open.known)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, CourierState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Courier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        let reader = state.open.as_ref().map(|open| open.reader);
+        f.debug_struct("Courier")
+            .field("n_offers", &state.offers.len())
+            .field("n_heard", &state.heard.len())
+            .field("reader", &reader)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Attending {
+    pub(super) fn new(state: Arc<State>, session: Arc<Session>, reader: u64, known: u64) -> Self {
+        let attending = Self { state, session, reader };
+        attending.forget_calls();
+        let credential = attending.credential();
+        let Self { state, session, .. } = &attending;
+        session.courier.attend(&state.broker, credential.as_ref(), reader, known);
+        attending
+    }
+
+    /// The events of the log, with the news that come while it is read. They go by way of the log,
+    /// one at a time and only when all before has been taken, so that none is lost to a slow reader.
+    pub(super) fn along(
+        self,
+        events: impl Stream<Item = Bytes> + Send + 'static,
+    ) -> impl Stream<Item = Bytes> + Send + 'static {
+        stream::unfold((Box::pin(events), self), async |(mut events, attending)| {
+            loop {
+                tokio::select! {
+                    biased;
+                    event = events.next() => return event.map(|event| (event, (events, attending))),
+                    () = attending.step() => {}
+                }
+            }
+        })
+    }
+
+    /// Puts the next news into the log.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing: what was taken is in the log.
+    async fn step(&self) {
+        let courier = &self.session.courier;
+        let mut rung = pin!(courier.bell.notified());
+        rung.as_mut().enable();
+        tokio::select! {
+            biased;
+            news = poll_fn(|context| courier.poll(self.reader, context)) => self.on_news(news),
+            () = rung => {}
+        }
+    }
+
+    fn on_news(&self, news: News) {
+        match news {
+            News::Post(root, post) => self.on_post(root, &post),
+            News::Said(id, event) => self.on_said(id, &event),
+            News::OfferEnds(offer) => self.on_offer_ends(offer),
+            News::HearingEnds(id, was_heard) => self.on_hearing_ends(id, was_heard),
+        }
+    }
+
+    fn on_post(&self, root: SessionId, post: &ToParty<Arc<LineCall>>) {
+        let log = self.log();
+        match post {
+            ToParty::Call(call) => {
+                let id = &call.request_id;
+                if log.has_call(id, self.session.courier.known()) {
+                    return;
+                }
+                if log.calls().len() >= CALLS_UNCHECKED_MAX {
+                    self.forget_calls();
+                }
+                log.forget_call(id);
+                log.push_call(reach::post(&self.state.broker, root, post), Arc::clone(id));
+            }
+            ToParty::Cancel { call, custom_id, .. } => {
+                log.forget_call(custom_id.as_deref().unwrap_or(&call.to_string()));
+                log.push(reach::post(&self.state.broker, root, post));
+            }
+        }
+    }
+
+    fn on_said(&self, id: SessionId, event: &SessionEventInfo) {
+        self.session.courier.lock().heard.insert(id, Some(event.index));
+        if self.session.level() <= reach::LEVEL {
+            self.log().push(reach::said(event));
+        }
+    }
+
+    /// The session is over, unless it was taken up again just now.
+    fn on_offer_ends(&self, offer: Offer) {
+        let is_live = is_live(&self.state.broker, offer.0);
+        let again = is_live.then(|| self.credential()).flatten();
+        let mut state = self.session.courier.lock();
+        match (again, &mut state.open) {
+            (Some(credential), Some(open)) => {
+                open.news.extend(calls(&self.state.broker, &credential, offer));
+            }
+            (None, _) | (_, None) => drop(state.offers.remove(&offer)),
+        }
+    }
+
+    fn on_hearing_ends(&self, id: SessionId, was_heard: bool) {
+        let is_live = was_heard && is_live(&self.state.broker, id);
+        let again = is_live.then(|| self.credential()).flatten();
+        let mut state = self.session.courier.lock();
+        let since = state.heard.get(&id).copied().flatten();
+        match (again, &mut state.open) {
+            (Some(credential), Some(open)) => {
+                open.news.push(events(&self.state.broker, &credential, id, since));
+            }
+            (None, _) | (_, None) => drop(state.heard.remove(&id)),
+        }
+    }
+
+    /// Lets go of calls that nobody waits for any more: whoever comes back must not run them.
+    fn forget_calls(&self) {
+        let Some(credential) = self.credential() else { return };
+        for id in self.log().calls() {
+            if self.state.broker.waiting_request(&credential, &id).is_none() {
+                self.log().forget_call(&id);
+            }
+        }
+    }
+
+    fn credential(&self) -> Option<Credential> {
+        self.state.credential(self.session.owner)
+    }
+
+    fn log(&self) -> &StreamLog {
+        &self.session.standalone
+    }
+}
+
+impl Drop for Attending {
+    fn drop(&mut self) {
+        self.session.courier.leave(self.reader);
+    }
+}
+
+fn is_live(broker: &Broker, id: SessionId) -> bool {
+    broker.session_view(id).is_some_and(|view| view.status.is_live())
+}
+
+/// The calls of tools that are offered. Whoever has the stream holds them.
+fn calls(
+    broker: &Broker,
+    credential: &Credential,
+    offer: Offer,
+) -> Option<BoxStream<'static, News>> {
+    let (root, caller_id) = &offer;
+    let only = Some(vec![Arc::clone(caller_id)]);
+    let opened = broker.open_callers(credential, *root, only, Holding::Lasting);
+    let held = opened
+        .inspect_err(|error| tracing::warn!(session = %root, %error, "calls cannot be passed on"))
+        .ok()?;
+    let root = *root;
+    let posts = stream::unfold(held, async |mut held| Some((held.next().await?, held)));
+    let posts = posts.map(move |post| News::Post(root, post));
+    Some(posts.chain(stream::once(ready(News::OfferEnds(offer)))).boxed())
+}
+
+/// What a session says after an event.
+fn events(
+    broker: &Broker,
+    credential: &Credential,
+    id: SessionId,
+    since: Option<u64>,
+) -> BoxStream<'static, News> {
+    let hearing = Hearing::new(broker.clone(), credential.clone(), id, since);
+    // What is heard, and at last that nothing more is.
+    stream::unfold(Some((hearing, false)), move |place| async move {
+        let (mut hearing, was_heard) = place?;
+        match hearing.next().await {
+            Some(event) => Some((News::Said(id, Box::new(event)), Some((hearing, true)))),
+            None => Some((News::HearingEnds(id, was_heard), None)),
+        }
+    })
+    .boxed()
+}

@@ -1,0 +1,181 @@
+//! A call that stays with a session: what the session says and the calls for its caller come on the
+//! call's own stream, and the answer when the agent is done. The caller is there as long as the
+//! stream is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use ringback_broker::{CallerStream, Credential, Holding, LineCall, ToParty};
+use ringback_mcp_wire::Id;
+use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
+
+use crate::reach::{self, Hearing};
+use crate::respond;
+use crate::state::State;
+use crate::tools::{self, Follow, Interest, Outcome, Step, Subject};
+
+/// A call under way, and what it works with.
+struct Call {
+    state: Arc<State>,
+    credential: Credential,
+    id: Id,
+    place: Place,
+}
+
+enum Place {
+    /// The tool has not answered yet.
+    Called(Box<Follow>),
+    /// It has, and the session goes on.
+    Stays(Box<Stay>),
+    Ended,
+}
+
+/// Somebody who stays with a session.
+struct Stay {
+    outcome: Outcome,
+    /// What to ask again at the end, for how things stand then.
+    again: Option<SessionEventsRequest>,
+    subject: Subject,
+    /// Nothing once the session is over.
+    calls: Option<CallerStream>,
+    hearing: Hearing,
+    /// Whether the agent had nothing to do by the last that was heard.
+    rests: bool,
+}
+
+enum Next {
+    Post(ToParty<Arc<LineCall>>),
+    Said(SessionEventInfo),
+    Over,
+}
+
+/// The call as events. Whoever closes the stream has left the session, and cancels the call.
+pub(super) fn events(
+    state: Arc<State>,
+    credential: Credential,
+    id: Id,
+    follow: Follow,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let call = Call { state, credential, id, place: Place::Called(Box::new(follow)) };
+    stream::unfold(call, Call::next)
+}
+
+impl Call {
+    async fn next(mut self) -> Option<(Bytes, Self)> {
+        loop {
+            let told = match &mut self.place {
+                Place::Called(follow) => match follow.next().await {
+                    Step::Told(told) => Some(told),
+                    Step::Done(outcome) => {
+                        let interest = follow.interest().cloned();
+                        self.stay_or_answer(interest, outcome)
+                    }
+                },
+                Place::Stays(stay) => match stay.next(&self.state).await {
+                    Next::Post(post) => {
+                        Some(reach::post(&self.state.broker, stay.subject.root, &post))
+                    }
+                    Next::Said(event) => Some(reach::said(&event)),
+                    Next::Over => self.leave().await,
+                },
+                Place::Ended => return None,
+            };
+            if let Some(told) = told {
+                return Some((respond::event(None, &told), self));
+            }
+        }
+    }
+
+    /// Stays with the session that a call was about; the answer of one that failed comes at once.
+    fn stay_or_answer(&mut self, interest: Option<Interest>, outcome: Outcome) -> Option<String> {
+        let subject = interest.as_ref().and_then(|it| it.subject(&self.state.broker, &outcome));
+        let Some(subject) = subject else { return self.answer(&outcome) };
+        let only = subject.caller_id.clone().map(|caller_id| vec![caller_id]);
+        let (broker, credential) = (&self.state.broker, &self.credential);
+        let calls = match broker.open_callers(credential, subject.root, only, Holding::Lasting) {
+            Ok(calls) => Some(calls),
+            Err(error) => {
+                tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");
+                return self.answer(&outcome);
+            }
+        };
+        let (broker, credential) = (broker.clone(), credential.clone());
+        let hearing = Hearing::new(broker, credential, subject.session, subject.since);
+        let again = match interest {
+            Some(Interest::Hears(request)) => {
+                Some(SessionEventsRequest { wait_ms: None, follow: false, ..*request })
+            }
+            Some(Interest::Says { .. } | Interest::Answers(_)) | None => None,
+        };
+        let rests = subject.rests;
+        self.place =
+            Place::Stays(Box::new(Stay { outcome, again, subject, calls, hearing, rests }));
+        None
+    }
+
+    /// The answer, after all that was heard.
+    async fn leave(&mut self) -> Option<String> {
+        let Place::Stays(stay) = std::mem::replace(&mut self.place, Place::Ended) else {
+            return None;
+        };
+        let Stay { outcome, again, calls, .. } = *stay;
+        drop(calls);
+        let outcome = match again {
+            Some(request) => tools::again(&self.state.broker, &self.credential, request).await,
+            None => outcome,
+        };
+        self.answer(&outcome)
+    }
+
+    fn answer(&mut self, outcome: &Outcome) -> Option<String> {
+        self.place = Place::Ended;
+        outcome.encode(&self.id, self.state.stamp())
+    }
+}
+
+impl Stay {
+    /// What comes next. A call comes before an event: an agent waits for it.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    async fn next(&mut self, state: &State) -> Next {
+        loop {
+            let is_done = self.rests && self.is_at_rest(state);
+            tokio::select! {
+                biased;
+                () = state.stopping.cancelled() => return Next::Over,
+                post = next_post(&mut self.calls) => match post {
+                    Some(post) => return Next::Post(post),
+                    None => self.calls = None,
+                },
+                event = self.hearing.next() => return match event {
+                    Some(event) => self.on_event(event),
+                    None => Next::Over,
+                },
+                // Only when nothing else is there to tell.
+                () = std::future::ready(()), if is_done => return Next::Over,
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: SessionEventInfo) -> Next {
+        if let Some(status) = event.status.filter(|_| event.session_id == self.subject.session) {
+            self.rests = tools::rests(status);
+        }
+        Next::Said(event)
+    }
+
+    /// Whether the session rests now, and not only did at some time.
+    fn is_at_rest(&self, state: &State) -> bool {
+        let view = state.broker.session_view(self.subject.session);
+        view.is_some_and(|view| tools::rests(view.status))
+    }
+}
+
+async fn next_post(calls: &mut Option<CallerStream>) -> Option<ToParty<Arc<LineCall>>> {
+    match calls {
+        Some(calls) => calls.next().await,
+        None => std::future::pending().await,
+    }
+}

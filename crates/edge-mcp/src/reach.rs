@@ -1,0 +1,103 @@
+//! How callers and followers of sessions are reached, in both eras: as lines of a log, the one thing
+//! that a server may tell any client of its own accord.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ringback_broker::{Broker, Credential, LineCall, SessionFollower, ToParty};
+use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_mcp_wire::{LogLevel, RawValue, compact};
+use ringback_proto::ids::SessionId;
+use ringback_proto::request::SessionEventInfo;
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+/// Who speaks of calls.
+const CALLER_TOOL: &str = "oubliette.caller_tool";
+/// Who speaks of everything else in a session.
+const SESSION: &str = "oubliette.session";
+
+/// How serious all of it is.
+pub(crate) const LEVEL: LogLevel = LogLevel::Info;
+
+/// A call that need not be answered any more.
+#[derive(Serialize)]
+struct Cancelled<'a> {
+    r#type: &'static str,
+    root_session_id: SessionId,
+    request_id: &'a str,
+    reason: &'static str,
+}
+
+/// What a caller is told of a call for it.
+pub(crate) fn post(broker: &Broker, root: SessionId, post: &ToParty<Arc<LineCall>>) -> String {
+    match post {
+        ToParty::Call(call) => log(CALLER_TOOL, &broker.caller_request(root, call)),
+        ToParty::Cancel { call, custom_id, reason } => {
+            let own = call.to_string();
+            let cancelled = Cancelled {
+                r#type: "caller_tool_cancel",
+                root_session_id: root,
+                request_id: custom_id.as_deref().unwrap_or(&own),
+                reason: reason.as_str(),
+            };
+            log(CALLER_TOOL, &cancelled)
+        }
+    }
+}
+
+/// What a follower is told of an event.
+pub(crate) fn said(event: &SessionEventInfo) -> String {
+    log(SESSION, event)
+}
+
+fn log(logger: &str, data: &impl Serialize) -> String {
+    let data = to_raw_value(data).unwrap_or_else(|error| {
+        tracing::warn!(%error, logger, "something cannot be told as JSON");
+        RawValue::NULL.to_owned()
+    });
+    // An event is made of lines, so there must be none inside. They only stand between tokens.
+    let data = if data.get().contains(['\n', '\r']) { compact(&data) } else { data };
+    outgoing::notification(&Told::Log { level: LEVEL, logger, data: &data })
+}
+
+/// Somebody who hears what a session and its children say, one event at a time.
+#[derive(Debug)]
+pub(crate) struct Hearing {
+    broker: Broker,
+    credential: Credential,
+    session: SessionId,
+    since: Option<u64>,
+    follower: Option<SessionFollower>,
+    waiting: VecDeque<SessionEventInfo>,
+}
+
+impl Hearing {
+    /// Hears what comes after an event.
+    pub(crate) const fn new(
+        broker: Broker,
+        credential: Credential,
+        session: SessionId,
+        since: Option<u64>,
+    ) -> Self {
+        Self { broker, credential, session, since, follower: None, waiting: VecDeque::new() }
+    }
+
+    /// The next event. `None` when the session is over, or is not this caller's to hear.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<SessionEventInfo> {
+        loop {
+            if let Some(event) = self.waiting.pop_front() {
+                return Some(event);
+            }
+            if self.follower.is_none() {
+                let (credential, session) = (&self.credential, self.session);
+                let opened = self.broker.follow_session(credential, session, self.since).await;
+                self.follower = Some(opened.ok()?);
+            }
+            self.waiting = self.follower.as_mut()?.next().await?.into();
+        }
+    }
+}

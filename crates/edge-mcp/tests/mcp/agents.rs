@@ -1,0 +1,130 @@
+//! Agents and their callers, played by hand: a test makes an agent's calls at the broker's own door,
+//! and answers them over HTTP.
+
+use bytes::Bytes;
+use ringback_broker::Answer;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use crate::support::{Answered, Client, World, within};
+
+/// A call of an agent, under way.
+pub(crate) struct AgentCall(JoinSet<Option<ResponseEnvelope>>);
+
+/// An agent's call of a tool, whose name is that of its caller, `_` and its own.
+pub(crate) fn agent_calls(world: &World, session: &Value, tool: &str, input: &str) -> AgentCall {
+    let (caller_id, tool) = tool.split_once('_').unwrap();
+    let bytes = Bytes::copy_from_slice(input.as_bytes());
+    let answer = world.broker.call_from_session(
+        session.as_str().unwrap().parse().unwrap(),
+        Some(caller_id),
+        tool.to_owned(),
+        Any { format: Format::Json, bytes },
+        CallOptions::default(),
+    );
+    let mut waiting = JoinSet::new();
+    waiting.spawn(async move {
+        match answer {
+            Answer::Now(reply) => Some(reply),
+            Answer::Later(mut replies, _control) => replies.next().await,
+        }
+    });
+    AgentCall(waiting)
+}
+
+impl AgentCall {
+    /// How it ends: the bytes of its result, or why there is none.
+    pub(crate) async fn end(mut self) -> Result<Bytes, Error> {
+        match within("the end of an agent's call", self.0.join_next()).await {
+            Some(Ok(Some(ResponseEnvelope::Success {
+                response: ToolResponse::Passed(passed),
+            }))) => Ok(passed.bytes),
+            Some(Ok(Some(ResponseEnvelope::Error(error)))) => Err(error.into()),
+            other => panic!("another end: {other:?}"),
+        }
+    }
+}
+
+/// Why an agent's call fails.
+pub(crate) async fn agent_is_refused(world: &World, session: &Value, tool: &str) -> Error {
+    agent_calls(world, session, tool, "{}").end().await.unwrap_err()
+}
+
+/// A client with a session of MCP.
+pub(crate) async fn legacy(world: &World) -> Client {
+    let mut client = world.client();
+    client.initialize("2025-11-25").await;
+    client
+}
+
+/// What a native tool answered.
+pub(crate) fn structured(answer: &Value) -> &Value {
+    let result = &answer["result"];
+    assert!(result["isError"] != true && result.is_object(), "{answer}");
+    &result["structuredContent"]
+}
+
+/// A project.
+pub(crate) async fn project(client: &Client) -> Value {
+    let made = client.call(900, "project_create", json!({"name": "p"})).await;
+    structured(&made)["project_id"].clone()
+}
+
+/// Starts an agent and offers it tools as `caller_id`; its session.
+pub(crate) async fn start(client: &Client, caller_id: &str, tools: Value) -> Value {
+    let project = project(client).await;
+    let context = json!({"caller_id": caller_id, "caller_tools": tools});
+    let message = json!({"project_id": project, "message": "work", "context": context});
+    let told = client.call(901, "session_message", message).await;
+    structured(&told)["session_id"].clone()
+}
+
+/// Answers a call with a result, given as it is on the wire.
+pub(crate) async fn respond(client: &Client, session: &Value, id: &Value, fields: &str) -> Value {
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":902,"method":"tools/call","params":{{"name":"caller_tool_response","arguments":{{"session_id":{session},"request_id":{id},{fields}}}}}}}"#
+    );
+    client.send("POST /mcp", &[], &body).await.last().await
+}
+
+/// The kind of an error that a tool answered with.
+pub(crate) fn error_code(answer: &Value) -> &str {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    answer["result"]["_meta"]["ringback/error"]["code"].as_str().unwrap()
+}
+
+/// The stream of a session of MCP.
+pub(crate) async fn news(client: &Client, last_event: Option<&str>) -> Answered {
+    let header = last_event.map(|id| format!("last-event-id: {id}"));
+    let headers: Vec<_> = header.iter().map(String::as_str).collect();
+    let stream = client.send("GET /mcp", &headers, "").await;
+    assert_eq!(stream.status, 200);
+    stream
+}
+
+/// The next notification by this logger: its id, the text of its event, and its data.
+pub(crate) async fn next_by(stream: &mut Answered, logger: &str) -> (String, String, Value) {
+    loop {
+        let (id, text) = stream.event().await.expect("the stream goes on");
+        if text.is_empty() {
+            continue;
+        }
+        let message: Value = serde_json::from_str(&text).unwrap();
+        if message["params"]["logger"] == logger {
+            assert_eq!(message["method"], "notifications/message");
+            assert_eq!(message["params"]["level"], "info");
+            let data = message["params"]["data"].clone();
+            return (id, text, data);
+        }
+    }
+}
+
+/// The next call on a stream.
+pub(crate) async fn next_call(stream: &mut Answered) -> (String, String, Value) {
+    let next = next_by(stream, "oubliette.caller_tool").await;
+    assert_eq!(next.2["type"], "caller_tool_request", "{}", next.1);
+    next
+}

@@ -1,0 +1,145 @@
+//! One connection: bytes in, lines out, in one task.
+
+use std::io;
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use ringback_mcp_wire::Lines;
+use tokio::io::{Interest, Ready};
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::methods::{Step, Work};
+use crate::socket::Serving;
+use crate::talk::Talk;
+
+/// Why a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The peer left.
+    Left,
+    /// The peer did not read what was there for it.
+    Slow,
+    /// The peer belongs somewhere else.
+    Refused,
+    /// The session, or the daemon, ended.
+    Stopped,
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    serving: Arc<Serving>,
+    stream: UnixStream,
+    lines: Lines,
+    talk: Talk,
+    changes: watch::Receiver<u64>,
+    /// When the peer last read something, or had nothing to read.
+    read_at: Instant,
+}
+
+/// What happens next.
+enum Event {
+    Stopped,
+    Stalled,
+    Step(u64, Work, Step),
+    Ready(io::Result<Ready>),
+    Changed,
+}
+
+impl Connection {
+    pub(crate) fn new(serving: Arc<Serving>, stream: UnixStream) -> Self {
+        Self {
+            stream,
+            lines: Lines::new(serving.config.line_bytes_max),
+            talk: Talk::new(Arc::clone(&serving)),
+            changes: serving.broker.tools_changed(),
+            read_at: Instant::now(),
+            serving,
+        }
+    }
+
+    /// Serves until either side ends it. Requests that are under way then are cancelled.
+    pub(crate) async fn run(mut self) -> Ended {
+        self.talk.tell_tools();
+        loop {
+            if let Err(ended) = self.write() {
+                return ended;
+            }
+            let event = self.next().await;
+            if let Err(ended) = self.on_event(event) {
+                // What is there for it says why; if it does not take that at once, it never will.
+                drop(self.talk.outbox.write_to(&self.stream));
+                return ended;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Event {
+        let waits = !self.talk.outbox.is_empty();
+        let interest =
+            if waits { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        // Answers are taken as the peer reads them, so that many large ones are not all here.
+        let has_room = self.talk.outbox.len() <= self.serving.config.outbox_bytes_max / 4;
+        tokio::select! {
+            biased;
+            () = self.serving.stop.cancelled() => Event::Stopped,
+            () = sleep_until(self.read_at + self.serving.config.stall), if waits => Event::Stalled,
+            Some((number, work, step)) = self.talk.requests.next(), if has_room => {
+                Event::Step(number, work, step)
+            }
+            ready = self.stream.ready(interest) => Event::Ready(ready),
+            Ok(()) = self.changes.changed() => Event::Changed,
+        }
+    }
+
+    fn on_event(&mut self, event: Event) -> Result<(), Ended> {
+        match event {
+            Event::Stopped => Err(Ended::Stopped),
+            Event::Stalled => Err(Ended::Slow),
+            Event::Step(number, work, step) => {
+                self.talk.on_step(number, work, step);
+                Ok(())
+            }
+            Event::Ready(Err(_)) => Err(Ended::Left),
+            Event::Ready(Ok(ready)) if ready.is_readable() || ready.is_read_closed() => self.read(),
+            // What can be written is written before the next event.
+            Event::Ready(Ok(_)) => Ok(()),
+            Event::Changed => {
+                self.talk.tell_tools();
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads what is there. A line that has no end when the peer leaves was torn, and is none.
+    fn read(&mut self) -> Result<(), Ended> {
+        match self.stream.try_read_buf(self.lines.room()) {
+            Ok(0) => return Err(Ended::Left),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(_) => return Err(Ended::Left),
+        }
+        while let Some(line) = self.lines.pop() {
+            self.talk.on_line(&line)?;
+        }
+        let room = self.lines.room();
+        if room.is_empty() {
+            // An idle connection keeps no memory.
+            *room = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Writes what the peer takes now.
+    fn write(&mut self) -> Result<(), Ended> {
+        let n_written = self.talk.outbox.write_to(&self.stream).map_err(|_| Ended::Left)?;
+        if n_written > 0 || self.talk.outbox.is_empty() {
+            self.read_at = Instant::now();
+        }
+        if self.talk.outbox.len() > self.serving.config.outbox_bytes_max {
+            return Err(Ended::Slow);
+        }
+        Ok(())
+    }
+}

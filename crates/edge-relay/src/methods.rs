@@ -1,0 +1,333 @@
+//! The methods: from params to a call of the broker.
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringback_broker::{
+    Answer, Broker, Call, CallContext, CallControl, Credential, Edge, LineRequest,
+};
+use ringback_mcp_wire::RawValue;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
+use ringback_proto::ids::SessionId;
+use ringback_proto::request::{ProjectListRequest, SessionEventsRequest};
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::find;
+use ringback_proto::{Error, ResponseEnvelope, ToolRequest, ToolResponse};
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::callers::Told;
+use crate::follow::{Follow, Followed};
+use crate::list::list;
+use crate::outcome::{Face, Outcome};
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::socket::Serving;
+
+/// Longer than any name of a tool.
+const TOOL_NAME_BYTES_MAX: usize = 256;
+/// What the decoder says is cut here: it quotes the caller's own text.
+const MISFIT_CHARS_MAX: usize = 400;
+
+/// A request that is over, or under way.
+pub(crate) enum Begun {
+    /// It is over.
+    Done(Outcome),
+    /// It is under way.
+    Later(Work, Cancel),
+}
+
+/// A request under way. Dropped, it is cancelled where it can be.
+pub(crate) enum Work {
+    /// A call of a caller's tool.
+    Caller(Box<Follow>),
+    /// A call with a key.
+    Tool(Box<Follow>, String, Face),
+    /// Anything else.
+    Other(Pin<Box<dyn Future<Output = Outcome> + Send>>),
+}
+
+/// What comes next of a request.
+pub(crate) enum Step {
+    /// It is so far.
+    Progress { percent: f32, message: String },
+    /// It is over.
+    Done(Outcome),
+}
+
+/// How a request is cancelled.
+pub(crate) enum Cancel {
+    /// As a call.
+    Call(CallControl),
+    /// By telling it.
+    Tell(CancellationToken),
+    /// Not at all: what it does is carried through.
+    Never,
+}
+
+impl Work {
+    /// What comes next.
+    ///
+    /// # Cancel safety
+    /// Dropping the future loses nothing: the same comes at the next call.
+    pub(crate) async fn next(&mut self) -> Step {
+        let followed = match self {
+            Self::Caller(follow) | Self::Tool(follow, ..) => follow.next().await,
+            Self::Other(work) => return Step::Done(work.await),
+        };
+        match (followed, self) {
+            (Followed::Progress { percent, message }, _) => Step::Progress { percent, message },
+            (Followed::Done(last), Self::Tool(_, tool, face)) => {
+                Step::Done(Outcome::of_tool(last, tool, *face))
+            }
+            (Followed::Done(last), Self::Caller(_) | Self::Other(_)) => {
+                Step::Done(Outcome::of_caller(last))
+            }
+        }
+    }
+}
+
+impl Cancel {
+    /// The peer wants it to stop.
+    pub(crate) fn cancel(&self) {
+        match self {
+            Self::Call(control) => control.cancel(),
+            Self::Tell(token) => token.cancel(),
+            Self::Never => {}
+        }
+    }
+}
+
+/// Begins a request.
+pub(crate) fn begin(
+    serving: &Arc<Serving>,
+    told: &mut Told,
+    request: &Request<'_>,
+) -> Result<Begun, Refusal> {
+    match request.method.as_ref() {
+        "caller_tool" => caller_tool(serving, request),
+        "oubliette_tools" => oubliette_tools(serving, told, request),
+        "oubliette_call_tool" => oubliette_call_tool(serving, request),
+        "session_message" => session_message(serving, request),
+        "session_events" => session_events(serving, request),
+        "project_list" => project_list(serving, request),
+        method => Err(Refusal::no_method(method)),
+    }
+}
+
+fn caller_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        tool: String,
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+        caller_id: Option<String>,
+    }
+    let Params { tool, arguments, caller_id } = request.params()?;
+    let tool = bounded(tool)?;
+    let answer = serving.broker.call_from_session(
+        serving.session,
+        caller_id.as_deref(),
+        tool.clone(),
+        payload(arguments),
+        CallOptions { stream: true, ..CallOptions::default() },
+    );
+    Ok(match answer {
+        Answer::Now(last) => Begun::Done(Outcome::of_caller(last)),
+        Answer::Later(replies, control) => {
+            let follow = Follow::new(replies, control, tool, ToolTiming::AsyncShort);
+            let cancel = Cancel::Call(follow.control());
+            Begun::Later(Work::Caller(Box::new(follow)), cancel)
+        }
+    })
+}
+
+fn oubliette_tools(
+    serving: &Serving,
+    told: &mut Told,
+    request: &Request<'_>,
+) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        api_key: Cow<'a, str>,
+    }
+    let Params { api_key } = request.params()?;
+    let credential = authenticate(serving, &api_key)?;
+    let listed = list(&serving.broker, &credential).map_err(Refusal::with_key)?;
+    told.listed(&serving.broker, credential);
+    Ok(Begun::Done(Outcome::Json(listed)))
+}
+
+fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        api_key: Cow<'a, str>,
+        tool: String,
+        #[serde(borrow)]
+        arguments: Option<&'a RawValue>,
+        message_id: Option<String>,
+        call_id: Option<String>,
+    }
+    let Params { api_key, tool, arguments, message_id, call_id } = request.params()?;
+    let credential = authenticate(serving, &api_key)?;
+    if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
+        return Err(Refusal::bad_params("`arguments` is an object"));
+    }
+    let tool = bounded(tool)?;
+    if let Some(row) = find(&tool) {
+        let text = arguments.map_or("{}", RawValue::get);
+        let mut decoder = serde_json::Deserializer::from_str(text);
+        let call = match ToolRequest::deserialize_named(row.name, &mut decoder) {
+            Some(Ok(call)) => call,
+            Some(Err(error)) => return Ok(Begun::Done(misfit(&tool, &error))),
+            None => return Err(Error::not_found("tool", &tool).into()),
+        };
+        let is_streamed = row.makes_job && !row.timing.edge_wait().is_zero();
+        let answer = call_native(&serving.broker, &credential, call, is_streamed);
+        return Ok(begun(answer, tool, row.timing, Face::Content));
+    }
+    let session = serving.session.to_string();
+    let request_id = request.id.map(|id| id.get().to_owned());
+    let answer = serving.broker.call_line(LineRequest {
+        credential: &credential,
+        edge: Edge::Relay,
+        tool: tool.clone(),
+        arguments: payload(arguments),
+        options: CallOptions { stream: true, ..CallOptions::default() },
+        request_id: None,
+        custom_id: None,
+        context: CallContext {
+            message_id: Some(message_id.unwrap_or_else(|| session.clone()).into()),
+            call_id: call_id.or(request_id).map(Into::into),
+            session_id: Some(session.into()),
+        },
+    });
+    Ok(begun(answer, tool, ToolTiming::AsyncShort, Face::Content))
+}
+
+fn project_list(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        api_key: Cow<'a, str>,
+        #[serde(flatten)]
+        request: ProjectListRequest,
+    }
+    let Params { api_key, request } = request.params()?;
+    let credential = authenticate(serving, &api_key)?;
+    let tool = "project_list".to_owned();
+    let answer = call_native(&serving.broker, &credential, request.into(), false);
+    Ok(begun(answer, tool, ToolTiming::AsyncShort, Face::Bare))
+}
+
+fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params {
+        message: String,
+        session_id: Option<SessionId>,
+    }
+    let Params { message, session_id } = request.params()?;
+    let (broker, session) = (serving.broker.clone(), serving.session);
+    // A session that is being started must not be left half made when its starter disconnects.
+    let sent = serving
+        .tasks
+        .spawn(async move { broker.session_message_from(session, message, session_id).await });
+    let work = async move {
+        match sent.await {
+            Ok(Ok(messaged)) => Outcome::json(&ToolResponse::from(messaged)),
+            Ok(Err(error)) => Outcome::Refused(error.into()),
+            Err(error) => Outcome::Refused(Error::internal("relay", error).into()),
+        }
+    };
+    Ok(Begun::Later(Work::Other(Box::pin(work)), Cancel::Never))
+}
+
+fn session_events(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+    #[derive(Deserialize)]
+    struct Params {
+        session_id: Option<SessionId>,
+        since_index: Option<i64>,
+        max_events: Option<u32>,
+        wait_ms: Option<u64>,
+        include_children: Option<bool>,
+    }
+    let params: Params = request.params()?;
+    let (broker, session) = (serving.broker.clone(), serving.session);
+    let request = SessionEventsRequest {
+        session_id: params.session_id.unwrap_or(session),
+        since_index: params.since_index,
+        max_events: params.max_events,
+        wait_ms: params.wait_ms,
+        include_children: params.include_children.unwrap_or(false),
+        follow: false,
+    };
+    let cancelled = CancellationToken::new();
+    let cancel = Cancel::Tell(cancelled.clone());
+    let work = async move {
+        let events = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => Err(Error::cancelled("as the caller asked")),
+            events = broker.session_events_from(session, request) => events,
+        };
+        match events {
+            Ok(events) => Outcome::json(&ToolResponse::from(events)),
+            Err(error) => Outcome::Refused(error.into()),
+        }
+    };
+    Ok(Begun::Later(Work::Other(Box::pin(work)), cancel))
+}
+
+/// Who a key belongs to, asked anew at every request.
+fn authenticate(serving: &Serving, api_key: &str) -> Result<Credential, Refusal> {
+    serving.broker.authenticate_in(serving.session, api_key).map_err(Refusal::with_key)
+}
+
+fn call_native(
+    broker: &Broker,
+    credential: &Credential,
+    call: ToolRequest,
+    stream: bool,
+) -> Answer {
+    let options = CallOptions { stream, ..CallOptions::default() };
+    let envelope = RequestEnvelope { request: ToolCall::Native(call), options };
+    // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
+    broker.call(Call { credential, edge: Edge::Relay, envelope, request_id: None })
+}
+
+fn begun(answer: Answer, tool: String, timing: ToolTiming, face: Face) -> Begun {
+    match answer {
+        Answer::Now(last) => Begun::Done(Outcome::of_tool(last, &tool, face)),
+        Answer::Later(replies, control) => {
+            let follow = Follow::new(replies, control, tool.clone(), timing);
+            let cancel = Cancel::Call(follow.control());
+            Begun::Later(Work::Tool(Box::new(follow), tool, face), cancel)
+        }
+    }
+}
+
+/// Arguments as they came; none are an empty object.
+fn payload(arguments: Option<&RawValue>) -> Any {
+    let bytes = arguments
+        .map_or(Bytes::from_static(b"{}"), |raw| Bytes::copy_from_slice(raw.get().as_bytes()));
+    Any { format: Format::Json, bytes }
+}
+
+fn bounded(tool: String) -> Result<String, Refusal> {
+    if tool.is_empty() || tool.len() > TOOL_NAME_BYTES_MAX {
+        let message = format!("`tool` is a name of 1 to {TOOL_NAME_BYTES_MAX} bytes");
+        return Err(Error::invalid_field("tool", message).into());
+    }
+    Ok(tool)
+}
+
+/// For the model, which can put its arguments right.
+fn misfit(tool: &str, error: &serde_json::Error) -> Outcome {
+    let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
+    let error = Error::invalid(format!("the arguments of `{tool}` do not fit: {text}"));
+    Outcome::of_tool(ResponseEnvelope::from(error), tool, Face::Content)
+}

@@ -1,0 +1,235 @@
+//! How a request ended, and what of it is a result and what an error.
+
+use std::borrow::Cow;
+
+use ringback_mcp_wire::relay::as_result;
+use ringback_mcp_wire::{Object, RawValue, compact};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::JobId;
+use ringback_proto::timing::ToolTiming;
+use ringback_proto::{Error, ErrorKind, ResponseEnvelope, ToolResponse};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::value::to_raw_value;
+
+use crate::outbox::Outbox;
+use crate::refusal::Refusal;
+
+/// Where a failed result has the error for programs.
+const ERROR_META: &str = "ringback/error";
+
+/// How a request ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// Somebody else's value, as it came.
+    Passed(Any),
+    /// A value of the daemon's own.
+    Json(Box<RawValue>),
+    /// An error.
+    Refused(Refusal),
+}
+
+/// How the answer to a call of a tool is to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// What the tool gave, and nothing around it.
+    Bare,
+    /// As the result of an MCP tool.
+    Content,
+}
+
+/// The result of an MCP tool.
+#[derive(Debug, Default)]
+struct Content<'a> {
+    text: Cow<'a, str>,
+    structured: Option<&'a RawValue>,
+    error: Option<&'a Error>,
+}
+
+/// A job that was started.
+#[derive(Serialize)]
+struct Started {
+    job_id: JobId,
+    status: &'static str,
+    tool: String,
+    expected_timing: ToolTiming,
+}
+
+impl Outcome {
+    /// A value of the daemon's own.
+    pub(crate) fn json(value: &impl Serialize) -> Self {
+        Self::Json(raw(value))
+    }
+
+    /// What the last reply to a call of a caller's tool says.
+    pub(crate) fn of_caller(last: ResponseEnvelope) -> Self {
+        match end_of(last, String::new()) {
+            End::Passed(passed) => Self::Passed(passed),
+            End::Error(error) => Self::Refused(error.into()),
+            End::Native(_) | End::Job(_) => Self::Refused(out_of_turn().into()),
+        }
+    }
+
+    /// What the last reply to a call with a key says. Only what kept the tool from being called is
+    /// an error of the protocol; what the tool reports is its result.
+    pub(crate) fn of_tool(last: ResponseEnvelope, tool: &str, face: Face) -> Self {
+        match (end_of(last, tool.to_owned()), face) {
+            (End::Passed(passed), Face::Bare) => Self::Passed(passed),
+            (End::Passed(passed), Face::Content) => passed_content(&passed),
+            (End::Native(response), Face::Bare) => Self::json(&response),
+            (End::Native(response), Face::Content) => own_content(&raw(&*response)),
+            (End::Job(started), Face::Bare) => Self::json(&started),
+            (End::Job(started), Face::Content) => own_content(&raw(&started)),
+            (End::Error(error), Face::Bare) => Self::Refused(Refusal::with_key(error)),
+            (End::Error(error), Face::Content) => Self::of_error(error, tool),
+        }
+    }
+
+    /// An error of a call with a key.
+    pub(crate) fn of_error(error: Error, tool: &str) -> Self {
+        let is_tool = error.context().resource_type.as_deref() == Some("tool")
+            && error.context().resource_id.as_deref() == Some(tool);
+        match error.kind() {
+            ErrorKind::NotFound if !is_tool => failed_content(&error),
+            ErrorKind::Unauthenticated
+            | ErrorKind::Forbidden
+            | ErrorKind::NotFound
+            | ErrorKind::Cancelled
+            | ErrorKind::Internal => Self::Refused(Refusal::with_key(error)),
+            ErrorKind::Invalid
+            | ErrorKind::Conflict
+            | ErrorKind::TooLarge
+            | ErrorKind::RateLimited
+            | ErrorKind::Busy
+            | ErrorKind::Gone
+            | ErrorKind::ToolFailed
+            | ErrorKind::Timeout
+            | ErrorKind::UnsupportedContentType => failed_content(&error),
+        }
+    }
+
+    /// Puts the answer into the outbox.
+    pub(crate) fn answer(&self, id: Option<&RawValue>, outbox: &mut Outbox, line_bytes_max: usize) {
+        match self {
+            Self::Json(value) => outbox.answer(id, value, line_bytes_max),
+            Self::Passed(passed) => match json_of(passed) {
+                Ok(value) => outbox.answer(id, &value, line_bytes_max),
+                Err(refusal) => outbox.refuse(id, &refusal),
+            },
+            Self::Refused(refusal) => outbox.refuse(id, refusal),
+        }
+    }
+}
+
+/// The end of a call.
+enum End {
+    Passed(Any),
+    Native(Box<ToolResponse>),
+    Job(Started),
+    Error(Error),
+}
+
+fn end_of(last: ResponseEnvelope, tool: String) -> End {
+    let status = "started";
+    match last {
+        ResponseEnvelope::Success { response: ToolResponse::Passed(passed) }
+        | ResponseEnvelope::StreamEnd {
+            final_response: Some(ToolResponse::Passed(passed)), ..
+        } => End::Passed(passed),
+        ResponseEnvelope::Success { response }
+        | ResponseEnvelope::StreamEnd { final_response: Some(response), .. } => {
+            End::Native(Box::new(response))
+        }
+        ResponseEnvelope::JobStarted { job_id, tool, expected_timing } => {
+            End::Job(Started { job_id, status, tool, expected_timing })
+        }
+        ResponseEnvelope::Ack { job_id: Some(job_id), .. } => {
+            let expected_timing = ToolTiming::FireAndForget;
+            End::Job(Started { job_id, status, tool, expected_timing })
+        }
+        ResponseEnvelope::Error(error) => End::Error(error.into()),
+        ResponseEnvelope::Ack { job_id: None, .. }
+        | ResponseEnvelope::StreamStart { .. }
+        | ResponseEnvelope::StreamChunk { .. }
+        | ResponseEnvelope::StreamEnd { final_response: None, .. } => End::Error(out_of_turn()),
+    }
+}
+
+fn out_of_turn() -> Error {
+    Error::internal("relay", "the tool answered out of turn")
+}
+
+/// A payload as JSON on one line, the same tokens.
+fn json_of(passed: &Any) -> Result<Cow<'_, RawValue>, Refusal> {
+    let value = match passed.format {
+        Format::Json => serde_json::from_slice::<&RawValue>(&passed.bytes).ok(),
+        Format::MsgPack => None,
+    };
+    let value = value.ok_or_else(|| Error::internal("relay", "the tool's answer is not JSON"))?;
+    let breaks = value.get().contains(['\n', '\r']);
+    Ok(if breaks { Cow::Owned(compact(value)) } else { Cow::Borrowed(value) })
+}
+
+/// A result stays what it is; any other value is told as text, and as itself.
+fn passed_content(passed: &Any) -> Outcome {
+    let value = match json_of(passed) {
+        Ok(value) => value,
+        Err(refusal) => return Outcome::Refused(refusal),
+    };
+    if let Some(result) = as_result(&value) {
+        return Outcome::json(&WithIsError(&result));
+    }
+    let text: Option<Cow<'_, str>> = serde_json::from_str(value.get()).ok();
+    let text = text.unwrap_or_else(|| value.get().into());
+    Outcome::json(&Content { text, structured: Some(&value), error: None })
+}
+
+fn own_content(value: &RawValue) -> Outcome {
+    Outcome::json(&Content { text: value.get().into(), structured: Some(value), error: None })
+}
+
+fn failed_content(error: &Error) -> Outcome {
+    Outcome::json(&Content { text: error.told().into(), structured: None, error: Some(error) })
+}
+
+impl Serialize for Content<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Block<'a> {
+            r#type: &'static str,
+            text: &'a str,
+        }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("content", &[Block { r#type: "text", text: &self.text }])?;
+        if let Some(structured) = self.structured {
+            map.serialize_entry("structuredContent", structured)?;
+        }
+        map.serialize_entry("isError", &self.error.is_some())?;
+        if let Some(error) = self.error {
+            let meta = std::collections::BTreeMap::from([(ERROR_META, ToolError::from(error))]);
+            map.serialize_entry("_meta", &meta)?;
+        }
+        map.end()
+    }
+}
+
+/// A result as it came, which also says so where it was no failure.
+struct WithIsError<'a>(&'a Object<'a>);
+
+impl Serialize for WithIsError<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in self.0.fields() {
+            map.serialize_entry(name, value)?;
+        }
+        if self.0.get("isError").is_none() {
+            map.serialize_entry("isError", &false)?;
+        }
+        map.end()
+    }
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("what the table defines can be written as JSON")
+}

@@ -1,0 +1,179 @@
+//! Errors as JSON-RPC: the one place where kinds of errors become numbers.
+
+use std::borrow::Cow;
+
+use ringback_proto::error::ErrorContext;
+use ringback_proto::{Certainty, Error, ErrorKind};
+use serde::{Serialize, Serializer};
+
+/// A key that is not, or no longer, one.
+const BAD_KEY: &str = "invalid or expired API key";
+/// A key that may not do this.
+const NOT_ALLOWED: &str = "tool not allowed for this token scope";
+/// Strangers choose what is quoted.
+const QUOTED_CHARS_MAX: usize = 300;
+
+/// An error as it is answered.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    code: i32,
+    message: Cow<'static, str>,
+    error: Error,
+}
+
+/// What programs may want to know.
+#[derive(Serialize)]
+struct Data<'a> {
+    kind: &'static str,
+    retryable: bool,
+    certainty: Certainty,
+    #[serde(flatten)]
+    context: &'a ErrorContext,
+}
+
+impl Refusal {
+    /// The line is no JSON.
+    pub(crate) fn no_json(why: impl std::fmt::Display) -> Self {
+        Self::with_code(-32700, format!("this line is no JSON: {}", quoted(why)))
+    }
+
+    /// The line is JSON, but no request.
+    pub(crate) fn no_request(message: impl Into<String>) -> Self {
+        Self::with_code(-32600, message)
+    }
+
+    /// The line is longer than lines may be.
+    pub(crate) fn long_line(bytes_max: usize) -> Self {
+        let message = format!("a line has at most {bytes_max} bytes; this one was passed over");
+        let error = Error::new(ErrorKind::TooLarge, message.clone());
+        Self { code: -32600, message: message.into(), error }
+    }
+
+    /// Nobody knows the method.
+    pub(crate) fn no_method(method: &str) -> Self {
+        let message = format!("there is no method `{}` here", quoted(method));
+        let error = Error::new(ErrorKind::NotFound, message.clone());
+        Self { code: -32601, message: message.into(), error }
+    }
+
+    /// The method does not take that.
+    pub(crate) fn bad_params(why: impl std::fmt::Display) -> Self {
+        Error::invalid(format!("the params do not fit: {}", quoted(why))).into()
+    }
+
+    /// What came of a request with a key.
+    pub(crate) fn with_key(error: Error) -> Self {
+        let message = match error.kind() {
+            ErrorKind::Unauthenticated => BAD_KEY,
+            ErrorKind::Forbidden => NOT_ALLOWED,
+            ErrorKind::Invalid
+            | ErrorKind::NotFound
+            | ErrorKind::Conflict
+            | ErrorKind::TooLarge
+            | ErrorKind::RateLimited
+            | ErrorKind::Busy
+            | ErrorKind::Gone
+            | ErrorKind::ToolFailed
+            | ErrorKind::Timeout
+            | ErrorKind::Cancelled
+            | ErrorKind::Internal
+            | ErrorKind::UnsupportedContentType => return error.into(),
+        };
+        Self { code: code(error.kind()), message: message.into(), error }
+    }
+
+    fn with_code(code: i32, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { code, message: message.clone().into(), error: Error::invalid(message) }
+    }
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { code: code(error.kind()), message: error.message().to_owned().into(), error }
+    }
+}
+
+impl Serialize for Refusal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            code: i32,
+            message: &'a str,
+            data: Data<'a>,
+        }
+        let Self { code, message, error } = self;
+        let kind = error.kind();
+        let data = Data {
+            kind: kind.as_str(),
+            retryable: kind.is_retryable(),
+            certainty: error.certainty(),
+            context: error.context(),
+        };
+        Body { code: *code, message, data }.serialize(serializer)
+    }
+}
+
+const fn code(kind: ErrorKind) -> i32 {
+    match kind {
+        ErrorKind::Invalid => -32602,
+        ErrorKind::Unauthenticated => -32001,
+        ErrorKind::Forbidden => -32002,
+        ErrorKind::NotFound
+        | ErrorKind::Conflict
+        | ErrorKind::TooLarge
+        | ErrorKind::RateLimited
+        | ErrorKind::Busy
+        | ErrorKind::Gone
+        | ErrorKind::ToolFailed
+        | ErrorKind::Timeout
+        | ErrorKind::Cancelled
+        | ErrorKind::Internal
+        | ErrorKind::UnsupportedContentType => -32000,
+    }
+}
+
+fn quoted(text: impl std::fmt::Display) -> String {
+    text.to_string().chars().take(QUOTED_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(refusal: &Refusal) -> String {
+        serde_json::to_string(refusal).unwrap()
+    }
+
+    /// REQ: design "One error, four faces": the relay's column.
+    #[test]
+    fn every_kind_has_its_number_and_says_kind_retryable_and_certainty() {
+        for kind in ErrorKind::ALL {
+            let error = Error::new(kind, "no").with_certainty(Certainty::MayHaveRun);
+            let text = json(&error.into());
+            let number = match kind.as_str() {
+                "invalid" => -32602,
+                "unauthenticated" => -32001,
+                "forbidden" => -32002,
+                _ => -32000,
+            };
+            let (name, again) = (kind.as_str(), kind.is_retryable());
+            let expected = format!(
+                r#"{{"code":{number},"message":"no","data":{{"kind":"{name}","retryable":{again},"certainty":"may_have_run"}}}}"#
+            );
+            assert_eq!(text, expected);
+        }
+    }
+
+    /// REQ: seed 002 "Socket Protocol Extensions": the texts of the two errors about keys.
+    #[test]
+    fn errors_about_keys_say_what_the_protocol_says_and_what_is_missing() {
+        let bad = Error::new(ErrorKind::Unauthenticated, "the token was revoked");
+        let text = json(&Refusal::with_key(bad));
+        assert!(text.contains(r#""code":-32001,"message":"invalid or expired API key""#), "{text}");
+        let text = json(&Refusal::with_key(Error::forbidden("`x`", "a token of level write")));
+        let expected = r#""code":-32002,"message":"tool not allowed for this token scope""#;
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains(r#""missing":"a token of level write""#), "{text}");
+    }
+}

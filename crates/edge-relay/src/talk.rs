@@ -1,0 +1,210 @@
+//! What is said on one connection: requests begun and answered, and what is told besides.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use ringback_mcp_wire::{Limits, Line, RawValue};
+use ringback_proto::ids::ProjectId;
+use ringback_proto::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use crate::callers::Told;
+use crate::connection::Ended;
+use crate::methods::{Begun, Cancel, Step, Work, begin};
+use crate::outbox::Outbox;
+use crate::outcome::Outcome;
+use crate::refusal::Refusal;
+use crate::request::Request;
+use crate::socket::Serving;
+
+/// What older clients begin with.
+const GREETING: &[u8] = b"OUBLIETTE-DOWNSTREAM";
+/// With so much waiting to be read, progress is left out: the next one says more.
+const PROGRESS_BYTES_MAX: usize = 64 << 10;
+
+/// The next step of a request, and the request.
+pub(crate) type Stepping = Pin<Box<dyn Future<Output = (u64, Work, Step)> + Send>>;
+
+/// One connection's side of the talk.
+pub(crate) struct Talk {
+    serving: Arc<Serving>,
+    pub(crate) outbox: Outbox,
+    pub(crate) requests: FuturesUnordered<Stepping>,
+    told: Told,
+    under_way: Vec<UnderWay>,
+    n_bytes: usize,
+    n_requests: u64,
+    is_first_line: bool,
+}
+
+/// A request that has no answer yet.
+struct UnderWay {
+    number: u64,
+    id: Option<Box<RawValue>>,
+    n_bytes: usize,
+    cancel: Cancel,
+}
+
+#[derive(Serialize)]
+struct Notification<P> {
+    jsonrpc: &'static str,
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<P>,
+}
+
+impl Talk {
+    pub(crate) fn new(serving: Arc<Serving>) -> Self {
+        Self {
+            serving,
+            outbox: Outbox::default(),
+            requests: FuturesUnordered::new(),
+            told: Told::default(),
+            under_way: Vec::new(),
+            n_bytes: 0,
+            n_requests: 0,
+            is_first_line: true,
+        }
+    }
+
+    /// Tells what the peer does not know yet of the tools there are.
+    pub(crate) fn tell_tools(&mut self) {
+        let broker = &self.serving.broker;
+        for news in self.told.callers(broker.session_caller_tools(self.serving.session)) {
+            self.outbox.push(&news);
+        }
+        if self.told.has_changed(broker) {
+            let method = "oubliette_tools_changed";
+            self.outbox.push(&Notification::<()> { jsonrpc: "2.0", method, params: None });
+        }
+    }
+
+    /// The peer sent a line.
+    pub(crate) fn on_line(&mut self, line: &Line<'_>) -> Result<(), Ended> {
+        let is_first = std::mem::take(&mut self.is_first_line);
+        match line {
+            Line::Whole(line) if is_first && line.starts_with(GREETING) => self.on_greeting(line),
+            Line::Whole(line) => {
+                self.on_request(line);
+                Ok(())
+            }
+            Line::TooLong(_) => {
+                self.outbox.refuse(None, &Refusal::long_line(self.serving.config.line_bytes_max));
+                Ok(())
+            }
+        }
+    }
+
+    /// The next step of a request.
+    pub(crate) fn on_step(&mut self, number: u64, work: Work, step: Step) {
+        let Some(at) = self.under_way.iter().position(|request| request.number == number) else {
+            return;
+        };
+        match step {
+            Step::Progress { percent, message } => {
+                if self.outbox.len() <= PROGRESS_BYTES_MAX {
+                    let id = self.under_way[at].id.as_deref();
+                    self.outbox.push(&progress(id, percent, &message));
+                }
+                self.requests.push(stepping(number, work));
+            }
+            Step::Done(outcome) => {
+                let request = self.under_way.swap_remove(at);
+                self.n_bytes -= request.n_bytes;
+                self.answer(request.id.as_deref(), &outcome);
+            }
+        }
+    }
+
+    /// Whoever connects is the session; a client of another project is lost.
+    fn on_greeting(&mut self, line: &[u8]) -> Result<(), Ended> {
+        let project = std::str::from_utf8(&line[GREETING.len()..]).ok();
+        let project = project.and_then(|text| text.trim().parse::<ProjectId>().ok());
+        let view = self.serving.broker.session_view(self.serving.session);
+        if project.is_some() && view.map(|view| view.project) == project {
+            return Ok(());
+        }
+        let message = "this is the socket of a session of another project";
+        let error = Error::new(ErrorKind::Conflict, message);
+        self.outbox.refuse(None, &error.into());
+        Err(Ended::Refused)
+    }
+
+    fn on_request(&mut self, line: &[u8]) {
+        let config = &self.serving.config;
+        let limits = Limits { bytes_max: config.line_bytes_max, ..Limits::default() };
+        let request = match Request::decode(line, limits) {
+            Ok(request) => request,
+            Err(malformed) => return self.outbox.refuse(malformed.id, &malformed.refusal),
+        };
+        if request.method == "cancel" {
+            return self.on_cancel(&request);
+        }
+        if self.under_way.len() >= config.requests_max
+            || self.n_bytes + line.len() > config.request_bytes_max
+        {
+            let refusal = Error::busy("the list of requests under way on this connection").into();
+            return self.outbox.refuse(request.id, &refusal);
+        }
+        match begin(&self.serving, &mut self.told, &request) {
+            Err(refusal) => self.outbox.refuse(request.id, &refusal),
+            Ok(Begun::Done(outcome)) => self.answer(request.id, &outcome),
+            Ok(Begun::Later(work, cancel)) => {
+                let number = self.n_requests;
+                self.n_requests += 1;
+                self.n_bytes += line.len();
+                let id = request.id.map(ToOwned::to_owned);
+                self.under_way.push(UnderWay { number, id, n_bytes: line.len(), cancel });
+                self.requests.push(stepping(number, work));
+            }
+        }
+    }
+
+    /// The one notification; who sends it with an id gets an answer.
+    fn on_cancel(&mut self, request: &Request<'_>) {
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow)]
+            id: &'a RawValue,
+        }
+        let cancelled = request.params::<Params<'_>>().map(|params| {
+            let is_meant = |id: &RawValue| id.get() == params.id.get();
+            self.under_way
+                .iter()
+                .filter(|request| request.id.as_deref().is_some_and(is_meant))
+                .for_each(|request| request.cancel.cancel());
+        });
+        match (cancelled, request.id) {
+            (_, None) => {}
+            (Ok(()), Some(id)) => self.answer(Some(id), &Outcome::Json(RawValue::NULL.to_owned())),
+            (Err(refusal), Some(id)) => self.outbox.refuse(Some(id), &refusal),
+        }
+    }
+
+    fn answer(&mut self, id: Option<&RawValue>, outcome: &Outcome) {
+        outcome.answer(id, &mut self.outbox, self.serving.config.line_bytes_max);
+    }
+}
+
+fn stepping(number: u64, mut work: Work) -> Stepping {
+    Box::pin(async move {
+        let step = work.next().await;
+        (number, work, step)
+    })
+}
+
+fn progress<'a>(
+    id: Option<&'a RawValue>,
+    percent: f32,
+    message: &'a str,
+) -> Notification<impl Serialize + 'a> {
+    #[derive(Serialize)]
+    struct Progress<'a> {
+        id: Option<&'a RawValue>,
+        percent: f32,
+        message: &'a str,
+    }
+    let params = Some(Progress { id, percent, message });
+    Notification { jsonrpc: "2.0", method: "progress", params }
+}

@@ -1,0 +1,17 @@
+//! The relay edge over real Unix sockets, against a real broker. The tests play what runs inside a
+//! session, and its callers.
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects, where it expects it, and fails on the rest"
+)]
+
+mod answers;
+mod callers;
+mod keys;
+mod limits;
+mod logs;
+mod protocol;
+mod sessions;
+mod support;

@@ -1,0 +1,76 @@
+//! The program for sandboxes, `ringback-inside`, as bytes in the binary that links this crate, and
+//! how it becomes a file: one per build, named by its hash.
+//!
+//! Main types:
+//!
+//! * [`BYTES`]: the program, a static executable.
+//! * [`unpack`] writes it into a directory, if it is not there; [`UnpackError`] says why it cannot.
+//!
+//! Invariants:
+//!
+//! * A file of the name is whole and has the hash that its name says, or it is replaced.
+//! * Two processes that unpack at once both end with the file.
+//! * Nothing is started here.
+
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// The program.
+pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ringback-inside"));
+
+/// What the file's name starts with.
+const NAME: &str = "ringback-inside";
+/// Enough of the hash that two builds do not share it.
+const HASH_DIGITS: usize = 16;
+/// Whoever may see the directory may run it.
+const MODE: u32 = 0o755;
+
+/// Why the program could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {attempted} `{path}`")]
+pub struct UnpackError {
+    attempted: &'static str,
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Writes the program into a directory, which is made if it is missing, and gives the file's path.
+/// A file that is there already and is whole stays.
+///
+/// # Errors
+/// When the directory cannot be written.
+pub fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
+    let hash = blake3::hash(BYTES);
+    let path = directory.join(format!("{NAME}-{}", &hash.to_hex()[..HASH_DIGITS]));
+    if is_whole(&path, hash) {
+        return Ok(path);
+    }
+    let failed = |attempted, path: &Path| {
+        let path = path.to_owned();
+        move |source| UnpackError { attempted, path, source }
+    };
+    std::fs::create_dir_all(directory).map_err(failed("make the directory", directory))?;
+    let mut file = tempfile::Builder::new()
+        .prefix(NAME)
+        .permissions(std::fs::Permissions::from_mode(MODE))
+        .tempfile_in(directory)
+        .map_err(failed("make a file in", directory))?;
+    let written = file.write_all(BYTES).and_then(|()| {
+        // The process's mask may have taken bits away.
+        file.as_file().set_permissions(std::fs::Permissions::from_mode(MODE))?;
+        file.as_file().sync_all()
+    });
+    written.map_err(failed("write", file.path()))?;
+    file.persist(&path).map_err(|error| failed("rename a file to", &path)(error.error))?;
+    let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
+    synced.map_err(failed("make sure of the files in", directory))?;
+    Ok(path)
+}
+
+fn is_whole(path: &Path, hash: blake3::Hash) -> bool {
+    let is_executable =
+        path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & MODE == MODE);
+    is_executable && std::fs::read(path).is_ok_and(|bytes| blake3::hash(&bytes) == hash)
+}

@@ -1,0 +1,351 @@
+//! Which tools there are, and under which names.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ringback_mcp_wire::names::{self, Claim};
+use ringback_mcp_wire::{Object, RawValue, input_schema};
+use serde::Serialize;
+
+/// What the daemon's own tools start with.
+const NATIVE: &str = "oubliette";
+/// What the methods of the socket start with.
+const SESSION: &str = "session";
+/// Callers of one session; each has a list that a line can hold.
+const CALLERS_MAX: usize = 64;
+/// Tools of one owner.
+const TOOLS_MAX: usize = 4096;
+
+/// The tools, and what they are called.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    callers: BTreeMap<String, Vec<Declared>>,
+    native: Vec<Declared>,
+    /// Of a session at a URL, which has no others.
+    remote: Vec<Declared>,
+    session: Vec<Declared>,
+    listed: Vec<Listed>,
+    by_name: HashMap<String, usize>,
+    is_stale: bool,
+}
+
+/// A tool as the agent sees it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Listed {
+    name: String,
+    json: String,
+    route: Route,
+}
+
+/// Where a call of a tool goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// To a caller.
+    Caller {
+        /// Which.
+        caller_id: String,
+        /// What the caller calls it.
+        tool: String,
+    },
+    /// To the daemon, with the key.
+    Native {
+        /// What the daemon calls it.
+        tool: String,
+    },
+    /// To a session at a URL.
+    Remote,
+    /// To a method of the socket.
+    Session {
+        /// Which.
+        method: &'static str,
+    },
+}
+
+/// A tool as its owner declared it.
+#[derive(Debug)]
+struct Declared {
+    name: String,
+    /// Everything but its name.
+    shown: Shown<Box<RawValue>>,
+}
+
+/// What an agent sees of a tool, besides its name.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<T> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<T>,
+    input_schema: T,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    icons: Option<T>,
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    meta: Option<T>,
+}
+
+/// Why a tool is not offered.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotOffered {
+    /// It cannot be understood.
+    #[error("a tool without a name, or with a schema that is none of an object")]
+    Unreadable,
+    /// Too many.
+    #[error(
+        "more tools than the {TOOLS_MAX} that one owner may have, or more than {CALLERS_MAX} callers"
+    )]
+    TooMany,
+}
+
+impl Catalog {
+    /// The methods of the socket as tools, for child sessions without a key.
+    pub(crate) fn offer_session(&mut self) {
+        let tool = |text: &str| serde_json::from_str(text).ok().and_then(Declared::of);
+        self.session = [MESSAGE_TOOL, EVENTS_TOOL].into_iter().filter_map(tool).collect();
+        self.is_stale = true;
+    }
+
+    /// Replaces a caller's tools; gives why some are left out.
+    pub(crate) fn set_caller(
+        &mut self,
+        caller_id: &str,
+        tools: &[&RawValue],
+    ) -> Result<(), NotOffered> {
+        self.is_stale = true;
+        if tools.is_empty() {
+            self.callers.remove(caller_id);
+            return Ok(());
+        }
+        if self.callers.len() >= CALLERS_MAX && !self.callers.contains_key(caller_id) {
+            return Err(NotOffered::TooMany);
+        }
+        let (declared, outcome) = declared(tools);
+        self.callers.insert(caller_id.to_owned(), declared);
+        outcome
+    }
+
+    /// Forgets what all callers declared.
+    pub(crate) fn clear_callers(&mut self) {
+        self.callers.clear();
+        self.is_stale = true;
+    }
+
+    /// Replaces the daemon's own tools; gives why some are left out.
+    pub(crate) fn set_native(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
+        let (declared, outcome) = declared(tools);
+        self.native = declared;
+        self.is_stale = true;
+        outcome
+    }
+
+    /// Replaces the tools of a session at a URL; gives why some are left out.
+    pub(crate) fn set_remote(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
+        let (declared, outcome) = declared(tools);
+        self.remote = declared;
+        self.is_stale = true;
+        outcome
+    }
+
+    /// Makes the list anew if something was declared; says whether it is another one now.
+    pub(crate) fn publish(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_stale) {
+            return false;
+        }
+        let owned = self.owned();
+        let claims: Vec<_> = owned.iter().map(|(claim, _, _)| *claim).collect();
+        let names = names::assign(&claims);
+        let mut listed: Vec<_> = owned
+            .into_iter()
+            .zip(names)
+            .map(|((_, declared, route), name)| Listed::new(name, &declared.shown, route))
+            .collect();
+        // They have their names already, no two the same.
+        let named = |tool: &Declared| Listed::new(tool.name.clone(), &tool.shown, Route::Remote);
+        listed.extend(self.remote.iter().map(named));
+        if listed == self.listed {
+            return false;
+        }
+        let by_name = |(idx, tool): (usize, &Listed)| (tool.name.clone(), idx);
+        self.by_name = listed.iter().enumerate().map(by_name).collect();
+        self.listed = listed;
+        true
+    }
+
+    /// Where a call of the tool of this name goes.
+    pub(crate) fn route(&self, name: &str) -> Option<&Route> {
+        self.by_name.get(name).map(|idx| &self.listed[*idx].route)
+    }
+
+    /// The tools from one on, as many as fit in a page, and where the next page starts.
+    pub(crate) fn page(&self, from: usize, bytes_max: usize) -> (Vec<&RawValue>, Option<usize>) {
+        let (mut tools, mut n_bytes) = (Vec::new(), 0);
+        for (idx, tool) in self.listed.iter().enumerate().skip(from) {
+            n_bytes += tool.json.len();
+            if n_bytes > bytes_max && !tools.is_empty() {
+                return (tools, Some(idx));
+            }
+            tools.extend(serde_json::from_str::<&RawValue>(&tool.json).ok());
+        }
+        (tools, None)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.listed.len()
+    }
+
+    /// Every tool with who claims its name: callers by name, each in its own order.
+    fn owned(&self) -> Vec<(Claim<'_>, &Declared, Route)> {
+        let mut owned = Vec::new();
+        for (caller_id, tools) in &self.callers {
+            for declared in tools {
+                let claim = Claim { owner: caller_id, tool: &declared.name, is_native: false };
+                let (caller_id, tool) = (caller_id.clone(), declared.name.clone());
+                owned.push((claim, declared, Route::Caller { caller_id, tool }));
+            }
+        }
+        for declared in &self.native {
+            let claim = Claim { owner: NATIVE, tool: &declared.name, is_native: true };
+            owned.push((claim, declared, Route::Native { tool: declared.name.clone() }));
+        }
+        for (declared, method) in self.session.iter().zip(["session_message", "session_events"]) {
+            let claim = Claim { owner: SESSION, tool: &declared.name, is_native: true };
+            owned.push((claim, declared, Route::Session { method }));
+        }
+        owned
+    }
+}
+
+impl Listed {
+    fn new(name: String, shown: &Shown<Box<RawValue>>, route: Route) -> Self {
+        #[derive(Serialize)]
+        struct Tool<'a> {
+            name: &'a str,
+            #[serde(flatten)]
+            shown: &'a Shown<Box<RawValue>>,
+        }
+        let tool = Tool { name: &name, shown };
+        let json = serde_json::to_string(&tool).expect("JSON and plain data can be written");
+        Self { name, json, route }
+    }
+}
+
+impl Declared {
+    fn of(raw: &RawValue) -> Option<Self> {
+        let tool = Object::of(raw).ok()?;
+        let name = tool.text("name").filter(|name| !name.is_empty())?.into_owned();
+        let field = |name: &str| tool.get(name).filter(|raw| raw.get() != "null");
+        let kept = |name: &str| field(name).map(ToOwned::to_owned);
+        let shown = Shown {
+            title: kept("title"),
+            description: kept("description"),
+            input_schema: input_schema(field("inputSchema")).ok()?,
+            output_schema: kept("outputSchema"),
+            annotations: kept("annotations"),
+            icons: kept("icons"),
+            meta: kept("_meta"),
+        };
+        Some(Self { name, shown })
+    }
+}
+
+fn declared(tools: &[&RawValue]) -> (Vec<Declared>, Result<(), NotOffered>) {
+    let taken = &tools[..tools.len().min(TOOLS_MAX)];
+    let declared: Vec<_> = taken.iter().filter_map(|raw| Declared::of(raw)).collect();
+    let outcome = match (declared.len() == taken.len(), taken.len() == tools.len()) {
+        (true, true) => Ok(()),
+        (false, _) => Err(NotOffered::Unreadable),
+        (true, false) => Err(NotOffered::TooMany),
+    };
+    (declared, outcome)
+}
+
+const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to one that is there. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
+const EVENTS_TOOL: &str = r#"{"name":"events","description":"What happened in this session or in a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for something to happen."}}}}"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(texts: &[&str]) -> Vec<Box<RawValue>> {
+        texts.iter().map(|text| RawValue::from_string((*text).to_owned()).unwrap()).collect()
+    }
+
+    fn set(catalog: &mut Catalog, caller_id: &str, texts: &[&str]) -> Result<(), NotOffered> {
+        let tools = raw(texts);
+        catalog.set_caller(caller_id, &tools.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+    }
+
+    fn names(catalog: &Catalog) -> Vec<&str> {
+        catalog.listed.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// REQ: seed 001 "REQ-CTR-002: Dynamic tool registration": the list replaces the caller's last.
+    #[test]
+    fn a_declaration_replaces_that_callers_tools_alone() {
+        let mut catalog = Catalog::default();
+        set(&mut catalog, "ant", &[r#"{"name":"a"}"#, r#"{"name":"b"}"#]).unwrap();
+        set(&mut catalog, "bee", &[r#"{"name":"a"}"#]).unwrap();
+        assert!(catalog.publish());
+        assert_eq!(names(&catalog), ["ant_a", "ant_b", "bee_a"]);
+        set(&mut catalog, "ant", &[r#"{"name":"b"}"#]).unwrap();
+        assert!(catalog.publish());
+        assert_eq!(names(&catalog), ["ant_b", "bee_a"]);
+        assert!(catalog.route("ant_a").is_none());
+        set(&mut catalog, "ant", &[r#"{"name":"b"}"#]).unwrap();
+        assert!(!catalog.publish(), "the same list is no news");
+        set(&mut catalog, "bee", &[]).unwrap();
+        assert!(catalog.publish());
+        assert_eq!(names(&catalog), ["ant_b"]);
+    }
+
+    /// REQ: seed 001 "Tools include input schema".
+    #[test]
+    fn a_tool_is_shown_as_it_was_declared() {
+        let mut catalog = Catalog::default();
+        let tool = r#"{"inputSchema":{"type":"object","properties":{"n":{"maximum":98765432109876543210}}},"name":"a","timeoutMs":5,"description":"x \u00e9"}"#;
+        set(&mut catalog, "ant", &[tool]).unwrap();
+        catalog.publish();
+        let (tools, next) = catalog.page(0, 1);
+        assert_eq!(next, None);
+        assert_eq!(
+            tools[0].get(),
+            r#"{"name":"ant_a","description":"x \u00e9","inputSchema":{"type":"object","properties":{"n":{"maximum":98765432109876543210}}}}"#
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_offered_is_left_out_and_said() {
+        let mut catalog = Catalog::default();
+        let tools = [r#"{"name":"a","inputSchema":{"type":"string"}}"#, r#"{"name":"b"}"#, "5"];
+        assert_eq!(set(&mut catalog, "ant", &tools), Err(NotOffered::Unreadable));
+        catalog.publish();
+        assert_eq!(names(&catalog), ["ant_b"]);
+        for n in 0..CALLERS_MAX - 1 {
+            set(&mut catalog, &format!("c{n}"), &tools[1..2]).unwrap();
+        }
+        assert_eq!(set(&mut catalog, "late", &tools[1..2]), Err(NotOffered::TooMany));
+    }
+
+    #[test]
+    fn a_page_is_as_large_as_it_may_be_and_the_next_one_goes_on() {
+        let mut catalog = Catalog::default();
+        set(&mut catalog, "a", &[r#"{"name":"x"}"#, r#"{"name":"y"}"#, r#"{"name":"z"}"#]).unwrap();
+        catalog.publish();
+        let (first, next) = catalog.page(0, 100);
+        let (second, end) = catalog.page(next.unwrap(), 1000);
+        assert_eq!((first.len() + second.len(), end), (3, None));
+    }
+
+    #[test]
+    fn the_methods_of_the_socket_are_tools_only_when_asked_for() {
+        let mut catalog = Catalog::default();
+        catalog.offer_session();
+        set(&mut catalog, "session", &[r#"{"name":"message"}"#]).unwrap();
+        catalog.publish();
+        let route = catalog.route("session_message");
+        assert_eq!(route, Some(&Route::Session { method: "session_message" }));
+    }
+}

@@ -1,0 +1,80 @@
+//! The program in the sandbox: an MCP server of both eras on standard input and output, whose tools
+//! are those that the daemon offers to this session on a Unix socket, or at a URL. The tools of whoever started
+//! the session are `{caller_id}_{tool}`, those of the daemon, with a key, `oubliette_{tool}`.
+//!
+//! Main types:
+//!
+//! * [`Options`]: where the session is ([`Target`]) and with which [`Key`]; [`Parsed`] reads them.
+//! * [`run`] serves until the agent closes its end; [`main_entry`] is the whole program.
+//! * `Server` decides what is said to whom; it has no IO and is given the time. `Shell` has the
+//!   pipes and the socket, and does what `Server` decided.
+//! * `Remote`: a session at a URL, for the rest of the program just like one at a socket.
+//! * `Catalog`: which tools there are, and under which names.
+//!
+//! Invariants:
+//!
+//! * One thread. A call is an entry in a table: a slow one delays nobody.
+//! * Every call that was taken is answered once, whatever becomes of the daemon.
+//! * Payloads pass as the bytes they were.
+//! * The key is in no argument, no log line and no message to the agent.
+//! * Lines, tables and queues have limits, and hitting one is an answer.
+
+mod calls;
+mod catalog;
+mod lines;
+mod options;
+mod outbox;
+mod relay;
+mod result;
+mod server;
+mod shell;
+mod stdio;
+mod url;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+pub use hyper::Uri;
+pub use options::{Key, Options, Parsed, Target, UsageError};
+pub use shell::run;
+
+/// What `sysexits.h` calls a wrong use of a command.
+const EXIT_USAGE: u8 = 64;
+
+/// The whole program: reads the arguments (without the program's own name) and the environment, and
+/// serves standard input and output until the agent closes its end.
+///
+/// # Panics
+/// Never: a runtime of one thread needs nothing that could be missing but memory.
+pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let options = match Parsed::read(args, |name| std::env::var(name).ok()) {
+        Ok(Parsed::Run(options)) => options,
+        Ok(Parsed::Say(text)) => {
+            drop(writeln!(std::io::stdout(), "{text}"));
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            log(&error.to_string());
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            log(&format!("cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = runtime.block_on(run(options));
+    // A read of a terminal or a file may still be under way on a thread of its own.
+    runtime.shutdown_background();
+    code
+}
+
+/// One line to whoever started the agent. It never has the key or a payload.
+fn log(line: &str) {
+    // Nobody may listen there, which is no reason to stop.
+    drop(writeln!(std::io::stderr(), "ringback-inside: {line}"));
+}

@@ -1,0 +1,203 @@
+//! What the program is started with.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+
+use hyper::Uri;
+
+/// Where a sandbox has its session's socket.
+const SOCKET_DEFAULT: &str = "/mcp/relay.sock";
+/// The environment has keys, and nothing else: arguments are for everybody to see.
+const KEY_NAMES: [&str; 2] = ["OUBLIETTE_API_KEY", "RINGBACK_API_KEY"];
+const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TOKEN"];
+const SOCKET_NAME: &str = "RINGBACK_SOCKET";
+
+const HELP: &str = "\
+The MCP server that an agent starts in its sandbox: its tools are those of its session.
+
+Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
+
+  --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
+  --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
+  --session-tools   also offer `session_message` and `session_events`, for child sessions
+  --version         say which version this is
+
+OUBLIETTE_API_KEY or RINGBACK_API_KEY has the key for the daemon's own tools. With
+--url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token.";
+
+/// What to serve.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where the session is.
+    pub target: Target,
+    /// The key for the daemon's own tools; without it there are only those of the callers.
+    pub key: Option<Key>,
+    /// Whether child sessions can be started without a key, by tools with reserved names.
+    pub has_session_tools: bool,
+}
+
+/// Where a session is.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// At a socket.
+    Socket(PathBuf),
+    /// At a URL, with the token that belongs to it.
+    Url(Uri, Option<Key>),
+}
+
+/// A key. It is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// What the arguments ask for.
+#[derive(Debug)]
+pub enum Parsed {
+    /// To serve.
+    Run(Options),
+    /// To say something.
+    Say(String),
+}
+
+/// Arguments that cannot be understood.
+#[derive(Debug, thiserror::Error)]
+pub enum UsageError {
+    /// There is no such argument, or it lacks its value.
+    #[error("{0}; `--help` shows what there is")]
+    Argument(#[from] lexopt::Error),
+    /// The URL is none that can be used.
+    #[error("`--url` takes http://HOST:PORT/mcp/s/ID; put a proxy in front of anything else")]
+    Url,
+    /// Two places.
+    #[error("a session is at `--socket` or at `--url`, not at both")]
+    TwoTargets,
+}
+
+impl Key {
+    /// A key, if the text is one.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let text = text.trim();
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Url(uri, _) => write!(f, "{uri}"),
+        }
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+impl Parsed {
+    /// Reads arguments, without the program's own name, and the environment.
+    ///
+    /// # Errors
+    /// When the arguments cannot be understood.
+    pub fn read(
+        args: impl IntoIterator<Item = OsString>,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, UsageError> {
+        use lexopt::Arg::{Long, Short, Value};
+        let mut parser = lexopt::Parser::from_args(args);
+        let (mut socket, mut url, mut has_session_tools) = (None, None, false);
+        while let Some(arg) = parser.next()? {
+            match arg {
+                Long("help") | Short('h') => return Ok(Self::Say(HELP.to_owned())),
+                Long("version") | Short('V') => {
+                    let version = env!("CARGO_PKG_VERSION");
+                    return Ok(Self::Say(format!("ringback-inside {version}")));
+                }
+                Long("socket") => socket = Some(PathBuf::from(parser.value()?)),
+                Long("url") => url = Some(parser.value()?),
+                Long("session-tools") => has_session_tools = true,
+                // Programs of this kind have taken the socket without a word before it.
+                Value(path) if socket.is_none() => socket = Some(PathBuf::from(path)),
+                Long(_) | Short(_) | Value(_) => return Err(arg.unexpected().into()),
+            }
+        }
+        let secret = |names: [&str; 2]| names.iter().find_map(|name| Key::new(&env(name)?));
+        let target = match (socket, url) {
+            (Some(_), Some(_)) => return Err(UsageError::TwoTargets),
+            (None, Some(url)) => Target::Url(uri(&url)?, secret(BEARER_NAMES)),
+            (socket, None) => Target::Socket(
+                socket
+                    .or_else(|| env(SOCKET_NAME).filter(|path| !path.is_empty()).map(PathBuf::from))
+                    .unwrap_or_else(|| PathBuf::from(SOCKET_DEFAULT)),
+            ),
+        };
+        Ok(Self::Run(Options { target, key: secret(KEY_NAMES), has_session_tools }))
+    }
+}
+
+fn uri(text: &OsStr) -> Result<Uri, UsageError> {
+    let uri: Uri = text.to_str().and_then(|text| text.parse().ok()).ok_or(UsageError::Url)?;
+    let is_usable = uri.scheme_str() == Some("http") && uri.host().is_some();
+    if is_usable { Ok(uri) } else { Err(UsageError::Url) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str], env: &[(&str, &str)]) -> Result<Options, String> {
+        let args = args.iter().map(OsString::from);
+        let value = |name: &str| {
+            env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        match Parsed::read(args, value) {
+            Ok(Parsed::Run(options)) => Ok(options),
+            Ok(Parsed::Say(text)) => Err(text),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    #[test]
+    fn the_socket_is_an_argument_or_in_the_environment_or_where_sandboxes_have_it() {
+        let socket = |args: &[&str], env: &[(&str, &str)]| match read(args, env).unwrap().target {
+            Target::Socket(socket) => socket,
+            Target::Url(..) => unreachable!("no URL was given"),
+        };
+        assert_eq!(socket(&[], &[]), PathBuf::from("/mcp/relay.sock"));
+        assert_eq!(socket(&[], &[("RINGBACK_SOCKET", "/a")]), PathBuf::from("/a"));
+        assert_eq!(socket(&["--socket", "/b"], &[("RINGBACK_SOCKET", "/a")]), PathBuf::from("/b"));
+        assert_eq!(socket(&["/c"], &[]), PathBuf::from("/c"));
+        assert!(read(&["--key", "x"], &[]).unwrap_err().contains("--help"));
+    }
+
+    #[test]
+    fn a_url_takes_the_place_of_a_socket_and_its_token_is_never_shown() {
+        let url = "http://127.0.0.1:7180/mcp/s/gogol_x";
+        let options = read(&["--url", url], &[("OUBLIETTE_SESSION_TOKEN", "secret")]).unwrap();
+        assert!(
+            matches!(&options.target, Target::Url(uri, Some(_)) if uri.path() == "/mcp/s/gogol_x")
+        );
+        assert!(!format!("{options:?}").contains("secret"));
+        for wrong in ["https://h/mcp/s/x", "h", "", "/mcp"] {
+            assert!(read(&["--url", wrong], &[]).is_err(), "{wrong}");
+        }
+        assert!(read(&["--url", url, "--socket", "/a"], &[]).is_err());
+    }
+
+    /// REQ: seed 002 "API Key in Environment": never logged.
+    #[test]
+    fn the_key_comes_from_the_environment_and_is_never_shown() {
+        let options = read(&[], &[("OUBLIETTE_API_KEY", "oub_secret")]).unwrap();
+        assert_eq!(options.key.as_ref().unwrap().expose(), "oub_secret");
+        assert!(!format!("{options:?}").contains("secret"));
+        assert!(read(&[], &[("RINGBACK_API_KEY", "k")]).unwrap().key.is_some());
+        assert!(read(&[], &[("OUBLIETTE_API_KEY", " ")]).unwrap().key.is_none());
+    }
+}

@@ -1,0 +1,125 @@
+//! What the daemon says, and whether it is there.
+
+use std::time::Instant;
+
+use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_mcp_wire::{Line, RawValue};
+
+use super::{Link, Server};
+use crate::relay::{self, FromDaemon, Garbage, RelayError};
+use crate::result::{self, Failure};
+
+impl Server {
+    /// A daemon is there.
+    pub(crate) fn on_daemon_up(&mut self) {
+        self.link = Link::Up { has_config: false };
+        self.to_daemon.clear();
+        self.discovery.restart();
+    }
+
+    /// It is gone: nobody will answer what it was asked for. The tools stay listed, for it may come
+    /// back with them.
+    pub(crate) fn on_daemon_down(&mut self) {
+        self.link = Link::Down;
+        self.to_daemon.clear();
+        self.discovery.restart();
+        for call in self.calls.drain() {
+            let line = result::failure(&call.id, Failure::Lost, self.stamp(call.era));
+            self.to_client.push(&line);
+        }
+    }
+
+    /// Takes in a line of the daemon.
+    ///
+    /// # Errors
+    /// When it cannot be one: then answers may be lost, and the connection is of no use any more.
+    pub(crate) fn on_daemon_line(&mut self, line: &Line<'_>, now: Instant) -> Result<(), Garbage> {
+        let line = match line {
+            Line::Whole(line) => line,
+            Line::TooLong(start) => return self.on_too_long(start),
+        };
+        match relay::decode(line)? {
+            FromDaemon::Config { caller_id, tools } => {
+                self.on_config(caller_id.as_deref(), &tools);
+            }
+            FromDaemon::Remote { tools } => self.on_remote(&tools),
+            FromDaemon::ToolsChanged => self.discovery.on_changed(),
+            FromDaemon::Progress { asked, percent, message } => {
+                self.on_progress(asked, percent, &message);
+            }
+            FromDaemon::Reply { asked, outcome } if self.discovery.is_asked(asked) => {
+                self.on_discovery(&outcome, now);
+            }
+            FromDaemon::Reply { asked, outcome } => self.on_reply(asked, &outcome),
+            FromDaemon::Complaint(error) => return self.on_complaint(&error),
+            FromDaemon::Unknown => {}
+        }
+        Ok(())
+    }
+
+    fn on_config(&mut self, caller_id: Option<&str>, tools: &[&RawValue]) {
+        // The first of a connection: callers that were there before may be gone.
+        if self.link == (Link::Up { has_config: false }) {
+            self.link = Link::Up { has_config: true };
+            self.catalog.clear_callers();
+        }
+        self.has_config = true;
+        let Some(caller_id) = caller_id else { return self.catalog.clear_callers() };
+        if let Err(reason) = self.catalog.set_caller(caller_id, tools) {
+            self.warn(format!("not all tools of a caller are offered: {reason}"));
+        }
+    }
+
+    fn on_remote(&mut self, tools: &[&RawValue]) {
+        // On a socket this word means nothing.
+        if !self.is_remote {
+            return;
+        }
+        self.has_config = true;
+        if let Err(reason) = self.catalog.set_remote(tools) {
+            self.warn(format!("not all tools of the session are offered: {reason}"));
+        }
+    }
+
+    fn on_progress(&mut self, asked: u64, percent: f64, message: &str) {
+        if let Some(token) = self.calls.progressed(asked, percent) {
+            let told = Told::Progress { token, percent, message };
+            self.to_client.push(&outgoing::notification(&told));
+        }
+    }
+
+    /// One that nobody waits for was cancelled meanwhile.
+    fn on_reply(&mut self, asked: u64, outcome: &Result<&RawValue, RelayError<'_>>) {
+        let Some(call) = self.calls.end(asked) else { return };
+        let stamp = self.stamp(call.era);
+        let line = match outcome {
+            Ok(value) => result::value(&call.id, value, stamp),
+            Err(error) => result::error(&call.id, error, stamp),
+        };
+        self.to_client.push(&line);
+    }
+
+    /// A line was refused that the daemon could not tell the id of. If it was a call, nobody else
+    /// will answer it; where several could be meant, the connection is given up.
+    fn on_complaint(&mut self, error: &RelayError<'_>) -> Result<(), Garbage> {
+        let message = self.without_key(&error.message);
+        self.warn(format!("the daemon complains: {message}"));
+        if self.calls.len() > 1 {
+            return Err(Garbage::Complaint);
+        }
+        for call in self.calls.drain() {
+            let line = result::error(&call.id, error, self.stamp(call.era));
+            self.to_client.push(&line);
+        }
+        Ok(())
+    }
+
+    fn on_too_long(&mut self, start: &[u8]) -> Result<(), Garbage> {
+        let asked = relay::id_at_start(start).ok_or(Garbage::TooLong)?;
+        if let Some(call) = self.calls.end(asked) {
+            let line = result::failure(&call.id, Failure::AnswerTooLarge, self.stamp(call.era));
+            self.to_client.push(&line);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Finding out which of the daemon's tools the key may call.
+
+use std::time::{Duration, Instant};
+
+use ringback_mcp_wire::{Object, RawValue};
+
+use super::{Link, Server};
+use crate::relay::{self, RelayError};
+
+/// A daemon that has not answered by then will not.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// How long to wait before asking again, at first and at most.
+const RETRY_MIN: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// The code for a key that is not valid (any more).
+const CODE_UNAUTHENTICATED: i64 = -32001;
+
+/// Where the question stands.
+#[derive(Debug)]
+pub(super) struct Discovery {
+    place: Place,
+    /// Since the last success.
+    n_failed: u32,
+    has_outcome: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// There is no key to ask with.
+    NoKey,
+    /// To be asked, now or later.
+    Due(Option<Instant>),
+    /// Asked.
+    Asked {
+        asked: u64,
+        until: Instant,
+        /// The answer is out of date already.
+        is_stale: bool,
+    },
+    /// Answered.
+    Known,
+}
+
+impl Discovery {
+    pub(super) const fn new(has_key: bool) -> Self {
+        let place = if has_key { Place::Due(None) } else { Place::NoKey };
+        Self { place, n_failed: 0, has_outcome: !has_key }
+    }
+
+    /// Whether it has come out once, well or not.
+    pub(super) const fn has_outcome(&self) -> bool {
+        self.has_outcome
+    }
+
+    pub(super) const fn deadline(&self) -> Option<Instant> {
+        match self.place {
+            Place::Due(at) => at,
+            Place::Asked { until, .. } => Some(until),
+            Place::NoKey | Place::Known => None,
+        }
+    }
+
+    /// The connection is another one, or none.
+    pub(super) const fn restart(&mut self) {
+        match self.place {
+            Place::NoKey => {}
+            Place::Due(_) | Place::Asked { .. } | Place::Known => self.place = Place::Due(None),
+        }
+    }
+
+    /// The daemon says that its tools are others now.
+    pub(super) const fn on_changed(&mut self) {
+        match &mut self.place {
+            Place::NoKey | Place::Due(_) => {}
+            Place::Asked { is_stale, .. } => *is_stale = true,
+            Place::Known => self.place = Place::Due(None),
+        }
+    }
+
+    /// Whether an answer is the one that is waited for.
+    pub(super) fn is_asked(&self, reply_to: u64) -> bool {
+        matches!(self.place, Place::Asked { asked, .. } if asked == reply_to)
+    }
+
+    fn on_success(&mut self) {
+        let is_stale = matches!(self.place, Place::Asked { is_stale: true, .. });
+        self.place = if is_stale { Place::Due(None) } else { Place::Known };
+        self.n_failed = 0;
+        self.has_outcome = true;
+    }
+
+    fn on_failure(&mut self, now: Instant) {
+        let wait = RETRY_MIN.saturating_mul(1 << self.n_failed.min(10)).min(RETRY_MAX);
+        self.place = Place::Due(Some(now + wait));
+        self.n_failed += 1;
+        self.has_outcome = true;
+    }
+}
+
+impl Server {
+    /// Asks if it is time to, and gives up what was not answered.
+    pub(super) fn discover(&mut self, now: Instant) {
+        if self.link == Link::Down {
+            return;
+        }
+        match self.discovery.place {
+            Place::Asked { until, .. } if now >= until => {
+                self.on_undiscovered("the daemon does not answer", now);
+            }
+            Place::Due(at) if at.is_none_or(|at| now >= at) => {
+                let Some(key) = &self.key else { return };
+                self.n_asked += 1;
+                let asked = self.n_asked;
+                self.to_daemon.push(&relay::tools(key).line(asked));
+                let until = now + ANSWER_WAIT;
+                self.discovery.place = Place::Asked { asked, until, is_stale: false };
+            }
+            Place::NoKey | Place::Due(_) | Place::Asked { .. } | Place::Known => {}
+        }
+    }
+
+    /// The answer to the question.
+    pub(super) fn on_discovery(
+        &mut self,
+        outcome: &Result<&RawValue, RelayError<'_>>,
+        now: Instant,
+    ) {
+        match outcome {
+            Ok(result) => match tools_of(result) {
+                Some(tools) => {
+                    self.discovery.on_success();
+                    if let Err(reason) = self.catalog.set_native(&tools) {
+                        self.warn(format!("not all tools of the daemon are offered: {reason}"));
+                    }
+                }
+                None => self.on_undiscovered("the daemon's answer cannot be read", now),
+            },
+            Err(error) => {
+                if error.code == CODE_UNAUTHENTICATED {
+                    // What the key may not call any more is not offered any more.
+                    drop(self.catalog.set_native(&[]));
+                }
+                let message = error.message.clone();
+                self.on_undiscovered(&message, now);
+            }
+        }
+    }
+
+    fn on_undiscovered(&mut self, reason: &str, now: Instant) {
+        // Once: the same again and again would hide other lines.
+        if self.discovery.n_failed == 0 {
+            let reason = self.without_key(reason);
+            self.warn(format!("the daemon's own tools are not offered yet: {reason}"));
+        }
+        self.discovery.on_failure(now);
+    }
+
+    /// A text of the daemon, of bounded length, that cannot repeat the key.
+    pub(super) fn without_key(&self, text: &str) -> String {
+        const SHOWN_MAX: usize = 200;
+        let text = match &self.key {
+            Some(key) => text.replace(key.expose(), "(the key)"),
+            None => text.to_owned(),
+        };
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN_MAX).collect()
+    }
+}
+
+fn tools_of(result: &RawValue) -> Option<Vec<&RawValue>> {
+    let result = Object::of(result).ok()?;
+    serde_json::from_str(result.get("tools")?.get()).ok()
+}

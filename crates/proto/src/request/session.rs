@@ -1,0 +1,266 @@
+//! Sessions of agents: `session_*`.
+
+use super::{CallerTool, SessionContext, wire_struct};
+use crate::data::Data;
+use crate::ids::{ProjectId, SessionId, WorkspaceId};
+use crate::raw::Raw;
+use crate::record::SessionState;
+
+wire_struct! {
+    /// A session to start.
+    SessionSpawnRequest {
+        /// The project.
+        project_id: ProjectId,
+        /// The workspace its agent works in; the project's last used one if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace_id: Option<WorkspaceId>,
+        /// Whether to make a new workspace for it.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        create_workspace: bool,
+        /// The agent; the project's if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The tools you offer the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<SessionContext>,
+        /// The same as `caller_id` in `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_id: Option<String>,
+        /// The same as `caller_tools` in `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_tools: Option<Vec<CallerTool>>,
+    }
+
+    /// A session.
+    SessionResponse {
+        /// Its id.
+        session_id: SessionId,
+        /// The first of its ancestors; itself if it has no parent.
+        root_session_id: SessionId,
+        /// The session whose agent started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent_id: Option<SessionId>,
+        /// Its project.
+        project_id: ProjectId,
+        /// The workspace its agent works in.
+        workspace_id: WorkspaceId,
+        /// The agent it runs.
+        agent: String,
+        /// Where it stands.
+        status: SessionState,
+        /// How many ancestors it has.
+        depth: u32,
+        /// When it was made.
+        created_at: u64,
+        /// When its state last changed.
+        updated_at: u64,
+        /// When it came to be without an agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended_at: Option<u64>,
+        /// The index of its last event; -1 if it has none.
+        last_event_index: i64,
+        /// Whether its agent is confined to its workspace.
+        confined: bool,
+        /// The directory its agent works in.
+        workspace_path: String,
+        /// What you should know of it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notice: Option<String>,
+    }
+
+    /// A message to an agent: name a session, or a project to start one in.
+    SessionMessageRequest {
+        /// The project, if the message is to start a session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project_id: Option<ProjectId>,
+        /// The session.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_id: Option<SessionId>,
+        /// The workspace of a session that the message starts.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace_id: Option<WorkspaceId>,
+        /// Whether to make a new workspace for a session that the message starts.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        create_workspace: bool,
+        /// What to say.
+        message: String,
+        /// Files that go with it.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<Attachment>>")]
+        attachments: Vec<Attachment>,
+        /// The agent of a session that the message starts; the project's if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// The tools you offer the agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<SessionContext>,
+        /// The same as `caller_id` in `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_id: Option<String>,
+        /// The same as `caller_tools` in `context`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_tools: Option<Vec<CallerTool>>,
+        /// Whether to stay and be sent the session's events, on an edge that streams.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        follow: bool,
+    }
+
+    /// A file that goes with a message.
+    Attachment {
+        /// Its name, without directories.
+        filename: String,
+        /// Its type.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mime_type: Option<String>,
+        /// Its content.
+        data: Data,
+    }
+
+    /// The agent has the message.
+    SessionMessagedResponse {
+        /// The session.
+        session_id: SessionId,
+        /// The first of its ancestors; itself if it has no parent.
+        root_session_id: SessionId,
+        /// The workspace its agent works in.
+        workspace_id: WorkspaceId,
+        /// Whether the message started the session.
+        spawned: bool,
+        /// Whether a workspace was made for it.
+        workspace_created: bool,
+        /// The index of the last event before the message: read the answer's events after it. -1 if
+        /// there was none.
+        last_event_index: i64,
+        /// Whether its agent is confined to its workspace.
+        confined: bool,
+    }
+
+    /// Which events of a session.
+    SessionEventsRequest {
+        /// The session.
+        session_id: SessionId,
+        /// Only events after this index; all that are kept if absent or -1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since_index: Option<i64>,
+        /// At most so many: 100 if absent, 1000 at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_events: Option<u32>,
+        /// How long to wait for the first event: not at all if absent, 30 s at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait_ms: Option<u64>,
+        /// Whether to add the events of sessions that its agent started.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        include_children: bool,
+        /// Whether to stay and be sent further events, on an edge that streams.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        follow: bool,
+    }
+
+    /// Events of a session, in their order.
+    SessionEventsResponse {
+        /// The session.
+        session_id: SessionId,
+        /// The events after the index given.
+        events: Vec<SessionEventInfo>,
+        /// Where to go on: the index of the session's last event here, or the one given. -1 at the
+        /// very start.
+        last_index: i64,
+        /// Where the session stands.
+        status: SessionState,
+        /// How many events after the index given are gone.
+        dropped_events: u64,
+        /// The index of the oldest event that is kept.
+        oldest_index: u64,
+    }
+
+    /// Something that happened in a session.
+    SessionEventInfo {
+        /// Its place among the events of its session, from 0.
+        index: u64,
+        /// Its session.
+        session_id: SessionId,
+        /// When.
+        at_ms: u64,
+        /// What kind of event it is.
+        #[serde(rename = "type")]
+        kind: String,
+        /// What was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// The tool it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool_name: Option<String>,
+        /// Who said it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        role: Option<String>,
+        /// The call it is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request_id: Option<String>,
+        /// Where the session stands now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<SessionState>,
+        /// What else belongs to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        data: Option<Raw>,
+    }
+
+    /// Which sessions.
+    #[derive(Default)]
+    SessionListRequest {
+        /// Only of this project.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project_id: Option<ProjectId>,
+        /// Only in this state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<SessionState>,
+        /// At most so many: 50 if absent, 500 at most.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limit: Option<u32>,
+        /// Where the page before this one ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cursor: Option<String>,
+    }
+
+    /// A page of sessions, newest first.
+    SessionListResponse {
+        /// The sessions you may see.
+        sessions: Vec<SessionResponse>,
+        /// Where the next page starts; absent on the last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next_cursor: Option<String>,
+    }
+
+    /// Which session.
+    SessionGetRequest {
+        /// Its id.
+        session_id: SessionId,
+    }
+
+    /// Which session to end.
+    SessionEndRequest {
+        /// Its id.
+        session_id: SessionId,
+    }
+
+    /// Which sessions to delete: those that are over.
+    #[derive(Default)]
+    SessionCleanupRequest {
+        /// Only those that have been over for so many hours; all of them if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_age_hours: Option<u64>,
+        /// Only of this project.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        project_id: Option<ProjectId>,
+    }
+
+    /// The sessions are gone.
+    CleanedResponse {
+        /// How many were deleted.
+        deleted: u64,
+    }
+}

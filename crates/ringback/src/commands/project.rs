@@ -1,0 +1,173 @@
+//! `ringback project`: where sessions of agents belong.
+
+use clap::{Args, Subcommand};
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::principal::Level;
+use ringback_proto::request::{
+    ProjectCreateRequest, ProjectDeleteRequest, ProjectGetRequest, ProjectLimits,
+    ProjectListRequest, ProjectListResponse, ProjectResponse, WorkspaceDeleteRequest,
+    WorkspaceListRequest, WorkspaceListResponse,
+};
+use ringback_proto::tool::tools::{
+    ProjectCreate, ProjectDelete, ProjectGet, ProjectList, WorkspaceDelete, WorkspaceList,
+};
+
+use super::token::Scope;
+use crate::config::Environment;
+use crate::connect::ConnectArgs;
+use crate::failure::Failure;
+use crate::screen::{Screen, maybe_moment, moment};
+
+/// `ringback project`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback project create notes\n  ringback project create robot --key read   its \
+                  agents may also read with the daemon's own tools\n  ringback project list\n  ringback project \
+                  workspaces proj_…\n  ringback project delete proj_…"
+)]
+pub struct ProjectArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: ProjectAction,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// What to do with projects.
+#[derive(Debug, Subcommand)]
+pub enum ProjectAction {
+    /// Make a project and print its id
+    Create {
+        /// What you call it
+        name: String,
+        /// What it is for
+        #[arg(long)]
+        description: Option<String>,
+        /// The agent of its sessions
+        #[arg(long)]
+        agent: Option<String>,
+        /// The level of the key that each of its agents gets for the daemon's own tools; needs an admin token
+        #[arg(long, value_name = "LEVEL")]
+        key: Option<Scope>,
+        /// Sessions that may live at the same time
+        #[arg(long, value_name = "N")]
+        max_sessions: Option<u32>,
+        /// How deep sessions may start others
+        #[arg(long, value_name = "N")]
+        max_depth: Option<u32>,
+    },
+    /// List projects, newest first
+    List {
+        /// Only with this in their name
+        #[arg(long, value_name = "TEXT")]
+        name: Option<String>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+    },
+    /// Show a project
+    Show {
+        /// Its id
+        id: ProjectId,
+    },
+    /// List the workspaces of a project
+    Workspaces {
+        /// Its id
+        id: ProjectId,
+    },
+    /// Delete a workspace and the files in it
+    DeleteWorkspace {
+        /// The project
+        id: ProjectId,
+        /// The workspace
+        workspace: WorkspaceId,
+    },
+    /// Delete a project with its workspaces
+    Delete {
+        /// Its id
+        id: ProjectId,
+    },
+}
+
+pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let target = args.connect.target(environment)?;
+    target
+        .run(async |client| match args.action {
+            ProjectAction::Create { name, description, agent, key, max_sessions, max_depth } => {
+                let key_level = key.map(Level::from);
+                let limits = ProjectLimits { max_sessions, max_depth, ..ProjectLimits::default() };
+                let limits = (limits != ProjectLimits::default()).then_some(limits);
+                let request = ProjectCreateRequest { name, description, limits, agent, key_level };
+                let made = client.call::<ProjectCreate>(request).await?;
+                screen.answer(&made, |made| made.project_id.to_string())
+            }
+            ProjectAction::List { name, limit } => {
+                let request =
+                    ProjectListRequest { name_contains: name, limit: Some(limit), cursor: None };
+                let listed = client.call::<ProjectList>(request).await?;
+                screen.answer(&listed, |listed| projects(screen, listed))
+            }
+            ProjectAction::Show { id } => {
+                let request = ProjectGetRequest { project_id: id };
+                let project = client.call::<ProjectGet>(request).await?;
+                screen.answer(&project, |project| shown(screen, project))
+            }
+            ProjectAction::Workspaces { id } => {
+                let request = WorkspaceListRequest { project_id: id };
+                let listed = client.call::<WorkspaceList>(request).await?;
+                screen.answer(&listed, |listed| workspaces(screen, listed))
+            }
+            ProjectAction::DeleteWorkspace { id, workspace } => {
+                let request = WorkspaceDeleteRequest { project_id: id, workspace_id: workspace };
+                let done = client.call::<WorkspaceDelete>(request).await?;
+                screen.answer(&done, |done| done.message.clone())
+            }
+            ProjectAction::Delete { id } => {
+                let request = ProjectDeleteRequest { project_id: id };
+                let done = client.call::<ProjectDelete>(request).await?;
+                screen.answer(&done, |done| done.message.clone())
+            }
+        })
+        .await
+}
+
+fn projects(screen: Screen, listed: &ProjectListResponse) -> String {
+    let rows = listed.projects.iter().map(|project| {
+        let agent = project.agent.clone().unwrap_or_else(|| "-".to_owned());
+        let key = project.key_level.map_or_else(|| "-".to_owned(), |level| level.to_string());
+        [
+            project.project_id.to_string(),
+            project.name.clone(),
+            agent,
+            key,
+            moment(project.created_at),
+        ]
+    });
+    let none = "no projects; make one with `ringback project create NAME`";
+    screen.table(["PROJECT", "NAME", "AGENT", "KEY", "CREATED"], rows, none)
+}
+
+fn shown(screen: Screen, project: &ProjectResponse) -> String {
+    let mut pairs = vec![
+        ("project", project.project_id.to_string()),
+        ("name", project.name.clone()),
+        ("created", moment(project.created_at)),
+    ];
+    pairs.extend(project.description.as_ref().map(|text| ("for", text.clone())));
+    pairs.extend(project.agent.as_ref().map(|agent| ("agent", agent.clone())));
+    pairs.extend(project.key_level.map(|level| ("key", level.to_string())));
+    screen.pairs(&pairs)
+}
+
+fn workspaces(screen: Screen, listed: &WorkspaceListResponse) -> String {
+    let rows = listed.workspaces.iter().map(|workspace| {
+        let used = maybe_moment(workspace.last_session_at);
+        [workspace.workspace_id.to_string(), moment(workspace.created_at), used]
+    });
+    screen.table(["WORKSPACE", "CREATED", "LAST SESSION"], rows, "no workspaces")
+}

@@ -1,0 +1,229 @@
+//! `ringback session`: agents, and this terminal as the one who calls them.
+
+mod caller;
+mod follow;
+mod start;
+
+use clap::{Args, Subcommand, ValueEnum};
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{
+    SessionCleanupRequest, SessionEndRequest, SessionGetRequest, SessionListRequest,
+    SessionListResponse, SessionMessageRequest, SessionResponse,
+};
+use ringback_proto::tool::tools::{
+    SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage,
+};
+
+use crate::config::Environment;
+use crate::connect::ConnectArgs;
+use crate::failure::Failure;
+use crate::screen::{Screen, maybe_moment, moment};
+
+/// `ringback session`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
+                  message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
+                  list\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
+                  input; what it prints is the result."
+)]
+pub struct SessionArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: SessionAction,
+    /// Print JSON: one document, or one line per event
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionAction {
+    /// Start an agent, offer it commands of this machine as tools, and show what it does
+    Start(start::StartArgs),
+    /// Everything else
+    #[command(flatten)]
+    Other(SessionRequest),
+}
+
+/// What is one request, or a few.
+#[derive(Debug, Subcommand)]
+pub enum SessionRequest {
+    /// Say something to an agent
+    Message {
+        /// Its session
+        id: SessionId,
+        /// What to say
+        message: String,
+    },
+    /// Show what an agent does, from the beginning and as it happens
+    Watch {
+        /// Its session
+        id: SessionId,
+        /// Stop when it has nothing more to do
+        #[arg(long)]
+        until_idle: bool,
+    },
+    /// List sessions, newest first
+    List {
+        /// Only of this project
+        #[arg(long, value_name = "ID")]
+        project: Option<ProjectId>,
+        /// Only in this state
+        #[arg(long)]
+        status: Option<Standing>,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        limit: u32,
+    },
+    /// Show a session
+    Show {
+        /// Its id
+        id: SessionId,
+    },
+    /// End a session, with its agent and everything it started
+    End {
+        /// Its id
+        id: SessionId,
+    },
+    /// Delete sessions that are over
+    Cleanup {
+        /// Only those that have been over for so many hours
+        #[arg(long, value_name = "N")]
+        max_age_hours: Option<u64>,
+        /// Only of this project
+        #[arg(long, value_name = "ID")]
+        project: Option<ProjectId>,
+    },
+}
+
+/// How a session stands.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Standing {
+    /// Is being made
+    Starting,
+    /// Its agent is at work
+    Running,
+    /// Its agent waits for a message
+    Idle,
+    /// Is over
+    Ended,
+    /// Could not go on
+    Failed,
+    /// The daemon was restarted
+    Interrupted,
+}
+
+impl From<Standing> for SessionState {
+    fn from(standing: Standing) -> Self {
+        match standing {
+            Standing::Starting => Self::Starting,
+            Standing::Running => Self::Running,
+            Standing::Idle => Self::Idle,
+            Standing::Ended => Self::Ended,
+            Standing::Failed => Self::Failed,
+            Standing::Interrupted => Self::Interrupted,
+        }
+    }
+}
+
+pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let target = args.connect.target(environment)?;
+    let request = match args.action {
+        SessionAction::Start(start) => return start::run(start, &target, screen).await,
+        SessionAction::Other(request) => request,
+    };
+    target
+        .run(async |client| match request {
+            SessionRequest::Message { id, message } => {
+                let request = message_to(id, message);
+                let sent = client.call::<SessionMessage>(request).await?;
+                screen.answer(&sent, |sent| {
+                    let id = sent.session_id;
+                    format!("sent; see what it does with `ringback session watch {id}`")
+                })
+            }
+            SessionRequest::Watch { id, until_idle } => {
+                follow::follow(client, screen, id, -1, until_idle).await.map(drop)
+            }
+            SessionRequest::List { project, status, limit } => {
+                let request = SessionListRequest {
+                    project_id: project,
+                    status: status.map(Into::into),
+                    limit: Some(limit),
+                    cursor: None,
+                };
+                let listed = client.call::<SessionList>(request).await?;
+                screen.answer(&listed, |listed| table(screen, listed))
+            }
+            SessionRequest::Show { id } => {
+                let session =
+                    client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
+                screen.answer(&session, |session| shown(screen, session))
+            }
+            SessionRequest::End { id } => {
+                let done = client.call::<SessionEnd>(SessionEndRequest { session_id: id }).await?;
+                screen.answer(&done, |done| done.message.clone())
+            }
+            SessionRequest::Cleanup { max_age_hours, project } => {
+                let request = SessionCleanupRequest { max_age_hours, project_id: project };
+                let done = client.call::<SessionCleanup>(request).await?;
+                screen.answer(&done, |done| format!("deleted {}", done.deleted))
+            }
+        })
+        .await
+}
+
+/// A message without anything else.
+pub(in crate::commands) const fn message_to(
+    session: SessionId,
+    message: String,
+) -> SessionMessageRequest {
+    SessionMessageRequest {
+        project_id: None,
+        session_id: Some(session),
+        workspace_id: None,
+        create_workspace: false,
+        message,
+        attachments: Vec::new(),
+        agent: None,
+        context: None,
+        caller_id: None,
+        caller_tools: None,
+        follow: false,
+    }
+}
+
+fn table(screen: Screen, listed: &SessionListResponse) -> String {
+    let rows = listed.sessions.iter().map(|session| {
+        [
+            session.session_id.to_string(),
+            session.agent.clone(),
+            session.status.as_str().to_owned(),
+            moment(session.created_at),
+            maybe_moment(session.ended_at),
+        ]
+    });
+    let none = "no sessions; start one with `ringback session start`";
+    screen.table(["SESSION", "AGENT", "STATUS", "CREATED", "ENDED"], rows, none)
+}
+
+fn shown(screen: Screen, session: &SessionResponse) -> String {
+    let mut pairs = vec![
+        ("session", session.session_id.to_string()),
+        ("project", session.project_id.to_string()),
+        ("agent", session.agent.clone()),
+        ("status", session.status.as_str().to_owned()),
+        ("workspace", session.workspace_path.clone()),
+        ("created", moment(session.created_at)),
+        ("ended", maybe_moment(session.ended_at)),
+    ];
+    pairs.extend(session.parent_id.map(|parent| ("started by", parent.to_string())));
+    pairs.extend(session.notice.as_ref().map(|notice| ("note", notice.clone())));
+    screen.pairs(&pairs)
+}

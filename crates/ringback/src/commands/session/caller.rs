@@ -1,0 +1,239 @@
+//! This terminal as a caller: commands of this machine are the agent's tools.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ringback_client::Client;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::ids::SessionId;
+use ringback_proto::raw::Raw;
+use ringback_proto::request::{
+    CallerTool, CallerToolProgressRequest, CallerToolRequestInfo, CallerToolRequestsRequest,
+    CallerToolResponseRequest,
+};
+use ringback_proto::tool::tools::{CallerToolProgress, CallerToolRequests, CallerToolResponse};
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::commands::offer::child::{Ended, Program, Progress};
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// How long one look waits for a call.
+const WAIT_MS: u64 = 20_000;
+
+/// `NAME=COMMAND`: a tool and what carries it out.
+#[derive(Debug, Clone)]
+pub struct LocalTool {
+    name: String,
+    command: Vec<String>,
+}
+
+impl FromStr for LocalTool {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let misfit = || "write NAME=COMMAND, such as `notify=./notify.sh --loud`".to_owned();
+        let (name, command) = text.split_once('=').ok_or_else(misfit)?;
+        let command: Vec<_> = command.split_whitespace().map(str::to_owned).collect();
+        if name.is_empty() || command.is_empty() {
+            return Err(misfit());
+        }
+        Ok(Self { name: name.to_owned(), command })
+    }
+}
+
+impl LocalTool {
+    /// As the agent is told of it.
+    pub(super) fn declared(&self) -> CallerTool {
+        CallerTool {
+            name: self.name.clone(),
+            description: Some(format!(
+                "Runs `{}` where the session was started.",
+                self.command.join(" ")
+            )),
+            input_schema: None,
+            timeout_ms: None,
+        }
+    }
+
+    fn program(&self) -> Program {
+        let mut words = self.command.iter().map(OsString::from);
+        Program { name: words.next().unwrap_or_default(), arguments: words.collect() }
+    }
+}
+
+/// A line for programs.
+#[derive(Debug, Serialize)]
+struct Told<'a> {
+    event: &'static str,
+    request_id: &'a str,
+    tool: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded: Option<bool>,
+}
+
+/// Carries out the calls of a session until it is dropped or the session is over.
+pub(super) async fn serve(
+    client: &Client,
+    screen: Screen,
+    session: SessionId,
+    tools: &[LocalTool],
+) -> Result<(), Failure> {
+    let programs: HashMap<_, _> =
+        tools.iter().map(|tool| (tool.name.clone(), Arc::new(tool.program()))).collect();
+    // Dropped with this future: then every command is ended, with its process group.
+    let mut running: JoinSet<String> = JoinSet::new();
+    let mut known: HashMap<String, CancellationToken> = HashMap::new();
+    loop {
+        let look = CallerToolRequestsRequest {
+            session_id: session,
+            caller_id: None,
+            wait_ms: Some(WAIT_MS),
+        };
+        let requests = tokio::select! {
+            biased;
+            Some(done) = running.join_next() => {
+                if let Ok(request_id) = done {
+                    known.remove(&request_id);
+                }
+                continue;
+            }
+            looked = client.call::<CallerToolRequests>(look) => looked?.requests,
+        };
+        for request in requests {
+            if known.contains_key(&request.request_id) {
+                continue;
+            }
+            let stop = CancellationToken::new();
+            known.insert(request.request_id.clone(), stop.clone());
+            let call = Call {
+                client: client.clone(),
+                screen,
+                program: programs.get(&request.tool).cloned(),
+                request,
+            };
+            running.spawn(call.carry_out(stop));
+        }
+    }
+}
+
+/// One call of a tool.
+struct Call {
+    client: Client,
+    screen: Screen,
+    program: Option<Arc<Program>>,
+    request: CallerToolRequestInfo,
+}
+
+impl Call {
+    async fn carry_out(self, stop: CancellationToken) -> String {
+        self.tell("tool_called", None);
+        let (result, error) = match self.run(&stop).await {
+            Ended::Done(output) => (Some(Raw(payload(&output))), None),
+            Ended::Failed(error) => (None, Some(error)),
+            Ended::Cancelled => (None, Some("it was ended where it ran".to_owned())),
+        };
+        let succeeded = error.is_none();
+        let answer = CallerToolResponseRequest {
+            session_id: self.request.session_id,
+            request_id: self.request.request_id.clone(),
+            result,
+            error,
+        };
+        match self.client.call::<CallerToolResponse>(answer).await {
+            Ok(_) => self.tell("tool_answered", Some(succeeded)),
+            Err(error) => {
+                self.screen.remark(format_args!("{} was not answered: {error}", self.request.tool))
+            }
+        }
+        self.request.request_id
+    }
+
+    async fn run(&self, stop: &CancellationToken) -> Ended {
+        let Some(program) = &self.program else {
+            return Ended::Failed(format!("there is no tool `{}` here", self.request.tool));
+        };
+        let input = match self.request.arguments.0.clone().translate(Format::Json) {
+            Ok(input) => input.bytes,
+            Err(error) => return Ended::Failed(format!("its input cannot be read: {error}")),
+        };
+        let (progress, told) = watch::channel(None);
+        let running = program.run(&input, progress, stop, self.screen);
+        let telling = self.tell_progress(told);
+        tokio::pin!(running, telling);
+        tokio::select! {
+            ended = &mut running => ended,
+            () = &mut telling => running.await,
+        }
+    }
+
+    async fn tell_progress(&self, mut told: watch::Receiver<Option<Progress>>) {
+        while told.changed().await.is_ok() {
+            let Some(Progress { percent, message }) = told.borrow_and_update().clone() else {
+                continue;
+            };
+            let progress = CallerToolProgressRequest {
+                session_id: self.request.session_id,
+                request_id: self.request.request_id.clone(),
+                percent,
+                message: Some(message),
+            };
+            if let Err(error) = self.client.call::<CallerToolProgress>(progress).await {
+                tracing::debug!(%error, "progress was not told");
+            }
+        }
+    }
+
+    fn tell(&self, event: &'static str, succeeded: Option<bool>) {
+        let CallerToolRequestInfo { request_id, tool, .. } = &self.request;
+        let told = Told { event, request_id, tool, succeeded };
+        let shown = self.screen.item(&told, |told| match told.succeeded {
+            None => format!("  {tool} rings here"),
+            Some(true) => format!("  {tool} is answered"),
+            Some(false) => format!("  {tool} has failed here"),
+        });
+        if let Err(error) = shown {
+            tracing::debug!(%error, "nobody reads what happens");
+        }
+    }
+}
+
+/// What a command printed: JSON as it is, anything else as a text.
+fn payload(output: &str) -> Any {
+    let trimmed = output.trim();
+    let bytes = if serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok() {
+        Bytes::copy_from_slice(trimmed.as_bytes())
+    } else {
+        serde_json::to_vec(output.trim_end_matches('\n')).unwrap_or_default().into()
+    };
+    Any { format: Format::Json, bytes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_a_name_and_a_command() {
+        let tool: LocalTool = "notify=./notify.sh --loud".parse().unwrap();
+        assert_eq!((tool.name.as_str(), tool.command.len()), ("notify", 2));
+        for text in ["notify", "=x", "notify=", "notify= "] {
+            assert!(text.parse::<LocalTool>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn json_passes_as_it_is_and_text_as_a_text() {
+        let shown = |text: &str| payload(text).bytes;
+        assert_eq!(shown("{\"n\": 12345678901234567890}\n"), "{\"n\": 12345678901234567890}");
+        assert_eq!(shown("hello \"you\"\n"), r#""hello \"you\"""#);
+        assert_eq!(shown("null\n"), "null");
+        assert_eq!(shown(""), r#""""#);
+    }
+}

@@ -1,0 +1,68 @@
+//! What an agent does, shown as it happens.
+
+use ringback_client::Client;
+use ringback_proto::ids::SessionId;
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
+use ringback_proto::tool::tools::SessionEvents;
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// How long one look waits for something to happen.
+const WAIT_MS: u64 = 20_000;
+
+/// Shows events until the session is over, or has nothing to do. How it stands then.
+pub(in crate::commands) async fn follow(
+    client: &Client,
+    screen: Screen,
+    session: SessionId,
+    mut since: i64,
+    until_idle: bool,
+) -> Result<SessionState, Failure> {
+    loop {
+        let request = SessionEventsRequest {
+            session_id: session,
+            since_index: Some(since),
+            max_events: None,
+            wait_ms: Some(WAIT_MS),
+            include_children: true,
+            follow: false,
+        };
+        let page = client.call::<SessionEvents>(request).await?;
+        since = page.last_index;
+        for event in &page.events {
+            screen.item(event, told)?;
+        }
+        match page.status {
+            SessionState::Ended | SessionState::Failed | SessionState::Interrupted => {
+                return Ok(page.status);
+            }
+            SessionState::Idle if until_idle && settled(&page.events) => return Ok(page.status),
+            SessionState::Idle | SessionState::Starting | SessionState::Running => {}
+        }
+    }
+}
+
+/// Whether everything up to the end of the work was shown.
+fn settled(events: &[SessionEventInfo]) -> bool {
+    events.is_empty() || events.last().is_some_and(|event| event.status == Some(SessionState::Idle))
+}
+
+fn told(event: &SessionEventInfo) -> String {
+    let text = event.text.as_deref().unwrap_or_default();
+    let tool = event.tool_name.as_deref().unwrap_or_default();
+    match event.kind.as_str() {
+        "message" => match event.role.as_deref() {
+            Some("user") => format!("> {text}"),
+            Some(_) | None => text.to_owned(),
+        },
+        "tool_call" => format!("  calls {tool}"),
+        "tool_result" => format!("  {tool} {text}"),
+        "status" => {
+            let status = event.status.map_or("", SessionState::as_str);
+            if text.is_empty() { format!("  ({status})") } else { format!("  ({status}: {text})") }
+        }
+        kind => format!("  {kind} {text}").trim_end().to_owned(),
+    }
+}

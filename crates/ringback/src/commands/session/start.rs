@@ -1,0 +1,137 @@
+//! `ringback session start`: an agent, with commands of this machine as its tools.
+
+use std::time::Duration;
+
+use clap::Args;
+use ringback_client::Client;
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::request::{
+    ProjectCreateRequest, ProjectListRequest, SessionContext, SessionEndRequest,
+    SessionMessageRequest,
+};
+use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, SessionMessage};
+
+use super::caller::{self, LocalTool};
+use super::{follow, message_to};
+use crate::connect::{Target, interruptible};
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// The project of sessions that name none.
+const PROJECT: &str = "terminal";
+/// More than the daemon takes to end an agent that hangs.
+const END_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// What to start.
+#[derive(Debug, Args)]
+pub struct StartArgs {
+    /// What to say to the agent
+    pub message: String,
+    /// The project, by id or name [default: `terminal`, made if it is missing]
+    #[arg(long, value_name = "ID|NAME")]
+    pub project: Option<String>,
+    /// A tool of the agent, carried out by a command here; may be given several times
+    #[arg(long = "tool", value_name = "NAME=COMMAND")]
+    pub tools: Vec<LocalTool>,
+    /// What the names of your tools begin with
+    #[arg(long, value_name = "NAME", default_value = "here")]
+    pub caller_id: String,
+    /// The agent [default: the project's]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Stay when the agent has nothing more to do, and keep serving its tools
+    #[arg(long)]
+    pub follow: bool,
+}
+
+pub(super) async fn run(args: StartArgs, target: &Target, screen: Screen) -> Result<(), Failure> {
+    let client = target.connect().await?;
+    let mut started = None;
+    let shown = interruptible(circle(&client, &args, screen, &mut started)).await;
+    // Also after Ctrl-C: an agent whose tools are gone is of no use to anybody.
+    let leave = async {
+        let ended = match started {
+            Some(session_id) => {
+                client.call::<SessionEnd>(SessionEndRequest { session_id }).await.map(drop)
+            }
+            None => Ok(()),
+        };
+        client.close().await;
+        ended
+    };
+    let left = tokio::time::timeout(END_TIMEOUT, leave).await;
+    shown?;
+    match left {
+        Ok(ended) => Ok(ended?),
+        Err(_) => Err(Failure::Wrong("the session did not end in time".to_owned())),
+    }
+}
+
+/// Starts the agent, then shows what it does and carries out its calls, until it is done.
+async fn circle(
+    client: &Client,
+    args: &StartArgs,
+    screen: Screen,
+    started: &mut Option<SessionId>,
+) -> Result<(), Failure> {
+    let project = project(client, args.project.as_deref()).await?;
+    let session = start(client, args, project).await?;
+    *started = Some(session);
+    if !screen.is_json() {
+        screen.remark(format_args!("session {session}; Ctrl-C ends it"));
+    }
+    tokio::select! {
+        shown = follow::follow(client, screen, session, -1, !args.follow) => shown.map(drop),
+        served = caller::serve(client, screen, session, &args.tools) => served,
+    }
+}
+
+async fn start(
+    client: &Client,
+    args: &StartArgs,
+    project: ProjectId,
+) -> Result<SessionId, Failure> {
+    let tools: Vec<_> = args.tools.iter().map(LocalTool::declared).collect();
+    let context = (!tools.is_empty()).then(|| SessionContext {
+        caller_id: Some(args.caller_id.clone()),
+        caller_tools: Some(tools),
+    });
+    // A workspace of its own: two terminals do not speak into one session by accident.
+    let request = SessionMessageRequest {
+        project_id: Some(project),
+        session_id: None,
+        create_workspace: true,
+        agent: args.agent.clone(),
+        context,
+        ..message_to(SessionId::from_random([0; 16]), args.message.clone())
+    };
+    let sent = client.call::<SessionMessage>(request).await?;
+    Ok(sent.session_id)
+}
+
+/// The project of this id or name.
+async fn project(client: &Client, named: Option<&str>) -> Result<ProjectId, Failure> {
+    if let Some(id) = named.and_then(|named| named.parse().ok()) {
+        return Ok(id);
+    }
+    let name = named.unwrap_or(PROJECT);
+    let request =
+        ProjectListRequest { name_contains: Some(name.to_owned()), limit: Some(500), cursor: None };
+    let listed = client.call::<ProjectList>(request).await?;
+    if let Some(found) = listed.projects.iter().find(|project| project.name == name) {
+        return Ok(found.project_id);
+    }
+    if named.is_some() {
+        let text =
+            format!("there is no project `{name}`; make one with `ringback project create {name}`");
+        return Err(Failure::Usage(text));
+    }
+    let request = ProjectCreateRequest {
+        name: name.to_owned(),
+        description: Some("sessions started in a terminal".to_owned()),
+        limits: None,
+        agent: None,
+        key_level: None,
+    };
+    Ok(client.call::<ProjectCreate>(request).await?.project_id)
+}

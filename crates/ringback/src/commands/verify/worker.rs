@@ -1,0 +1,90 @@
+//! `ringback verify worker`: this process plays the daemon, frame by frame.
+
+mod checks;
+mod played;
+mod said;
+mod zmtp;
+
+use std::time::Duration;
+
+use clap::Args;
+use ringback_proto::ids::RequestId;
+use ringback_proto::secret::Secret;
+
+use self::played::Played;
+use super::candidate::{CandidateArgs, Meeting, ended};
+use super::check::Report;
+use crate::connect::interruptible;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// `ringback verify worker`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "This process plays the daemon. The candidate connects a DEALER (PLAIN, any user name, the token as \
+                  password) and offers three tools with Ready, under any service: `echo` returns its arguments, `slow` \
+                  tells progress, returns its arguments after `ms` milliseconds and stops when it is cancelled, `fail` \
+                  answers with an error. The kit calls them, takes calls back, cuts the connection, and tells what it \
+                  saw.\n\n\
+                  COMMAND finds the address in RINGBACK_DAEMON and the token in RINGBACK_TOKEN."
+)]
+pub struct WorkerArgs {
+    /// The program.
+    #[command(flatten)]
+    pub candidate: CandidateArgs,
+    /// After how many seconds of silence a worker counts as gone
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub silence: u64,
+}
+
+pub(super) async fn run(args: &WorkerArgs) -> Result<(), Failure> {
+    let listen = args.candidate.listen("tcp://")?;
+    let screen = Screen::new(args.candidate.json);
+    let token = new_token();
+    let file = token_file(&token)?;
+    let action = "listen for the candidate";
+    let played = Played::start(listen, token.clone())
+        .await
+        .map_err(|source| Failure::System { action, source })?;
+    let url = format!("tcp://{}", played.address());
+    let token_file = file.path().display().to_string();
+    let meeting =
+        Meeting { variable: "RINGBACK_DAEMON", url: &url, token: &token, token_file: &token_file };
+    Box::pin(interruptible(verify(&played, screen, args, &meeting))).await
+}
+
+async fn verify(
+    played: &Played,
+    screen: Screen,
+    args: &WorkerArgs,
+    meeting: &Meeting<'_>,
+) -> Result<(), Failure> {
+    let mut candidate = args.candidate.meet(screen, meeting)?;
+    tokio::select! {
+        offered = played.offered(Duration::from_secs(args.candidate.wait), 0) => {
+            offered.map_err(Failure::Wrong)?;
+        }
+        text = ended(candidate.as_mut()) => return Err(Failure::Wrong(text)),
+    }
+    let mut report = Report::new(screen);
+    checks::run(played, Duration::from_secs(args.silence), &mut report).await?;
+    report.conclude()
+}
+
+/// A token of the daemon's form, good for this kit alone.
+fn new_token() -> Secret {
+    let halves = [RequestId::random(), RequestId::random()];
+    let digits = halves.iter().flat_map(|half| *half.as_bytes());
+    Secret::new(digits.fold("oub_".to_owned(), |text, byte| format!("{text}{byte:02x}")))
+}
+
+/// Only this user may read it, and it goes with the kit.
+fn token_file(token: &Secret) -> Result<tempfile::NamedTempFile, Failure> {
+    let action = "keep a token for the candidate";
+    let written = tempfile::Builder::new().prefix("ringback-verify-").tempfile();
+    written
+        .and_then(|mut file| {
+            std::io::Write::write_all(&mut file, token.expose().as_bytes()).map(|()| file)
+        })
+        .map_err(|source| Failure::System { action, source })
+}

@@ -1,0 +1,98 @@
+//! What a candidate says in its frames.
+
+use ringback_proto::StreamChunk;
+use ringback_proto::error::ToolError;
+use ringback_proto::frame::{Body, Command, Frame, Text};
+use ringback_proto::ids::RequestId;
+use ringback_proto::msgpack::{self, TopLevel};
+use ringback_proto::ready::{OfferedTool, Ready};
+use ringback_proto::value::Value;
+
+/// What a frame says.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// It offers tools of a service.
+    Ready(RequestId, Text, Vec<String>),
+    /// It lives.
+    Heartbeat(RequestId),
+    /// It leaves.
+    Disconnect,
+    /// Something about a call.
+    OfCall(RequestId, OfCall),
+    /// A frame that means nothing here.
+    Other,
+}
+
+/// What is said of a call.
+#[derive(Debug, Clone)]
+pub(super) enum OfCall {
+    /// It goes on.
+    Chunk(StreamChunk),
+    /// It has ended.
+    End(Result<Value, Box<ToolError>>),
+}
+
+/// Reads a frame, or says what is wrong with it.
+pub(super) fn read(frame: &Frame) -> Result<Said, String> {
+    match frame.command {
+        Command::Ready => ready(frame),
+        Command::Heartbeat => Ok(Said::Heartbeat(frame.request_id)),
+        Command::Disconnect => Ok(Said::Disconnect),
+        Command::Reply => match of_call(frame) {
+            Ok(Some(of_call)) => Ok(Said::OfCall(frame.request_id, of_call)),
+            Ok(None) => Ok(Said::Other),
+            Err(why) => Err(format!("a Reply cannot be read: {why}")),
+        },
+        Command::Request | Command::Cancel | Command::Credit => Ok(Said::Other),
+    }
+}
+
+fn ready(frame: &Frame) -> Result<Said, String> {
+    let Body::MsgPack(body) = &frame.body else {
+        return Err("the content type of a Ready is MsgPack (1)".to_owned());
+    };
+    let ready: Ready =
+        rmp_serde::from_slice(body).map_err(|error| format!("a Ready cannot be read: {error}"))?;
+    if ready.protocol != "HOOT01" {
+        return Err(format!("the protocol of a Ready is `HOOT01`, not `{}`", ready.protocol));
+    }
+    if frame.service.as_str().is_empty() {
+        return Err("part 4 of a Ready with tools is the name of the service".to_owned());
+    }
+    let name = |tool| match tool {
+        OfferedTool::Name(name) | OfferedTool::Described { name, .. } => name,
+    };
+    let tools = ready.tools.into_iter().map(name).collect();
+    Ok(Said::Ready(frame.request_id, frame.service.clone(), tools))
+}
+
+fn of_call(frame: &Frame) -> Result<Option<OfCall>, String> {
+    let Body::MsgPack(body) = &frame.body else {
+        return Err("its content type is MsgPack (1)".to_owned());
+    };
+    let Ok(TopLevel::Map(fields)) = msgpack::open(body) else {
+        return Err("its body is a MsgPack map".to_owned());
+    };
+    let value = |name: &str| match fields.get(name) {
+        None => Ok(Value::Null),
+        Some(bytes) => rmp_serde::from_slice(bytes).map_err(|error| format!("`{name}`: {error}")),
+    };
+    match fields.get("kind").and_then(msgpack::as_text) {
+        Some("success") => Ok(Some(OfCall::End(Ok(value("response")?)))),
+        Some("stream_end") => Ok(Some(OfCall::End(Ok(value("final_response")?)))),
+        Some("stream_start") => Ok(None),
+        Some("stream_chunk") => {
+            let chunk = rmp_serde::from_slice(fields.get("chunk").unwrap_or_default());
+            let chunk = chunk.map_err(|error| format!("`chunk`: {error}"))?;
+            Ok(Some(OfCall::Chunk(chunk)))
+        }
+        Some("error") => {
+            let error = ToolError::decode(body);
+            let error =
+                error.ok_or("an error has category, code, message, retryable, certainty")?;
+            Ok(Some(OfCall::End(Err(Box::new(error)))))
+        }
+        Some(other) => Err(format!("there is no kind `{other}` of reply to the daemon")),
+        None => Err("it has no `kind`".to_owned()),
+    }
+}

@@ -1,0 +1,169 @@
+//! `[sessions]` and `[callerTools]`: how agents are run, and how their callers are reached.
+
+#![expect(non_snake_case, reason = "keys are spelled as their users know them")]
+
+use std::collections::BTreeMap;
+
+use toml::de::DeValue;
+
+use super::section::{Raw, section};
+use super::value::Value;
+
+/// A caller answers promptly, or says that its tool takes longer.
+const CALLER_TIMEOUT_MS: u64 = 60_000;
+
+/// Several polls of a caller that asks every few seconds.
+const POLL_GRACE_MS: u64 = 10_000;
+
+/// Minutes of a talkative agent.
+const EVENTS_KEPT: usize = 2000;
+
+/// An agent that has files to close has the time; one that hangs does not keep its caller.
+const END_GRACE_MS: u64 = 3000;
+
+const IDLE_MS: u64 = 30 * 60 * 1000;
+
+section! {
+    /// How agents are run.
+    pub struct Sessions = "sessions" {
+        /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
+        pub agent: String = "scripted".to_owned(),
+        /// Further agents by name, `[sessions.agents.NAME]` with `command = ["program", "argument"]` and
+        /// perhaps `env = { NAME = "value" }`.
+        pub agents: Agents = Agents::default(),
+        /// How deep sessions may start others.
+        pub max_depth: usize = 3,
+        /// Sessions that one session may start in all.
+        pub max_agents: usize = 50,
+        /// Sessions of one project that have not ended.
+        pub max_sessions: usize = 10,
+        /// How long a session may have nothing to do, in milliseconds.
+        pub idle: u64 = IDLE_MS,
+        /// Events of a session that are kept in memory; its journal has more.
+        pub events_kept: usize = EVENTS_KEPT,
+        /// How long an agent may take to end when it is asked to, in milliseconds.
+        pub end_grace: u64 = END_GRACE_MS,
+    }
+}
+
+section! {
+    /// Tools that whoever started a session offers its agent.
+    pub struct CallerTools = "callerTools" {
+        /// How long a call may take when its tool does not say, in milliseconds.
+        pub timeout: u64 = CALLER_TIMEOUT_MS,
+        /// How long after its last poll a caller that polls counts as there, in milliseconds.
+        pub pollGrace: u64 = POLL_GRACE_MS,
+    }
+}
+
+/// Agents by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agents(pub BTreeMap<String, AgentEntry>);
+
+/// How one agent is started.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentEntry {
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// What its environment has.
+    pub env: BTreeMap<String, String>,
+}
+
+const EXPECTED: &str = "a table of agents such as `{ mine = { command = [\"/usr/bin/agent\"] } }`";
+
+impl Value for Agents {
+    const KIND: &'static str = "table";
+
+    /// In text it is an inline table of TOML.
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let table = match raw {
+            Raw::Toml(DeValue::Table(table)) => table,
+            Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
+            Raw::Text(text) => {
+                let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
+                return Self::parse(Raw::Toml(parsed.get_ref()));
+            }
+        };
+        let mut agents = BTreeMap::new();
+        for (name, value) in table {
+            let name = name.get_ref().as_ref();
+            let entry = entry(value.get_ref()).map_err(|reason| format!("`{name}`: {reason}"))?;
+            agents.insert(name.to_owned(), entry);
+        }
+        Ok(Self(agents))
+    }
+
+    /// Without the environments: they may hold secrets.
+    fn show(&self) -> Option<toml::Value> {
+        let shown = |(name, agent): (&String, &AgentEntry)| {
+            let command = agent.command.iter().cloned().map(toml::Value::String).collect();
+            let names = agent.env.keys().cloned();
+            let hidden = names.map(|name| (name, toml::Value::String("(hidden)".to_owned())));
+            let mut entry = toml::Table::new();
+            entry.insert("command".to_owned(), toml::Value::Array(command));
+            if !agent.env.is_empty() {
+                entry.insert("env".to_owned(), toml::Value::Table(hidden.collect()));
+            }
+            (name.clone(), toml::Value::Table(entry))
+        };
+        (!self.0.is_empty()).then(|| toml::Value::Table(self.0.iter().map(shown).collect()))
+    }
+}
+
+fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
+    let DeValue::Table(table) = value else { return Err(format!("expected {EXPECTED}")) };
+    let mut agent = AgentEntry::default();
+    for (name, value) in table {
+        match (name.get_ref().as_ref(), value.get_ref()) {
+            ("command", DeValue::Array(_)) => {
+                agent.command = Vec::<String>::parse(Raw::Toml(value.get_ref()))?;
+            }
+            ("command", _) => return Err("`command` is a list of texts".to_owned()),
+            ("env", DeValue::Table(env)) => {
+                for (name, value) in env {
+                    let value = String::parse(Raw::Toml(value.get_ref()))
+                        .map_err(|reason| format!("`env.{}`: {reason}", name.get_ref()))?;
+                    agent.env.insert(name.get_ref().to_string(), value);
+                }
+            }
+            ("env", _) => return Err("`env` is a table of texts".to_owned()),
+            (unknown, _) => {
+                return Err(format!("there is no `{unknown}`, only `command` and `env`"));
+            }
+        }
+    }
+    if agent.command.first().is_none_or(String::is_empty) {
+        return Err("`command` is missing: the program and its arguments".to_owned());
+    }
+    Ok(agent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agents_are_read_whole_and_their_environment_is_hidden() {
+        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" } } }"#;
+        let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["mine"].command, ["/bin/agent", "-v"]);
+        assert_eq!(agents.0["mine"].env["KEY"], "secret");
+        let shown = agents.show().unwrap().to_string();
+        assert!(shown.contains("/bin/agent") && !shown.contains("secret"), "{shown}");
+    }
+
+    #[test]
+    fn an_agent_without_a_command_or_with_an_unknown_key_says_what_is_wrong() {
+        for (text, expected) in [
+            ("{ mine = {} }", "`command` is missing"),
+            ("{ mine = { command = [] } }", "`command` is missing"),
+            ("{ mine = { command = \"x\" } }", "list of texts"),
+            ("{ mine = { command = [\"x\"], colour = 1 } }", "there is no `colour`"),
+            ("{ mine = { command = [\"x\"], env = 1 } }", "table of texts"),
+            ("3", "table of agents"),
+        ] {
+            let error = Agents::parse(Raw::Text(text)).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}

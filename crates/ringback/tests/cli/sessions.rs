@@ -1,0 +1,83 @@
+//! Agents started from a terminal, whose tools are commands of this machine: the real daemon, the
+//! real program inside, the scripted agent.
+
+use serde_json::Value;
+
+use crate::support::{Daemon, Run};
+
+const SCRIPT: &str = r#"{"call":{"tool":"here_shout","arguments":{"text":"hello","n":9007199254740993}}}
+{"expect":{"is_error":false}}
+{"print":{}}
+{"call":{"tool":"here_fail"}}
+{"expect":{"is_error":true,"contains":"no paper"}}
+{"call":{"tool":"here_nothing"}}"#;
+
+fn events(run: &Run) -> Vec<Value> {
+    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs a client command that finds `sh` and its friends.
+fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
+    Run::of(daemon.client(arguments).env("PATH", "/usr/bin:/bin"))
+}
+
+/// REQ-CTR-001 "Agent calls caller tool successfully", through every part there is: agent, program
+/// inside, socket, daemon, and a terminal as the caller.
+#[test]
+fn an_agent_calls_commands_of_the_terminal_that_started_it() {
+    let daemon = Daemon::start();
+    let fail = crate::support::file(daemon.home(), "fail.sh", b"echo no paper >&2; exit 3");
+    let fail = format!("fail=sh {}", fail.display());
+    let start =
+        ["session", "start", SCRIPT, "--tool", "shout=tr a-z A-Z", "--tool", &fail, "--json"];
+    let shown = run(&daemon, &start).done();
+    let events = events(&shown);
+    let said: Vec<_> = events
+        .iter()
+        .filter(|event| event["role"] == "assistant")
+        .filter_map(|event| event["text"].as_str())
+        .collect();
+    assert_eq!(said, [r#"{"TEXT":"HELLO","N":9007199254740993}"#], "{shown:?}");
+    let answered: Vec<_> = events
+        .iter()
+        .filter(|event| event["event"] == "tool_answered")
+        .map(|event| (event["tool"].as_str().unwrap(), event["succeeded"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(answered, [("shout", true), ("fail", false)], "{shown:?}");
+    let listed = run(&daemon, &["session", "list", "--json"]).json();
+    assert_eq!(listed["sessions"][0]["status"], "ended", "a terminal's session ends with it");
+}
+
+/// Rule: a project's agents get a key of its level; it reads and does not write, and it is in no
+/// listing.
+#[test]
+fn an_agent_with_a_read_key_reads_and_does_not_write() {
+    let daemon = Daemon::start();
+    let project = run(&daemon, &["project", "create", "robots", "--key", "read"]).line();
+    let script = r#"{"call":{"tool":"oubliette_project_list"}}
+{"expect":{"is_error":false,"contains":"robots"}}
+{"call":{"tool":"oubliette_project_create","arguments":{"name":"mine"}}}
+{"expect":{"is_error":true}}
+{"say":"as it should be"}"#;
+    let start = ["session", "start", script, "--project", &project, "--json"];
+    let shown = run(&daemon, &start).done();
+    let events = events(&shown);
+    assert!(events.iter().any(|event| event["text"] == "as it should be"), "{shown:?}");
+    assert!(!events.iter().any(|event| event["type"] == "error"), "{shown:?}");
+    let projects = run(&daemon, &["project", "list", "--json"]).json();
+    assert_eq!(projects["projects"].as_array().unwrap().len(), 1);
+    assert!(!projects.to_string().contains("oub_") && !shown.stdout.contains("oub_"));
+}
+
+#[test]
+fn what_cannot_be_started_says_what_to_do() {
+    let daemon = Daemon::start();
+    let unknown = run(&daemon, &["session", "start", "hello", "--project", "nowhere"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("ringback project create nowhere"), "{unknown:?}");
+    let agent = run(&daemon, &["session", "start", "hello", "--agent", "gandalf"]);
+    assert_eq!(agent.code, 1, "{agent:?}");
+    assert!(agent.stderr.contains("gandalf") && agent.stderr.contains("scripted"), "{agent:?}");
+    let tool = run(&daemon, &["session", "start", "hello", "--tool", "nonsense"]);
+    assert_eq!(tool.code, 2, "{tool:?}");
+}

@@ -1,0 +1,185 @@
+//! Whoever started a session: two sessions with a caller of the same name each. They listen or
+//! poll, leave, come back, take their tools away, and their sessions end under calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+use ringback_broker::{
+    Broker, CallerCall, CallerStream, Credential, Edge, Holding, LineCall, ToParty, ToolOffer,
+};
+use ringback_proto::any::Any;
+use ringback_proto::envelope::CallOptions;
+use ringback_proto::ids::SessionId;
+use ringback_proto::principal::Principal;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::parties::{Answer, marker};
+use super::recorder::Recorder;
+use crate::history::{LineTool, Marker, Op, What};
+
+/// What the caller of either session calls itself.
+const CALLER_ID: &str = "ant";
+/// Sessions whose callers there are.
+const N_SESSIONS: u8 = 2;
+
+/// The session whose agent makes the call with this marker.
+fn session_of(marker: Marker) -> SessionId {
+    let number = u8::try_from(marker % Marker::from(N_SESSIONS)).expect("it is small");
+    SessionId::from_random([number; 16])
+}
+
+/// The session whose agent calls, if this is an agent's call.
+pub(super) fn asked(op: &Op) -> Option<SessionId> {
+    if let Op::OnLine(LineTool::Ask, marker) = op { Some(session_of(*marker)) } else { None }
+}
+
+/// An agent's call of its caller's tool.
+pub(super) fn ask(
+    principal: Arc<Principal>,
+    session: SessionId,
+    arguments: Any,
+    options: CallOptions,
+    edge: Edge,
+) -> CallerCall<'static> {
+    CallerCall {
+        principal,
+        session,
+        from: session,
+        caller_id: Some(CALLER_ID),
+        tool: LineTool::Ask.name().to_owned(),
+        arguments,
+        options,
+        edge,
+    }
+}
+
+/// Starts every caller. They end when they are told to, and their sessions with them.
+pub(super) fn start(
+    parties: &mut JoinSet<()>,
+    broker: &Broker,
+    owner: &Credential,
+    recorder: &Recorder,
+    end: &CancellationToken,
+    mut rng: impl FnMut() -> StdRng,
+) {
+    for number in 0..N_SESSIONS {
+        let caller = Caller {
+            broker: broker.clone(),
+            owner: owner.clone(),
+            session: session_of(Marker::from(number)),
+            recorder: recorder.clone(),
+            rng: rng(),
+        };
+        parties.spawn(caller.live(end.clone()));
+    }
+}
+
+struct Caller {
+    broker: Broker,
+    owner: Credential,
+    session: SessionId,
+    recorder: Recorder,
+    rng: StdRng,
+}
+
+impl Caller {
+    async fn live(mut self, end: CancellationToken) {
+        let (broker, session) = (self.broker.clone(), self.session);
+        let work = async {
+            loop {
+                self.pause(4000).await;
+                self.attend().await;
+                match self.rng.random_range(0..6) {
+                    0 => broker.end_caller_lines(session),
+                    1 => self.declare(Vec::new()),
+                    _ => {}
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            () = end.cancelled() => {}
+            () = work => {}
+        }
+        broker.end_caller_lines(session);
+    }
+
+    async fn pause(&mut self, ms_max: u64) {
+        tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..ms_max))).await;
+    }
+
+    fn declare(&self, tools: Vec<ToolOffer>) {
+        let declared =
+            self.broker.declare_caller_tools(&self.owner, self.session, CALLER_ID, tools);
+        // A daemon that stops takes no declarations, and no calls either.
+        drop(declared);
+    }
+
+    /// Declares its tool and takes calls for a while, with some answers still under way at the end.
+    async fn attend(&mut self) {
+        let tool = ToolOffer {
+            name: LineTool::Ask.name().to_owned(),
+            timeout_ms: Some(20_000),
+            progress_extends: true,
+            ..ToolOffer::default()
+        };
+        let listens_first = self.rng.random_bool(0.3);
+        let early = listens_first.then(|| self.open()).flatten();
+        self.declare(vec![tool]);
+        let ms = self.rng.random_range(0..20_000);
+        let until = tokio::time::Instant::now() + Duration::from_millis(ms);
+        let mut answers = JoinSet::new();
+        let polls = early.is_none() && self.rng.random_bool(0.5);
+        let work = async {
+            if polls {
+                self.poll(&mut answers).await;
+            } else if let Some(stream) = early.or_else(|| self.open()) {
+                self.listen(stream, &mut answers).await;
+            }
+        };
+        // Whatever it was doing is cut off there.
+        drop(tokio::time::timeout_at(until, work).await);
+        if self.rng.random_bool(0.3) {
+            while answers.join_next().await.is_some() {}
+        }
+    }
+
+    fn open(&self) -> Option<CallerStream> {
+        self.broker.open_callers(&self.owner, self.session, None, Holding::Lasting).ok()
+    }
+
+    async fn listen(&mut self, mut stream: CallerStream, answers: &mut JoinSet<()>) {
+        while let Some(post) = stream.next().await {
+            match post {
+                ToParty::Cancel { .. } => {}
+                ToParty::Call(call) => self.take(call, answers),
+            }
+        }
+    }
+
+    async fn poll(&mut self, answers: &mut JoinSet<()>) {
+        loop {
+            let wait = Duration::from_millis(self.rng.random_range(0..8000));
+            let polled = self.broker.poll_callers(&self.owner, self.session, None, wait).await;
+            let Ok(calls) = polled else { return };
+            for call in calls {
+                // An answer that gets lost on its way.
+                if self.rng.random_bool(0.8) {
+                    self.take(call, answers);
+                }
+            }
+            self.pause(12_000).await;
+        }
+    }
+
+    fn take(&mut self, call: Arc<LineCall>, answers: &mut JoinSet<()>) {
+        assert_eq!(call.root_session(), Some(self.session), "a call for another session");
+        self.recorder.note(What::Took(marker(&call.arguments)));
+        let session = Some(self.session);
+        let answer = Answer::draw(&self.broker, &self.owner, session, &mut self.rng);
+        answers.spawn(async move { answer.run(&call).await });
+    }
+}

@@ -1,0 +1,197 @@
+//! Sessions, as they are.
+
+use std::collections::BTreeSet;
+
+use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::{SessionRecord, SessionState, UnixMs};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::page::{self, Before, Page, Visible};
+use crate::error::ReadError;
+use crate::row::{Columns, int, owner_bytes, session_state_int};
+use crate::store::Store;
+
+pub(super) const PAGE_OF_ALL: &str = "SELECT n FROM session
+    WHERE state = ?1 AND n < ?2 ORDER BY n DESC LIMIT ?3";
+pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM session
+    WHERE state = ?1 AND n < ?2 AND owner = ?4 ORDER BY n DESC LIMIT ?3";
+pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM session
+    WHERE state = ?1 AND n < ?2 AND project = ?4 ORDER BY n DESC LIMIT ?3";
+pub(super) const PAGE_OF_OWNER_IN_PROJECT: &str = "SELECT n FROM session
+    WHERE state = ?1 AND n < ?2 AND owner = ?4 AND project = ?5 ORDER BY n DESC LIMIT ?3";
+pub(super) const LIVE_IN_PROJECT: &str =
+    "SELECT count(*) AS sessions FROM session WHERE project = ?1 AND state IN (0, 1, 2)";
+
+/// Which sessions a list is narrowed to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionFilter {
+    /// Only of this project.
+    pub project: Option<ProjectId>,
+    /// Only in this state.
+    pub state: Option<SessionState>,
+}
+
+/// A list that a reader's page is put together from.
+enum List<'a> {
+    All,
+    Owner(&'a PrincipalId),
+    Project(&'a ProjectId),
+    OwnerInProject(&'a PrincipalId, &'a ProjectId),
+}
+
+/// Reads block; async callers go through a blocking pool.
+impl Store {
+    /// A session by its id.
+    pub fn session(&self, id: SessionId) -> Result<Option<SessionRecord>, ReadError> {
+        self.readers().read("a session", |connection| {
+            let mut select = connection.prepare_cached("SELECT * FROM session WHERE id = ?1")?;
+            select.query_row([id.as_bytes()], session).optional()
+        })
+    }
+
+    /// A page of sessions, newest first.
+    pub fn sessions(
+        &self,
+        visible: &Visible,
+        filter: SessionFilter,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<SessionRecord>, ReadError> {
+        let before = Before::parse(cursor)?;
+        let states = filter.state.map_or(SessionState::ALL.to_vec(), |state| vec![state]);
+        let lists = lists(visible, filter.project.as_ref());
+        self.readers().read("a page of sessions", |connection| {
+            let mut numbers = BTreeSet::new();
+            for list in &lists {
+                for state in &states {
+                    list.gather(connection, &mut numbers, *state, before, limit)?;
+                }
+            }
+            page::page(&numbers, limit, |n| {
+                let mut select = connection.prepare_cached("SELECT * FROM session WHERE n = ?1")?;
+                select.query_row([n], session)
+            })
+        })
+    }
+
+    /// The sessions that were live, oldest first: for the start of the daemon.
+    pub fn live_sessions(&self) -> Result<Vec<SessionRecord>, ReadError> {
+        self.readers().read("the live sessions", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM session WHERE state IN (0, 1, 2) ORDER BY n")?
+                .query_map([], session)?
+                .collect()
+        })
+    }
+
+    /// How many sessions of a project are live.
+    pub fn live_session_count(&self, project: ProjectId) -> Result<u64, ReadError> {
+        self.readers().read("the count of live sessions", |connection| {
+            let mut count = connection.prepare_cached(LIVE_IN_PROJECT)?;
+            count.query_row([project.as_bytes()], |row| row.u64("sessions"))
+        })
+    }
+
+    /// A session and its descendants, oldest first, those that are over included.
+    pub fn sessions_of_root(&self, root: SessionId) -> Result<Vec<SessionRecord>, ReadError> {
+        self.readers().read("a session with its descendants", |connection| {
+            connection
+                .prepare_cached("SELECT * FROM session WHERE root = ?1 ORDER BY n")?
+                .query_map([root.as_bytes()], session)?
+                .collect()
+        })
+    }
+
+    /// The sessions that a reader may see and that have been over since `until` or longer, oldest
+    /// first, at most `limit`.
+    pub fn sessions_over(
+        &self,
+        visible: &Visible,
+        project: Option<ProjectId>,
+        until: UnixMs,
+        limit: usize,
+    ) -> Result<Vec<SessionRecord>, ReadError> {
+        let may_see = |session: &SessionRecord| match visible {
+            Visible::All => true,
+            Visible::Owner { owner, projects } => {
+                session.owner == *owner || projects.contains(&session.project)
+            }
+        };
+        self.readers().read("the sessions that are over", |connection| {
+            let mut select = connection.prepare_cached(
+                "SELECT * FROM session WHERE state IN (3, 4, 5) AND ended_at <= ?1
+                     AND (?2 IS NULL OR project = ?2)
+                 ORDER BY n",
+            )?;
+            let over = select.query_map(
+                params![int(until), project.as_ref().map(ProjectId::as_bytes)],
+                session,
+            )?;
+            over.filter(|read| read.as_ref().map_or(true, may_see)).take(limit).collect()
+        })
+    }
+}
+
+fn lists<'a>(visible: &'a Visible, project: Option<&'a ProjectId>) -> Vec<List<'a>> {
+    match (visible, project) {
+        (Visible::All, None) => vec![List::All],
+        (Visible::All, Some(project)) => vec![List::Project(project)],
+        (Visible::Owner { projects, .. }, Some(project)) if projects.contains(project) => {
+            vec![List::Project(project)]
+        }
+        (Visible::Owner { owner, .. }, Some(project)) => vec![List::OwnerInProject(owner, project)],
+        (Visible::Owner { owner, projects }, None) => {
+            let own = std::iter::once(List::Owner(owner));
+            own.chain(projects.iter().map(List::Project)).collect()
+        }
+    }
+}
+
+impl List<'_> {
+    fn gather(
+        &self,
+        connection: &Connection,
+        numbers: &mut BTreeSet<i64>,
+        state: SessionState,
+        before: Before,
+        limit: usize,
+    ) -> rusqlite::Result<()> {
+        let (state, before) = (session_state_int(state), before.0);
+        let limit = int(limit as u64).saturating_add(1);
+        let mut gather = |sql, params: &[&dyn rusqlite::ToSql]| {
+            page::gather(numbers, connection.prepare_cached(sql)?, params)
+        };
+        match self {
+            Self::All => gather(PAGE_OF_ALL, params![state, before, limit]),
+            Self::Owner(owner) => {
+                gather(PAGE_OF_OWNER, params![state, before, limit, owner_bytes(owner)])
+            }
+            Self::Project(project) => {
+                gather(PAGE_OF_PROJECT, params![state, before, limit, project.as_bytes()])
+            }
+            Self::OwnerInProject(owner, project) => gather(
+                PAGE_OF_OWNER_IN_PROJECT,
+                params![state, before, limit, owner_bytes(owner), project.as_bytes()],
+            ),
+        }
+    }
+}
+
+fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
+    Ok(SessionRecord {
+        id: row.id("id", SessionId::from_random)?,
+        project: row.id("project", ProjectId::from_random)?,
+        workspace: row.id("workspace", WorkspaceId::from_random)?,
+        owner: row.owner()?,
+        parent: row.opt_id("parent", SessionId::from_random)?,
+        root: row.id("root", SessionId::from_random)?,
+        depth: row.get("depth")?,
+        agent: row.get("agent")?,
+        state: row.session_state()?,
+        created_at: row.u64("created_at")?,
+        updated_at: row.u64("updated_at")?,
+        ended_at: row.opt_u64("ended_at")?,
+        key: row.opt_id("key", TokenId::from_random)?,
+    })
+}

@@ -1,0 +1,374 @@
+//! Projects, workspaces and sessions: what is written, who sees it, and what goes with what.
+
+use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::principal::{Level, PrincipalId, Target};
+use ringback_proto::record::{
+    ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
+};
+use ringback_proto::request::ProjectLimits;
+use ringback_store::{Applied, CommitError, Page, ReadError, SessionFilter, Visible};
+
+use crate::common::{TestStore, bytes16, owner, project};
+
+pub(crate) fn workspace_id(n: u64) -> WorkspaceId {
+    WorkspaceId::from_random(bytes16(n))
+}
+
+pub(crate) fn session_id(n: u64) -> SessionId {
+    SessionId::from_random(bytes16(n))
+}
+
+fn project_record(n: u64, owner: PrincipalId) -> ProjectRecord {
+    ProjectRecord {
+        id: project(n),
+        name: format!("Project {n}"),
+        description: None,
+        owner,
+        agent: None,
+        key_level: None,
+        limits: ProjectLimits::default(),
+        created_at: n,
+    }
+}
+
+pub(crate) fn new_project(n: u64) -> Record {
+    Record::ProjectCreated(Box::new(project_record(n, PrincipalId::Local)))
+}
+
+/// The workspace `n` of project `of`.
+pub(crate) fn new_workspace(n: u64, of: u64) -> Record {
+    Record::WorkspaceCreated(WorkspaceRecord {
+        id: workspace_id(n),
+        project: project(of),
+        created_at: n,
+        last_session_at: None,
+    })
+}
+
+/// The session `n` in workspace `of` of project `of`.
+fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionRecord {
+    SessionRecord {
+        id: session_id(n),
+        project: project(of),
+        workspace: workspace_id(of),
+        owner,
+        parent: None,
+        root: session_id(n),
+        depth: 0,
+        agent: "script".to_owned(),
+        state: SessionState::Starting,
+        created_at: n,
+        updated_at: n,
+        ended_at: None,
+        key: None,
+    }
+}
+
+pub(crate) fn new_session(n: u64, of: u64) -> Record {
+    Record::SessionCreated(Box::new(session_record(n, of, PrincipalId::Local)))
+}
+
+pub(crate) fn changed(n: u64, state: SessionState, at: u64) -> Record {
+    Record::SessionChanged { id: session_id(n), state, at }
+}
+
+fn key_of(n: u64) -> TokenRecord {
+    TokenRecord {
+        id: TokenId::from_random(bytes16(n)),
+        name: format!("key {n}"),
+        secret_hash: [n.to_be_bytes()[7]; 32],
+        public_key: [n.to_be_bytes()[7]; 32],
+        level: Level::Read,
+        target: Target::Projects(vec![project(1)]),
+        created_at: 1,
+        expires_at: None,
+        last_used_at: None,
+        revoked_at: None,
+        session: Some(session_id(n)),
+    }
+}
+
+fn visible_to(of: u64, projects: &[u64]) -> Visible {
+    Visible::Owner { owner: owner(of), projects: projects.iter().copied().map(project).collect() }
+}
+
+/// All pages of a list, one after another.
+fn all<T>(mut page: impl FnMut(Option<&str>) -> Result<Page<T>, ReadError>) -> Vec<T> {
+    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let next = page(cursor.as_deref()).unwrap();
+        items.extend(next.items);
+        match next.next_cursor {
+            Some(next) => cursor = Some(next),
+            None => return items,
+        }
+    }
+}
+
+#[test]
+fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
+    let test = TestStore::new();
+    let project_1 = ProjectRecord {
+        description: Some("what for".to_owned()),
+        agent: Some("script".to_owned()),
+        key_level: Some(Level::Write),
+        limits: ProjectLimits {
+            max_depth: Some(0),
+            max_agents: Some(u32::MAX),
+            max_sessions: Some(7),
+            idle_ms: Some(1 << 40),
+        },
+        ..project_record(1, owner(3))
+    };
+    let plain = project_record(2, PrincipalId::Local);
+    let session = SessionRecord {
+        parent: Some(session_id(8)),
+        root: session_id(9),
+        depth: 2,
+        state: SessionState::Failed,
+        ended_at: Some(12),
+        key: Some(TokenId::from_random(bytes16(4))),
+        ..session_record(1, 1, owner(3))
+    };
+    test.commit(vec![
+        Record::ProjectCreated(Box::new(project_1.clone())),
+        Record::ProjectCreated(Box::new(plain.clone())),
+        new_workspace(1, 1),
+        Record::SessionCreated(Box::new(session.clone())),
+        Record::TokenCreated(key_of(1)),
+    ])
+    .unwrap();
+    assert_eq!(test.store.project(project(1)).unwrap(), Some(project_1));
+    assert_eq!(test.store.project(project(2)).unwrap(), Some(plain));
+    assert_eq!(test.store.project(project(3)).unwrap(), None);
+    assert_eq!(test.store.session(session_id(1)).unwrap(), Some(session));
+    assert_eq!(test.store.session(session_id(2)).unwrap(), None);
+    assert_eq!(test.store.tokens().unwrap(), [key_of(1)]);
+    let workspace = test.store.workspace(workspace_id(1)).unwrap().unwrap();
+    assert_eq!((workspace.project, workspace.last_session_at), (project(1), None));
+    assert_eq!(test.store.workspace(workspace_id(2)).unwrap(), None);
+}
+
+#[test]
+fn a_session_is_over_from_the_change_that_leaves_it_without_an_agent() {
+    let test = TestStore::new();
+    test.commit(vec![new_project(1), new_workspace(1, 1), new_session(1, 1)]).unwrap();
+    let stands = || {
+        let session = test.store.session(session_id(1)).unwrap().unwrap();
+        (session.state, session.updated_at, session.ended_at)
+    };
+    for (state, at, ended_at) in [
+        (SessionState::Running, 10, None),
+        (SessionState::Idle, 20, None),
+        (SessionState::Interrupted, 30, Some(30)),
+        (SessionState::Running, 40, None),
+        (SessionState::Ended, 50, Some(50)),
+    ] {
+        test.commit(vec![changed(1, state, at)]).unwrap();
+        assert_eq!(stands(), (state, at, ended_at));
+    }
+    let used = |at| Record::WorkspaceUsed { id: workspace_id(1), at };
+    test.commit(vec![used(60), used(50)]).unwrap();
+    let workspace = test.store.workspace(workspace_id(1)).unwrap().unwrap();
+    assert_eq!(workspace.last_session_at, Some(60));
+}
+
+#[test]
+fn what_belongs_to_nothing_is_refused() {
+    let test = TestStore::new();
+    test.commit(vec![new_project(1), new_project(2), new_workspace(1, 1), new_session(1, 1)])
+        .unwrap();
+    let refused = |record: Record| test.commit(vec![record]).unwrap_err();
+    assert!(matches!(refused(new_workspace(9, 9)), CommitError::NoProject { .. }));
+    assert!(matches!(refused(new_session(9, 9)), CommitError::NoProject { .. }));
+    // Of the right project, but another's workspace.
+    let misplaced = SessionRecord { workspace: workspace_id(1), ..session_record(9, 2, owner(0)) };
+    let misplaced = Record::SessionCreated(Box::new(misplaced));
+    assert!(matches!(refused(misplaced), CommitError::NoWorkspace { .. }));
+    for taken in [new_project(1), new_workspace(1, 1), new_session(1, 1)] {
+        assert!(matches!(refused(taken), CommitError::Taken { .. }));
+    }
+    let used = Record::WorkspaceUsed { id: workspace_id(9), at: 1 };
+    assert!(matches!(refused(used), CommitError::NoWorkspace { .. }));
+    let gone = changed(9, SessionState::Idle, 1);
+    assert!(matches!(refused(gone), CommitError::NoSession { .. }));
+    let delete = Record::ProjectDeleted { id: project(9) };
+    assert!(matches!(refused(delete), CommitError::NoProject { .. }));
+    let delete = Record::WorkspaceDeleted { id: workspace_id(9) };
+    assert!(matches!(refused(delete), CommitError::NoWorkspace { .. }));
+    let delete = Record::SessionDeleted { id: session_id(9) };
+    assert!(matches!(refused(delete), CommitError::NoSession { .. }));
+}
+
+/// Rule: nothing is deleted from under an agent, and a key never outlives its session.
+#[test]
+fn what_is_deleted_takes_its_past_sessions_and_their_keys_with_it() {
+    let test = TestStore::new();
+    test.commit(vec![
+        new_project(1),
+        new_project(2),
+        new_workspace(1, 1),
+        new_workspace(2, 2),
+        new_session(1, 1),
+        new_session(2, 2),
+        new_session(3, 1),
+        new_session(4, 1),
+    ])
+    .unwrap();
+    test.commit((1..=4).map(key_of).map(Record::TokenCreated).collect()).unwrap();
+    let deletions = [
+        Record::SessionDeleted { id: session_id(3) },
+        Record::WorkspaceDeleted { id: workspace_id(1) },
+        Record::ProjectDeleted { id: project(1) },
+    ];
+    let live = [SessionState::Starting, SessionState::Running, SessionState::Idle];
+    for state in live {
+        test.commit(vec![changed(1, SessionState::Ended, 1), changed(4, SessionState::Ended, 1)])
+            .unwrap();
+        test.commit(vec![changed(3, state, 2)]).unwrap();
+        for deletion in &deletions {
+            let refused = test.commit(vec![deletion.clone()]).unwrap_err();
+            assert!(
+                matches!(&refused, CommitError::InUse { session, .. } if *session == session_id(3)),
+                "{refused}"
+            );
+        }
+    }
+    test.commit(vec![changed(3, SessionState::Interrupted, 3)]).unwrap();
+    let removed = |record: &Record| test.commit(vec![record.clone()]).unwrap();
+    assert_eq!(removed(&deletions[0]), [Applied::SessionsRemoved(vec![session_id(3)])]);
+    let both = vec![session_id(1), session_id(4)];
+    assert_eq!(removed(&deletions[1]), [Applied::SessionsRemoved(both)]);
+    assert_eq!(removed(&deletions[2]), [Applied::SessionsRemoved(vec![])]);
+    assert_eq!(test.store.workspaces(project(1)).unwrap(), []);
+    let left: Vec<_> =
+        test.store.tokens().unwrap().into_iter().filter_map(|token| token.session).collect();
+    assert_eq!(left, [session_id(2)]);
+    assert_eq!(test.store.live_session_count(project(2)).unwrap(), 1);
+
+    test.commit(vec![changed(2, SessionState::Ended, 4)]).unwrap();
+    let delete = Record::ProjectDeleted { id: project(2) };
+    assert_eq!(removed(&delete), [Applied::SessionsRemoved(vec![session_id(2)])]);
+    assert_eq!(test.store.workspace(workspace_id(2)).unwrap(), None);
+    assert_eq!(test.store.session(session_id(2)).unwrap(), None);
+    assert_eq!(test.store.tokens().unwrap(), []);
+}
+
+#[test]
+fn projects_are_listed_by_name_and_visibility() {
+    let test = TestStore::new();
+    for n in 0..40 {
+        let mut record = project_record(n, owner(n % 3));
+        record.name =
+            format!("{} {n}", ["Żółw%", "zebra_", "ŻÓŁW"][usize::try_from(n % 3).unwrap()]);
+        test.commit(vec![Record::ProjectCreated(Box::new(record))]).unwrap();
+    }
+    let list = |visible: &Visible, part: Option<&str>, limit| -> Vec<ProjectId> {
+        let page = |cursor: Option<&str>| test.store.projects(visible, part, cursor, limit);
+        all(page).into_iter().map(|project| project.id).collect()
+    };
+    let expected = |keep: &dyn Fn(u64) -> bool| -> Vec<ProjectId> {
+        (0..40).rev().filter(|n| keep(*n)).map(project).collect()
+    };
+    for limit in [1, 7, 100] {
+        assert_eq!(list(&Visible::All, None, limit), expected(&|_| true));
+        assert_eq!(list(&Visible::All, Some("żółw"), limit), expected(&|n| n % 3 != 1));
+        assert_eq!(list(&Visible::All, Some("w%"), limit), expected(&|n| n % 3 == 0));
+        assert_eq!(
+            list(&Visible::All, Some("ZEBRA_ 1"), limit),
+            expected(&|n| { n % 3 == 1 && n.to_string().starts_with('1') })
+        );
+        let mine = visible_to(1, &[3, 4, 3, 99]);
+        assert_eq!(list(&mine, None, limit), expected(&|n| n % 3 == 1 || n == 3));
+        assert_eq!(list(&mine, Some("żółw"), limit), expected(&|n| n == 3));
+        assert_eq!(list(&visible_to(9, &[]), None, limit), []);
+    }
+    assert!(matches!(
+        test.store.projects(&Visible::All, None, Some("x"), 1),
+        Err(ReadError::BadCursor)
+    ));
+}
+
+#[test]
+fn sessions_are_listed_by_project_state_and_visibility() {
+    let test = TestStore::new();
+    test.commit((0..4).flat_map(|n| [new_project(n), new_workspace(n, n)]).collect()).unwrap();
+    let state_of = |n: u64| SessionState::ALL[usize::try_from(n % 6).unwrap()];
+    for n in 0..60 {
+        let record = SessionRecord { state: state_of(n), ..session_record(n, n % 4, owner(n % 5)) };
+        test.commit(vec![Record::SessionCreated(Box::new(record))]).unwrap();
+    }
+    for visible in [Visible::All, visible_to(1, &[]), visible_to(1, &[2, 3, 2])] {
+        for project_n in [None, Some(1), Some(2), Some(9)] {
+            for state in [None, Some(SessionState::Idle), Some(SessionState::Ended)] {
+                let sees = |n: u64| match &visible {
+                    Visible::All => true,
+                    Visible::Owner { projects, .. } => {
+                        n % 5 == 1 || projects.contains(&project(n % 4))
+                    }
+                };
+                let expected: Vec<_> = (0..60)
+                    .rev()
+                    .filter(|n| sees(*n) && project_n.is_none_or(|project| n % 4 == project))
+                    .filter(|n| state.is_none_or(|state| state_of(*n) == state))
+                    .map(session_id)
+                    .collect();
+                let filter = SessionFilter { project: project_n.map(project), state };
+                for limit in [1, 7, 100] {
+                    let listed = all(|cursor| test.store.sessions(&visible, filter, cursor, limit));
+                    let listed: Vec<_> = listed.into_iter().map(|session| session.id).collect();
+                    assert_eq!(listed, expected, "{visible:?} {filter:?}");
+                }
+            }
+        }
+    }
+    let live = test.store.live_sessions().unwrap();
+    let expected = (0..60).filter(|n| state_of(*n).is_live()).map(session_id);
+    assert!(live.into_iter().map(|session| session.id).eq(expected));
+    let n_live = (0..60).filter(|n| n % 4 == 1 && state_of(*n).is_live()).count() as u64;
+    assert_eq!(test.store.live_session_count(project(1)).unwrap(), n_live);
+}
+
+#[test]
+fn sessions_that_are_over_are_found_by_age_and_descendants_by_their_root() {
+    let test = TestStore::new();
+    test.commit((1..=2).flat_map(|n| [new_project(n), new_workspace(n, n)]).collect()).unwrap();
+    for n in 1..=6 {
+        let mut record = session_record(n, 1 + n % 2, owner(n % 3));
+        if n > 3 {
+            (record.parent, record.root) = (Some(session_id(n - 1)), session_id(3));
+        }
+        test.commit(vec![Record::SessionCreated(Box::new(record))]).unwrap();
+    }
+    for n in [5, 1, 2, 3] {
+        test.commit(vec![changed(n, SessionState::Ended, n * 10)]).unwrap();
+    }
+    let over = |visible: &Visible, of: Option<u64>, until, limit| -> Vec<SessionId> {
+        let found = test.store.sessions_over(visible, of.map(project), until, limit).unwrap();
+        found.into_iter().map(|session| session.id).collect()
+    };
+    let ids = |ns: &[u64]| -> Vec<_> { ns.iter().copied().map(session_id).collect() };
+    assert_eq!(over(&Visible::All, None, 30, 10), ids(&[1, 2, 3]));
+    assert_eq!(over(&Visible::All, None, 30, 2), ids(&[1, 2]));
+    assert_eq!(over(&Visible::All, Some(2), 100, 10), ids(&[1, 3, 5]));
+    assert_eq!(over(&visible_to(2, &[]), None, 100, 10), ids(&[2, 5]));
+    assert_eq!(over(&visible_to(2, &[2]), None, 100, 10), ids(&[1, 2, 3, 5]));
+    let family = test.store.sessions_of_root(session_id(3)).unwrap();
+    assert_eq!(
+        family.into_iter().map(|session| session.id).collect::<Vec<_>>(),
+        ids(&[3, 4, 5, 6])
+    );
+}
+
+/// Rule: all records of a commit are written, or none.
+#[test]
+fn a_session_and_its_workspace_are_written_together_or_not_at_all() {
+    let test = TestStore::new();
+    test.commit(vec![new_project(1)]).unwrap();
+    let refused = test.commit(vec![new_workspace(1, 1), new_session(1, 1), new_session(1, 1)]);
+    assert!(matches!(refused, Err(CommitError::Taken { .. })));
+    assert_eq!(test.store.workspace(workspace_id(1)).unwrap(), None);
+    assert_eq!(test.store.session(session_id(1)).unwrap(), None);
+    test.commit(vec![new_workspace(1, 1), new_session(1, 1)]).unwrap();
+    assert_eq!(test.store.workspaces(project(1)).unwrap().len(), 1);
+}

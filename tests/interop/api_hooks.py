@@ -1,0 +1,17 @@
+"""What schemathesis is told before each request of `api.py`."""
+
+import schemathesis
+
+# Tools of clients that the fuzzer itself has registered: nobody holds a stream for them, so a call waits
+# for one until its time is up and is 504 then, as it should be.
+UNATTENDED = "client_"
+NOBODY = "client_nobody_nothing"
+
+
+@schemathesis.hook
+def before_call(context, case, **kwargs):
+    name = (case.path_parameters or {}).get("name")
+    if isinstance(name, str) and name.startswith(UNATTENDED):
+        case.path_parameters["name"] = NOBODY
+    if isinstance(case.body, dict) and "toolID" in case.body:
+        case.body["toolID"] = NOBODY
