@@ -69,16 +69,17 @@ pub(crate) async fn clients(settings: &Settings) -> anyhow::Result<Vec<Figure>> 
     let env = [("RINGBACK_HTTP__MAX_CONNECTIONS", MAX_CONNECTIONS)];
     let few = Server::daemon_with(settings, few_dir.path(), few_dir.path(), &env)?;
     let many = Server::daemon_with(settings, many_dir.path(), many_dir.path(), &env)?;
-    let mut to_few = Party::serve(&few, 1).await?;
-    let mut to_many = Party::serve(&many, 1).await?;
     // Whatever a call needs is there before memory is compared.
-    to_many.measure(&many, 1, settings.size(CALLS_ONE)).await?;
+    Party::serve(&many, 1).await?.measure(&many, 1, settings.size(CALLS_ONE)).await?;
     let n_clients = settings.size(CLIENTS);
     let before_mib = many.resident_mib()?;
     let _few_clients = open_streams(settings, &few, CLIENTS_FEW)?;
     let _many_clients = open_streams(settings, &many, n_clients)?;
     tokio::time::sleep(SETTLE).await;
     let kib_each = (many.resident_mib()? - before_mib) * 1024.0 / n_clients as f64;
+    // Only now: the daemon closes connections that say nothing for long.
+    let mut to_few = Party::serve(&few, 1).await?;
+    let mut to_many = Party::serve(&many, 1).await?;
     let mut measured = Vec::new();
     for _ in 0..settings.n_rounds {
         let count = settings.size(CALLS_ONE);
@@ -115,26 +116,31 @@ pub(crate) async fn registered(settings: &Settings) -> anyhow::Result<Vec<Figure
     let (few_dir, many_dir) = (settings.temporary()?, settings.temporary()?);
     let few = Server::daemon(settings, few_dir.path(), few_dir.path())?;
     let many = Server::daemon(settings, many_dir.path(), many_dir.path())?;
-    let mut sides = [Side::open(few).await?, Side::open(many).await?];
-    let n_tools = settings.size(TOOLS);
-    let n_compared = settings.size(TOOLS_COMPARED);
-    let [few, many] = &mut sides;
-    few.register(0..TOOLS_FEW).await?;
-    let first_us = many.register(0..n_compared).await?;
-    many.register(n_compared..n_tools - n_compared).await?;
-    let last_us = many.register(n_tools - n_compared..n_tools).await?;
+    let (n_tools, n_compared) = (settings.size(TOOLS), settings.size(TOOLS_COMPARED));
+    register(&few, 0..TOOLS_FEW).await?;
+    let first_us = register(&many, 0..n_compared).await?;
+    register(&many, n_compared..n_tools - n_compared).await?;
+    let last_us = register(&many, n_tools - n_compared..n_tools).await?;
+    let mut to_few = Party::serve(&few, 1).await?;
+    let mut to_many = Party::serve(&many, 1).await?;
     let (mut page, mut lookup, mut call) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..settings.n_rounds {
         let (lists, lookups) = (settings.size(LISTS), settings.size(LOOKUPS));
         let path = "/v1/tools?prefix=client_c0000_";
-        page.push(Round { bare: few.get(path, lists).await?, ours: many.get(path, lists).await? });
+        page.push(Round {
+            bare: asked(&few, path, lists).await?,
+            ours: asked(&many, path, lists).await?,
+        });
         let path = "/v1/tools/client_c0000_t0050";
         lookup.push(Round {
-            bare: few.get(path, lookups).await?,
-            ours: many.get(path, lookups).await?,
+            bare: asked(&few, path, lookups).await?,
+            ours: asked(&many, path, lookups).await?,
         });
         let calls = settings.size(CALLS_ONE);
-        call.push(Round { bare: few.call(calls).await?, ours: many.call(calls).await? });
+        call.push(Round {
+            bare: to_few.measure(&few, 1, calls).await?.cpu_us,
+            ours: to_many.measure(&many, 1, calls).await?.cpu_us,
+        });
     }
     let figure = |name, rounds: &[Round]| Figure::ratio(name, "CPU µs", rounds, Line::AtMost(1.3));
     Ok(vec![
@@ -145,43 +151,26 @@ pub(crate) async fn registered(settings: &Settings) -> anyhow::Result<Vec<Figure
     ])
 }
 
-/// A daemon with tools.
-struct Side {
-    server: Server,
-    connection: Connection,
-    party: Party,
+/// Registers tools one by one; the CPU of one.
+async fn register(server: &Server, tools: std::ops::Range<usize>) -> anyhow::Result<f64> {
+    let mut connection = Connection::open(server).await?;
+    let (n_tools, before_us) = (tools.len(), server.cpu_us()?);
+    for number in tools {
+        let client = format!("c{:04}", number / TOOLS_PER_CLIENT);
+        let tool = format!("t{:04}", number % TOOLS_PER_CLIENT);
+        connection.register(&client, &[&tool]).await?;
+    }
+    Ok((server.cpu_us()? - before_us) / n_tools as f64)
 }
 
-impl Side {
-    async fn open(server: Server) -> anyhow::Result<Self> {
-        let connection = Connection::open(&server).await?;
-        let party = Party::serve(&server, 1).await?;
-        Ok(Self { server, connection, party })
+/// Asks again and again; the CPU of one answer.
+async fn asked(server: &Server, path: &str, count: usize) -> anyhow::Result<f64> {
+    let mut connection = Connection::open(server).await?;
+    let before_us = server.cpu_us()?;
+    for _ in 0..count {
+        connection.get(path).await?;
     }
-
-    /// Registers tools one by one; the CPU of one.
-    async fn register(&mut self, tools: std::ops::Range<usize>) -> anyhow::Result<f64> {
-        let (n_tools, before_us) = (tools.len(), self.server.cpu_us()?);
-        for number in tools {
-            let client = format!("c{:04}", number / TOOLS_PER_CLIENT);
-            let tool = format!("t{:04}", number % TOOLS_PER_CLIENT);
-            self.connection.register(&client, &[&tool]).await?;
-        }
-        Ok((self.server.cpu_us()? - before_us) / n_tools as f64)
-    }
-
-    /// Asks again and again; the CPU of one answer.
-    async fn get(&mut self, path: &str, count: usize) -> anyhow::Result<f64> {
-        let before_us = self.server.cpu_us()?;
-        for _ in 0..count {
-            self.connection.get(path).await?;
-        }
-        Ok((self.server.cpu_us()? - before_us) / count as f64)
-    }
-
-    async fn call(&mut self, count: usize) -> anyhow::Result<f64> {
-        Ok(self.party.measure(&self.server, 1, count).await?.cpu_us)
-    }
+    Ok((server.cpu_us()? - before_us) / count as f64)
 }
 
 fn rounds(measured: &[(Measured, Measured)], value: &dyn Fn(&Measured) -> f64) -> Vec<Round> {
