@@ -22,7 +22,7 @@ wire_struct! {
         /// The model of the service; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music; a new one is drawn and told if absent.
+        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
@@ -46,7 +46,7 @@ wire_struct! {
         /// The model of the service; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music; a new one is drawn and told if absent.
+        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
@@ -70,7 +70,7 @@ wire_struct! {
         /// The model of the service; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music; a new one is drawn and told if absent.
+        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
@@ -91,10 +91,10 @@ wire_struct! {
         /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The model of the service; `bridge` if absent.
+        /// The model of the service; the service chooses if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music; a new one is drawn and told if absent.
+        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
@@ -117,7 +117,7 @@ wire_struct! {
         /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The same seed gives the same music; a new one is drawn and told if absent.
+        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
