@@ -2,7 +2,7 @@
 //! both.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -17,6 +17,7 @@ use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -28,7 +29,7 @@ const MIDI_MAGIC: &[u8] = b"MThd";
 pub struct RenderArgs {
     /// The MIDI file
     pub file: PathBuf,
-    /// The SoundFont [default: one of this system]
+    /// The SoundFont [default: `studio.soundfont`, else one of this system]
     #[arg(long, short, value_name = "FONT")]
     pub soundfont: Option<PathBuf>,
     /// File to write [default: the same name with `.wav` or `.flac`]
@@ -104,17 +105,26 @@ struct FoundBeats {
     backend: &'static str,
 }
 
+/// A picture that was written.
 #[derive(Debug, Serialize)]
-struct Drawn<'a> {
+pub(super) struct Drawn<'a> {
     file: &'a Path,
     bytes: usize,
 }
 
-pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failure> {
+impl Drawn<'_> {
+    pub(super) fn shown(&self) -> String {
+        self.file.display().to_string()
+    }
+}
+
+pub(super) fn render_file(
+    args: &RenderArgs,
+    environment: &Environment,
+    screen: Screen,
+) -> Result<(), Failure> {
     let score = score(&args.file, &read(&args.file)?)?;
-    let path = find(args.soundfont.as_deref(), &SEARCHED_DIRS)
-        .map_err(|error| Failure::Wrong(error.to_string()))?;
-    let font = Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))?;
+    let font = load_font(args.soundfont.as_deref(), environment)?;
     let (format, output) = target(args);
     let rendered = write_sound(args, format, &score, &font, &output)?;
     let made = RenderedFile {
@@ -154,26 +164,52 @@ fn write_sound(
     let dir = output.parent().filter(|dir| !dir.as_os_str().is_empty());
     let cannot = |source| Failure::File { action: "write", path: output.to_owned(), source };
     let mut file = NamedTempFile::new_in(dir.unwrap_or(Path::new("."))).map_err(cannot)?;
-    let sink_failed = |error| match error {
-        SinkError::Failed(source) => cannot(source),
-        SinkError::Stopped => Failure::Interrupted,
-    };
     let settings =
         RenderSettings { sample_rate: args.rate, gain_db: args.gain, ..RenderSettings::default() };
-    let mut sink =
-        FileSink::new(BufWriter::new(&mut file), format, 2, args.rate).map_err(sink_failed)?;
-    let rendered =
-        render(score, font, settings, RenderLimits::default(), &mut sink).map_err(|error| {
-            match error {
-                RenderError::Sink(error) => sink_failed(error),
-                error @ (RenderError::TooLong { .. }
-                | RenderError::SampleRate { .. }
-                | RenderError::Font) => wrong("render", &args.file, &error),
-            }
-        })?;
-    sink.finish().map_err(sink_failed)?;
+    let rendered = record(BufWriter::new(&mut file), format, settings, score, font)
+        .map_err(|error| not_recorded(error, &args.file, output))?;
     file.persist(output).map_err(|error| cannot(error.error))?;
     Ok(rendered)
+}
+
+/// Renders into a file, or what is one to its writer.
+pub(super) fn record(
+    writer: impl Write + Seek,
+    format: FileFormat,
+    settings: RenderSettings,
+    score: &Score,
+    font: &Font,
+) -> Result<Rendered, RenderError> {
+    let mut sink =
+        FileSink::new(writer, format, 2, settings.sample_rate).map_err(RenderError::Sink)?;
+    let rendered = render(score, font, settings, RenderLimits::default(), &mut sink)?;
+    sink.finish().map_err(RenderError::Sink)?;
+    Ok(rendered)
+}
+
+/// Why a render of `source` is not in `target`.
+pub(super) fn not_recorded(error: RenderError, source: &Path, target: &Path) -> Failure {
+    match error {
+        RenderError::Sink(SinkError::Failed(error)) => {
+            Failure::File { action: "write", path: target.to_owned(), source: error }
+        }
+        RenderError::Sink(SinkError::Stopped) => Failure::Interrupted,
+        error @ (RenderError::TooLong { .. }
+        | RenderError::SampleRate { .. }
+        | RenderError::Font) => wrong("render", source, &error),
+    }
+}
+
+/// The font that was named, or is configured, or is one of this system.
+pub(super) fn load_font(named: Option<&Path>, environment: &Environment) -> Result<Font, Failure> {
+    let path = if let Some(path) = named {
+        path.to_owned()
+    } else {
+        let configured = Config::load(&ServeFlags::default(), environment)?.studio.soundfont;
+        find(configured.as_deref(), &SEARCHED_DIRS)
+            .map_err(|error| Failure::Wrong(error.to_string()))?
+    };
+    Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))
 }
 
 pub(super) fn beats(file: &Path, screen: Screen) -> Result<(), Failure> {
@@ -215,13 +251,17 @@ pub(super) fn picture(args: &PictureArgs, screen: Screen) -> Result<(), Failure>
         waveform(&sound, &beats, &title)
     };
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
-    fs::write(&output, &svg).map_err(|source| Failure::File {
+    screen.answer(&write_picture(&output, &svg)?, Drawn::shown)
+}
+
+/// Writes a picture.
+pub(super) fn write_picture<'a>(output: &'a Path, svg: &str) -> Result<Drawn<'a>, Failure> {
+    fs::write(output, svg).map_err(|source| Failure::File {
         action: "write",
-        path: output.clone(),
+        path: output.to_owned(),
         source,
     })?;
-    let drawn = Drawn { file: &output, bytes: svg.len() };
-    screen.answer(&drawn, |drawn| drawn.file.display().to_string())
+    Ok(Drawn { file: output, bytes: svg.len() })
 }
 
 fn listen(path: &Path) -> Result<(Sound, Beats), Failure> {
