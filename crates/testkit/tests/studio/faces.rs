@@ -1,4 +1,4 @@
-//! Every music tool over MCP and over plain HTTP.
+//! Every music tool over HOOT01, MCP and plain HTTP.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,9 +11,13 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use ringback_client::Client;
 use ringback_edge_http::{ClientToolSettings, Door, HttpEdge, ReadyFlag, Status};
 use ringback_edge_mcp::McpEdge;
 use ringback_models::Service;
+use ringback_proto::frame::{Body, Command, Frame};
+use ringback_proto::ids::RequestId;
+use ringback_proto::tool::TOOLS;
 use ringback_service::{HttpConfig, HttpListener};
 use ringback_testkit::{Daemon, LIMIT, wait_for, within};
 use serde_json::{Value, json};
@@ -127,6 +131,19 @@ impl Faces {
     }
 }
 
+/// Calls a tool over HOOT01, as a program would that knows no types.
+async fn by_hoot(client: &Client, tool: &str, arguments: &Value) -> Value {
+    let mut request = arguments.clone();
+    request["tool"] = json!(tool);
+    let body = rmp_serde::to_vec_named(&json!({"request": request, "wait_ms": 30_000})).unwrap();
+    let frame = Frame::new(Command::Request, RequestId::random(), Body::MsgPack(body.into()));
+    let reply = within("an answer", client.call_raw(frame)).await.unwrap();
+    let Body::MsgPack(body) = reply.body else { panic!("{tool}: {reply:?}") };
+    let answer: Value = rmp_serde::from_slice(&body).unwrap();
+    assert_eq!(answer["kind"], "success", "{tool}: {answer}");
+    answer["response"].clone()
+}
+
 async fn text(response: Response<Incoming>) -> String {
     let body = within("a body", response.into_body().collect()).await.unwrap();
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
@@ -154,9 +171,31 @@ fn calls(midi: &str, sound: &str) -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// REQ: every music tool is called over MCP and over HTTP; long ones answer with their job.
+/// The long ones, which answer with their job.
+fn long_calls() -> Vec<(&'static str, Value)> {
+    vec![
+        ("musicgen_generate", json!({"prompt": "a clock"})),
+        ("yue_generate", json!({"lyrics": "[verse]\nla"})),
+    ]
+}
+
+/// Rule: the tests below leave no music tool of the table out.
+#[test]
+fn no_music_tool_is_left_out() {
+    const MUSIC: [&str; 8] =
+        ["abc_", "soundfont_", "midi_", "beatthis_", "clap_", "orpheus_", "musicgen_", "yue_"];
+    let is_music = |name: &&str| MUSIC.iter().any(|prefix| name.starts_with(prefix));
+    let mut rows: Vec<_> = TOOLS.iter().map(|row| row.name).filter(is_music).collect();
+    let called = calls("", "").into_iter().map(|(tool, ..)| tool);
+    let mut called: Vec<_> = called.chain(long_calls().into_iter().map(|(tool, _)| tool)).collect();
+    rows.sort_unstable();
+    called.sort_unstable();
+    assert_eq!(called, rows);
+}
+
+/// REQ: every music tool is called over HOOT01, MCP and HTTP; long ones answer with their job.
 #[tokio::test(flavor = "multi_thread")]
-async fn every_music_tool_is_called_over_mcp_and_http() {
+async fn every_music_tool_is_called_over_hoot01_mcp_and_http() {
     let sound = json!({"audio_base64": base64(&clicks(1))});
     let service = ModelService::answering(200, sound).await;
     let daemon = Daemon::start_with(service.options(&[Service::Musicgen, Service::Yue])).await;
@@ -165,13 +204,12 @@ async fn every_music_tool_is_called_over_mcp_and_http() {
     let sound = store(&client, clicks(4), "audio/wav").await.to_string();
     let faces = Faces::start(&daemon).await;
     for (tool, arguments, answer) in calls(&midi, &sound) {
+        assert_eq!(by_hoot(&client, tool, &arguments).await["type"], answer, "{tool} over HOOT01");
         assert_eq!(faces.by_mcp(tool, &arguments).await["type"], answer, "{tool} over MCP");
         assert_eq!(faces.by_http(tool, &arguments).await["type"], answer, "{tool} over HTTP");
     }
-    for (tool, arguments) in [
-        ("musicgen_generate", json!({"prompt": "a clock"})),
-        ("yue_generate", json!({"lyrics": "[verse]\nla"})),
-    ] {
+    for (tool, arguments) in long_calls() {
+        assert_eq!(by_hoot(&client, tool, &arguments).await["type"], "artifacts_created", "{tool}");
         for job in [faces.by_mcp(tool, &arguments).await, faces.by_http(tool, &arguments).await] {
             let job_id = job["job_id"].as_str().unwrap_or_else(|| panic!("{tool}: {job}"));
             let poll = json!({"job_ids": [job_id], "timeout_ms": 20_000});

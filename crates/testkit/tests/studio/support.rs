@@ -16,7 +16,12 @@ pub(crate) const TUNE: &str = "X:1\nT:Reel\nM:4/4\nL:1/8\nQ:1/4=120\nK:D\n\
 
 /// The tune as a MIDI file.
 pub(crate) fn midi() -> Bytes {
-    let parsed = ringback_studio::abc::parse(TUNE).unwrap();
+    midi_of(TUNE)
+}
+
+/// A tune as a MIDI file.
+pub(crate) fn midi_of(tune: &str) -> Bytes {
+    let parsed = ringback_studio::abc::parse(tune).unwrap();
     let options = ringback_studio::abc::Options::default();
     let performance = ringback_studio::abc::perform(&parsed.book, 0, &options).unwrap();
     ringback_studio::abc::to_midi(&performance).write().into()
