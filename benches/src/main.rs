@@ -29,6 +29,7 @@ mod relay;
 mod settings;
 mod stored;
 mod streams;
+mod studio;
 
 use anyhow::bail;
 use figure::Figure;
@@ -47,6 +48,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   lines    calls of client tools against a bare relay
   clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
   tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
+  studio   tunes against abc2midi, renders against fluidsynth, beats against real time
 
   --quick  tiny sizes and few rounds: shows that it runs, measures nothing
 ";
@@ -94,6 +96,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
+        Some("studio") => studio::run(&settings)?,
         Some(other) => bail!("there is no benchmark `{other}`\n\n{HELP}"),
         None => all(&settings).await?,
     };
@@ -116,5 +119,6 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);
+    figures.extend(studio::run(settings)?);
     Ok(figures)
 }

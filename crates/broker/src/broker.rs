@@ -8,6 +8,7 @@ use ringback_core::deadline::Deadline;
 use ringback_core::jobs::{JobLimits, StopReason};
 use ringback_core::waiting::{Waiting, waiting};
 use ringback_core::{Now, policy};
+use ringback_models::Models;
 use ringback_proto::ids::{CallId, RequestId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::RepeatKey;
@@ -137,12 +138,13 @@ impl Broker {
             live_max: config.jobs_live_max,
             live_per_principal_max: config.jobs_per_principal_max,
         };
+        let models = Arc::new(Models::new(config.studio.models.clone()));
         let shared = Arc::new(Shared {
-            facts: Facts::new(&config, clock.now()),
+            facts: Facts::new(&config, Arc::clone(&models), clock.now()),
             calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
             jobs: Jobs::new(limits),
             lines: Lines::new(config.lines),
-            studio: Studio::new(config.studio.clone()),
+            studio: Studio::new(config.studio.clone(), models),
             sessions: Sessions::new(config.sessions.clone(), journal),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
@@ -293,6 +295,7 @@ impl Broker {
             ),
             request_id: call.request_id.filter(|_| row.recognises_repeats()),
             repeat: None,
+            trace: tracing::Span::current(),
         };
         shared.auditor.admitted(now, &asked, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
@@ -417,6 +420,8 @@ pub(crate) struct Asked {
     /// The caller's id for it, if a repeat of it is to be recognised.
     pub(crate) request_id: Option<RequestId>,
     pub(crate) repeat: Option<RepeatKey>,
+    /// The trace it belongs to, if any.
+    pub(crate) trace: tracing::Span,
 }
 
 impl Asked {

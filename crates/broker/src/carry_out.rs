@@ -166,6 +166,7 @@ impl Shared {
             repeat: asked.repeat,
             deadline: Some(asked.deadline),
             stream,
+            trace: asked.trace.clone(),
         };
         let mut begun = self.submit(submission).await;
         // No room for a new job; but a repeat needs none.

@@ -50,7 +50,7 @@ pub struct Config {
 }
 
 /// What the music tools are told.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct StudioSettings {
     /// The SoundFont that is used when a caller names none; without it the usual places are searched.
     pub soundfont: Option<Utf8PathBuf>,
@@ -58,11 +58,22 @@ pub struct StudioSettings {
     pub render_seconds_max: u32,
     /// The longest sound that is analysed, in seconds.
     pub audio_seconds_max: u32,
+    /// Where the model services are, and how they are asked.
+    pub models: ringback_models::Settings,
+    /// The `traceparent` that hands a span's trace on to a model service.
+    pub traceparent: fn(&tracing::Span) -> Option<String>,
 }
 
 impl Default for StudioSettings {
-    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse.
+    /// An hour makes a WAV file of 635 MB; half an hour of sound takes 160 MB to analyse. No model
+    /// services, and no traces.
     fn default() -> Self {
-        Self { soundfont: None, render_seconds_max: 3600, audio_seconds_max: 1800 }
+        Self {
+            soundfont: None,
+            render_seconds_max: 3600,
+            audio_seconds_max: 1800,
+            models: ringback_models::Settings::default(),
+            traceparent: |_| None,
+        }
     }
 }

@@ -222,7 +222,8 @@ impl Transfer {
             edge: Some(edge),
             stop,
         };
-        let asked = Asked { id, row, principal, edge, deadline, request_id: None, repeat: None };
+        let (request_id, repeat, trace) = (None, None, tracing::Span::current());
+        let asked = Asked { id, row, principal, edge, deadline, request_id, repeat, trace };
         shared.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
     }

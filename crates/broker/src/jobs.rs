@@ -18,6 +18,7 @@ use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
 use ringback_store::{CommitError, Full};
 use tokio::sync::Notify;
+use tracing::{Instrument as _, Span};
 
 pub(crate) use self::live::{Interest, LiveJob};
 use crate::failure;
@@ -64,6 +65,7 @@ pub(crate) struct Submission {
     pub(crate) repeat: Option<RepeatKey>,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) stream: Option<Arc<Stream>>,
+    pub(crate) trace: Span,
 }
 
 impl Jobs {
@@ -102,7 +104,7 @@ impl Shared {
     /// Begins a job, unless the same request has begun one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
-        let Submission { request, owner, repeat, deadline, stream } = submission;
+        let Submission { request, owner, repeat, deadline, stream, trace } = submission;
         let id = new_id(self.now(), self.entropy.bytes());
         let record = JobRecord {
             id,
@@ -120,7 +122,7 @@ impl Shared {
             completed_at: None,
             expires_at: None,
         };
-        let live = Arc::new(LiveJob::new(id, request, owner));
+        let live = Arc::new(LiveJob { trace, ..LiveJob::new(id, request, owner) });
         if let Some(stream) = stream {
             live.attach(stream);
         }
@@ -322,8 +324,8 @@ impl Shared {
 
     fn start(self: &Arc<Self>, job: JobId) {
         if let Some(live) = self.jobs.live(job) {
-            let run = Arc::clone(self).run(live);
-            drop(self.tasks.spawn(run));
+            let trace = live.trace.clone();
+            drop(self.tasks.spawn(Arc::clone(self).run(live).instrument(trace)));
         }
     }
 

@@ -136,6 +136,38 @@ macro_rules! tool_table {
                 name: "clap_analyze", timing: AsyncMedium, job: true, level: Write, audit: Each,
                 about: "Describes a sound: a vector to compare it by, loudness, key, onsets, its colour, and how alike two sounds are.",
             }
+            OrpheusGenerate(OrpheusGenerateRequest) -> ArtifactsCreatedResponse {
+                name: "orpheus_generate", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Makes new music as MIDI files: by the Orpheus service, or by an embedded statistical model of note sequences.",
+            }
+            OrpheusGenerateSeeded(OrpheusGenerateSeededRequest) -> ArtifactsCreatedResponse {
+                name: "orpheus_generate_seeded", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Makes new music that starts as a MIDI file does and keeps its manner.",
+            }
+            OrpheusContinue(OrpheusContinueRequest) -> ArtifactsCreatedResponse {
+                name: "orpheus_continue", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Continues a MIDI file.",
+            }
+            OrpheusBridge(OrpheusBridgeRequest) -> ArtifactsCreatedResponse {
+                name: "orpheus_bridge", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Makes music that leads from one MIDI file to another.",
+            }
+            OrpheusLoops(OrpheusLoopsRequest) -> ArtifactsCreatedResponse {
+                name: "orpheus_loops", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Makes music that can be played round and round.",
+            }
+            OrpheusClassify(OrpheusClassifyRequest) -> OrpheusClassifiedResponse {
+                name: "orpheus_classify", timing: AsyncShort, job: true, level: Read, audit: Each,
+                about: "Judges what a MIDI file seems to be: made by a human or an AI by the service, performed or programmed by the embedded method.",
+            }
+            MusicgenGenerate(MusicgenGenerateRequest) -> ArtifactsCreatedResponse {
+                name: "musicgen_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
+                about: "Makes sound from a description in words, by the MusicGen service.",
+            }
+            YueGenerate(YueGenerateRequest) -> ArtifactsCreatedResponse {
+                name: "yue_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
+                about: "Makes a song from lyrics and a genre, by the YuE service.",
+            }
             ProjectCreate(ProjectCreateRequest) -> ProjectResponse {
                 name: "project_create", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Makes a project: a name for sessions that belong together, with their agent, limits and keys.",
@@ -265,12 +297,14 @@ macro_rules! response_table {
             SoundfontInfo(SoundfontInfoResponse) = "soundfont_info";
             /// Of `soundfont_preset_inspect`.
             SoundfontPresetInfo(SoundfontPresetInfoResponse) = "soundfont_preset_info";
-            /// Of `midi_to_wav`.
+            /// Of `midi_to_wav` and of tools that make music.
             ArtifactsCreated(ArtifactsCreatedResponse) = "artifacts_created";
             /// Of `beatthis_analyze`.
             BeatsAnalyzed(BeatsAnalyzedResponse) = "beats_analyzed";
             /// Of `clap_analyze`.
             ClapAnalyzed(ClapAnalyzedResponse) = "clap_analyzed";
+            /// Of `orpheus_classify`.
+            OrpheusClassified(OrpheusClassifiedResponse) = "orpheus_classified";
             /// Of `project_create` and `project_get`.
             Project(ProjectResponse) = "project";
             /// Of `project_list`.

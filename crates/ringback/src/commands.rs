@@ -42,7 +42,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Events(args) => events::run(args, environment).await,
         Command::Cas(args) => cas::run(args, environment).await,
         Command::Artifacts(args) => artifacts::run(args, environment).await,
-        Command::Studio(args) => studio::run(&args),
+        Command::Studio(args) => studio::run(&args, environment),
         Command::Token(args) => token::run(args, environment).await,
         Command::Mcp(args) => mcp::run(args, environment).await,
         Command::Why(args) => why::run(args, environment).await,

@@ -28,7 +28,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use section::Key;
-pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Studio, Telemetry};
+pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
 pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
 pub use value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
@@ -57,6 +57,8 @@ pub struct Config {
     pub files: Files,
     /// `[studio]`
     pub studio: Studio,
+    /// `[models]`
+    pub models: Models,
     /// `[log]`
     pub log: Log,
     /// `[telemetry]`
@@ -162,7 +164,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 12] {
+    fn sections(&self) -> [&dyn Section; 13] {
         [
             &self.root,
             &self.http,
@@ -174,12 +176,13 @@ impl Config {
             &self.limits,
             &self.files,
             &self.studio,
+            &self.models,
             &self.log,
             &self.telemetry,
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 12] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 13] {
         [
             &mut self.root,
             &mut self.http,
@@ -191,6 +194,7 @@ impl Config {
             &mut self.limits,
             &mut self.files,
             &mut self.studio,
+            &mut self.models,
             &mut self.log,
             &mut self.telemetry,
         ]

@@ -20,6 +20,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// What is left to say to the daemon fits into a few small messages.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// What holds the token. It is for this program alone: what this program starts does not get it.
+pub(crate) const TOKEN_VARIABLE: &str = "RINGBACK_TOKEN";
+
 /// Where a token came from that there is none of.
 const NO_TOKEN: &str = "nowhere: no token was found";
 
@@ -182,7 +185,7 @@ impl ConnectArgs {
                 .map(Some)
                 .map_err(|source| Failure::TokenFile { path: path.clone(), source });
         }
-        Ok(text_of(environment, "RINGBACK_TOKEN").map(|text| Found {
+        Ok(text_of(environment, TOKEN_VARIABLE).map(|text| Found {
             token: Secret::new(text.trim().to_owned()),
             origin: "`RINGBACK_TOKEN`".to_owned(),
         }))

@@ -10,6 +10,7 @@
 pub mod abc;
 pub mod analysis;
 pub mod audio;
+pub mod compose;
 pub mod picture;
 pub mod render;
 pub mod smf;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{Broker, Clock, ConfigView, Entropy};
+use ringback_broker::{Broker, Clock, ConfigView, Entropy, StudioSettings};
 use ringback_client::{Client, Config, ConnectError, Credentials, Subscriber};
 use ringback_edge_hoot::{HootEdge, Listen};
 use ringback_proto::principal::Level;
@@ -43,6 +43,8 @@ pub struct Options {
     pub peer_backlog_bytes_max: usize,
     /// How long a peer that gives no sign of life is kept.
     pub peer_idle: Duration,
+    /// What the music tools are told.
+    pub studio: StudioSettings,
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             message_bytes_max: 64 << 20,
             peer_backlog_bytes_max: 80 << 20,
             peer_idle: Duration::from_secs(30),
+            studio: StudioSettings::default(),
         }
     }
 }
@@ -244,7 +247,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         upload_bytes_max: 4 << 30,
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
-        studio: ringback_broker::StudioSettings::default(),
+        studio: options.studio.clone(),
         sessions: ringback_broker::SessionSettings::in_dir(data_dir.join("run")),
     }
 }

@@ -16,7 +16,7 @@ use ringback_studio::smf::{Sequence, Timing};
 use serde::Serialize;
 
 use super::Native;
-use super::artifact::{Lineage, check_lineage, create};
+use super::artifact::{check_lineage, create};
 use super::cas::uploaded;
 use crate::failure;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
@@ -108,13 +108,12 @@ impl SyncHandler<tools::AbcTranspose> for Native {
 }
 
 impl Handler<tools::AbcToMidi> for Native {
-    async fn handle(ctx: Context, request: AbcToMidiRequest) -> Result<AbcConvertedResponse> {
+    async fn handle(ctx: Context, mut request: AbcToMidiRequest) -> Result<AbcConvertedResponse> {
         let options = options(&request)?;
-        let AbcToMidiRequest { abc, tune, mut tags, creator, parent_id, variation_set_id, .. } =
-            request;
-        tags.extend(TAGS.iter().map(|tag| (*tag).to_owned()));
-        let creator = creator.or_else(|| Some(CREATOR.to_owned()));
-        let lineage = Lineage { tags, creator, parent_id, variation_set_id };
+        let mut lineage = request.take_lineage();
+        lineage.tags.extend(TAGS.iter().map(|tag| (*tag).to_owned()));
+        lineage.creator.get_or_insert_with(|| CREATOR.to_owned());
+        let AbcToMidiRequest { abc, tune, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         let shared = ctx.shared.clone();
         let converted = ctx.blocking(move |_| {

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use ringback_blobs::Info;
-use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, VariationSetId};
+use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash};
 use ringback_proto::record::{AnnotationRecord, ArtifactRecord, Record};
 use ringback_proto::request::{
     AddAnnotationRequest, AnnotationAddedResponse, AnnotationInfo, ArtifactCreateRequest,
     ArtifactCreatedResponse, ArtifactGetRequest, ArtifactInfoResponse, ArtifactListRequest,
-    ArtifactListResponse, ArtifactUploadRequest,
+    ArtifactListResponse, ArtifactUploadRequest, Lineage,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Event, Result};
@@ -29,28 +29,13 @@ const METADATA_BYTES_MAX: usize = 64 * 1024;
 /// Remarks that `artifact_get` shows, the oldest first.
 const ANNOTATIONS_SHOWN_MAX: usize = 1000;
 
-/// Where an artifact comes from, as its caller says.
-pub(super) struct Lineage {
-    pub(super) tags: Vec<String>,
-    pub(super) creator: Option<String>,
-    pub(super) parent_id: Option<ArtifactId>,
-    pub(super) variation_set_id: Option<VariationSetId>,
-}
-
 impl Handler<tools::ArtifactUpload> for Native {
     async fn handle(
         ctx: Context,
-        request: ArtifactUploadRequest,
+        mut request: ArtifactUploadRequest,
     ) -> Result<ArtifactCreatedResponse> {
-        let ArtifactUploadRequest {
-            file_path,
-            mime_type,
-            tags,
-            creator,
-            parent_id,
-            variation_set_id,
-        } = request;
-        let lineage = Lineage { tags, creator, parent_id, variation_set_id };
+        let lineage = request.take_lineage();
+        let ArtifactUploadRequest { file_path, mime_type, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         let stored = ingest(&ctx, file_path, mime_type).await?;
         let info = Info { size: stored.size, mime_type: stored.mime_type };
@@ -62,17 +47,10 @@ impl Handler<tools::ArtifactUpload> for Native {
 impl Handler<tools::ArtifactCreate> for Native {
     async fn handle(
         ctx: Context,
-        request: ArtifactCreateRequest,
+        mut request: ArtifactCreateRequest,
     ) -> Result<ArtifactCreatedResponse> {
-        let ArtifactCreateRequest {
-            content_hash,
-            metadata,
-            tags,
-            creator,
-            parent_id,
-            variation_set_id,
-        } = request;
-        let lineage = Lineage { tags, creator, parent_id, variation_set_id };
+        let lineage = request.take_lineage();
+        let ArtifactCreateRequest { content_hash, metadata, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         check_readable(&ctx, content_hash).await?;
         let blobs = ctx.shared.blobs.clone();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::policy::authorize;
+use ringback_models::{Health, Models, Service};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ConfigGetRequest, ConfigValueResponse, EventPollRequest, EventsResponse, ListToolsRequest,
@@ -17,6 +18,10 @@ use super::Native;
 use crate::handler::{Context, Handler, SyncContext, SyncHandler};
 use crate::lines::OfferedTool;
 
+/// The section of the configuration that says where the model services are.
+const MODELS: &str = "models";
+/// What `config_get` adds to it.
+const HEALTH: &str = "health";
 /// Tools on a page.
 const TOOLS_PER_PAGE: usize = 100;
 /// Events on a page when not told.
@@ -82,12 +87,33 @@ impl SyncHandler<tools::ConfigGet> for Native {
         if section.is_none() && key.is_some() {
             return Err(Error::invalid_field("key", "a key needs its section"));
         }
-        let value = ctx.facts.view.get(section.as_deref(), key.as_deref()).ok_or_else(|| {
+        let shown = ctx.facts.view.get(section.as_deref(), key.as_deref());
+        let shown = match (section.as_deref(), key.as_deref()) {
+            (Some(MODELS), Some(HEALTH)) => Some(model_health(&ctx.facts.models)),
+            (Some(MODELS), None) => shown.map(|shown| with_health(shown, &ctx.facts.models)),
+            _ => shown,
+        };
+        let value = shown.ok_or_else(|| {
             let name = [section.as_deref(), key.as_deref()];
             Error::not_found("setting", name.into_iter().flatten().collect::<Vec<_>>().join("."))
         })?;
         Ok(ConfigValueResponse { section, key, value })
     }
+}
+
+/// The section of the model services also shows how they are.
+fn with_health(shown: Value, models: &Models) -> Value {
+    let Value::Map(mut entries) = shown else { return shown };
+    entries.push((HEALTH.to_owned(), model_health(models)));
+    Value::Map(entries)
+}
+
+/// The model services that are configured, and what is known of them.
+fn model_health(models: &Models) -> Value {
+    let entry = |(service, health): (Service, Health)| {
+        (service.name().to_owned(), Value::Text(health.as_str().to_owned()))
+    };
+    Value::Map(models.health().into_iter().map(entry).collect())
 }
 
 impl Handler<tools::EventPoll> for Native {

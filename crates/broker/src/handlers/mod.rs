@@ -13,6 +13,7 @@ mod studio;
 mod token;
 
 use ringback_core::Now;
+use ringback_models::Models;
 use ringback_proto::request::ToolInfo;
 use ringback_proto::{Error, Result};
 
@@ -31,16 +32,18 @@ pub(crate) struct Facts {
     started: Now,
     version: String,
     view: std::sync::Arc<dyn crate::config::ConfigView>,
+    models: std::sync::Arc<Models>,
     /// In the order of their names.
     tools: Vec<ToolInfo>,
 }
 
 impl Facts {
-    pub(crate) fn new(config: &Config, started: Now) -> Self {
+    pub(crate) fn new(config: &Config, models: std::sync::Arc<Models>, started: Now) -> Self {
         Self {
             started,
             version: config.version.clone(),
             view: std::sync::Arc::clone(&config.view),
+            models,
             tools: meta::tool_infos(),
         }
     }

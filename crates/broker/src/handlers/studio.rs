@@ -1,21 +1,28 @@
-//! Sound: SoundFonts, rendering, analysis. The studio computes on threads of its own kind of work:
+//! Music: SoundFonts, rendering, analysis, what models make. The studio computes on threads of its own kind of work:
 //! as many at once as there are cores, so that calls are answered while it is busy.
 
 mod analysis;
+mod compose;
 mod failure;
 mod font;
+mod generate;
+mod listen;
 mod render;
+mod service;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use ringback_blobs::{Info, Stored};
+use ringback_models::Models;
 use ringback_proto::ids::BlobHash;
+use ringback_proto::request::Lineage;
 use ringback_proto::value::Value;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-use super::artifact::{Lineage, create};
+use super::artifact::create;
 use super::cas::uploaded;
 use crate::config::StudioSettings;
 use crate::failure::{internal, read_blob};
@@ -25,20 +32,36 @@ use crate::handler::Context;
 #[derive(Debug)]
 pub(crate) struct Studio {
     settings: StudioSettings,
+    models: Arc<Models>,
     /// One for each core.
     places: Arc<Semaphore>,
 }
 
 impl Studio {
-    pub(crate) fn new(settings: StudioSettings) -> Self {
+    pub(crate) fn new(settings: StudioSettings, models: Arc<Models>) -> Self {
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { settings, places: Arc::new(Semaphore::new(n_cores)) }
+        Self { settings, models, places: Arc::new(Semaphore::new(n_cores)) }
     }
 }
 
 /// Waits for a core to compute on. It is the work's until that has ended, whoever waits for it.
 async fn place(ctx: &Context) -> Result<OwnedSemaphorePermit> {
     Arc::clone(&ctx.shared.studio.places).acquire_owned().await.map_err(internal)
+}
+
+/// Runs on a thread of its own, when a core is free.
+async fn compute<T: Send + 'static>(
+    ctx: &Context,
+    work: impl FnOnce(&Context, &CancellationToken) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let place = place(ctx).await?;
+    let inside = ctx.clone();
+    ctx.blocking(move |stop| {
+        let computed = work(&inside, stop);
+        drop(place);
+        computed
+    })
+    .await
 }
 
 /// The whole content of a blob that must not be larger than a limit.
@@ -75,6 +98,6 @@ async fn keep(
 }
 
 /// Names and values.
-fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
+fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     Value::Map(entries.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

@@ -9,6 +9,7 @@ use ringback_proto::{Result, ToolRequest, ToolResponse};
 use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Span;
 
 use crate::shared::{Outcome, Shared};
 use crate::stream::Stream;
@@ -21,6 +22,8 @@ pub(crate) struct LiveJob {
     pub(crate) row: &'static ToolRow,
     pub(crate) owner: PrincipalId,
     pub(super) project: Option<ProjectId>,
+    /// The trace of the call that began it, if that has one.
+    pub(super) trace: Span,
     pub(super) request: Mutex<Option<ToolRequest>>,
     pub(super) stop: CancellationToken,
     /// The blocking parts of the work, waited for before the job counts as stopped.
@@ -87,6 +90,7 @@ impl LiveJob {
             row: request.row(),
             owner,
             project: None,
+            trace: Span::none(),
             request: Mutex::new(Some(request)),
             stop: CancellationToken::new(),
             blocking: TaskTracker::new(),

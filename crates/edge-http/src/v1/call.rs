@@ -193,6 +193,10 @@ fn events(
 ) -> impl futures_util::Stream<Item = Event> + Send + 'static {
     stream::unfold((replies, control), |(mut replies, control)| async move {
         let reply = replies.next().await?;
+        if let ResponseEnvelope::StreamChunk { chunk, .. } = &reply {
+            // The connection asks for the next one when this one is written: that is the brake.
+            control.add_credit(u64::try_from(chunk.weight()).unwrap_or(u64::MAX));
+        }
         Some((event(reply), (replies, control)))
     })
 }

@@ -1,7 +1,7 @@
 //! Tunes in ABC notation: `abc_*`.
 
 use super::wire_struct;
-use crate::ids::{ArtifactId, BlobHash, VariationSetId};
+use crate::ids::{ArtifactId, BlobHash};
 
 wire_struct! {
     /// A text to read.
@@ -143,7 +143,7 @@ wire_struct! {
     }
 
     /// A tune to make a MIDI file of.
-    AbcToMidiRequest {
+    AbcToMidiRequest with_lineage {
         /// The text, in ABC 2.1.
         abc: String,
         /// Which tune of the text, from 1; the first if absent.
@@ -165,19 +165,6 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         chords: bool,
-        /// Labels, besides those that say where it comes from.
-        #[serde(default, deserialize_with = "super::null_as_default")]
-        #[schemars(with = "Option<Vec<String>>")]
-        tags: Vec<String>,
-        /// Who made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        creator: Option<String>,
-        /// What it was made from; must exist.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_id: Option<ArtifactId>,
-        /// The set of variations it joins.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        variation_set_id: Option<VariationSetId>,
     }
 
     /// The MIDI file exists.

@@ -6,46 +6,20 @@ use crate::value::Value;
 
 wire_struct! {
     /// A file of the daemon's machine, to become an artifact.
-    ArtifactUploadRequest {
+    ArtifactUploadRequest with_lineage {
         /// Its path, inside one of `files.roots`.
         file_path: String,
         /// Its type.
         mime_type: String,
-        /// Labels.
-        #[serde(default, deserialize_with = "super::null_as_default")]
-        #[schemars(with = "Option<Vec<String>>")]
-        tags: Vec<String>,
-        /// Who made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        creator: Option<String>,
-        /// What it was made from; must exist.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_id: Option<ArtifactId>,
-        /// The set of variations it joins.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        variation_set_id: Option<VariationSetId>,
     }
 
     /// Stored content, to become an artifact.
-    ArtifactCreateRequest {
+    ArtifactCreateRequest with_lineage {
         /// The content's hash.
         content_hash: BlobHash,
         /// Whatever you want to keep with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
-        /// Labels.
-        #[serde(default, deserialize_with = "super::null_as_default")]
-        #[schemars(with = "Option<Vec<String>>")]
-        tags: Vec<String>,
-        /// Who made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        creator: Option<String>,
-        /// What it was made from; must exist.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_id: Option<ArtifactId>,
-        /// The set of variations it joins.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        variation_set_id: Option<VariationSetId>,
     }
 
     /// The artifact exists.

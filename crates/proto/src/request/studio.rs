@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::wire_struct;
 use crate::ids::{ArtifactId, BlobHash, VariationSetId};
 
-/// What a sample is in a rendered file.
+/// What a sample is in a rendered file, which is a WAV file unless it says FLAC.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleFormat {
@@ -17,6 +17,10 @@ pub enum SampleFormat {
     S24,
     /// 32-bit floats, which never clip.
     F32,
+    /// 16-bit integers in a FLAC file, which loses nothing and is half as large.
+    Flac16,
+    /// 24-bit integers in a FLAC file.
+    Flac24,
 }
 
 wire_struct! {
@@ -139,7 +143,7 @@ wire_struct! {
     }
 
     /// A MIDI file to be rendered.
-    MidiToWavRequest {
+    MidiToWavRequest with_lineage {
         /// The MIDI file's content.
         input_hash: BlobHash,
         /// The SoundFont's content; the daemon's own font if absent.
@@ -148,25 +152,12 @@ wire_struct! {
         /// Frames per second, 16000 to 192000; 44100 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample_rate: Option<u32>,
-        /// What a sample is; 16-bit integers if absent.
+        /// What a sample is, and in which file; 16-bit integers in a WAV file if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<SampleFormat>,
         /// How much louder, in decibels: -60 to 24.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gain_db: Option<f32>,
-        /// Labels.
-        #[serde(default, deserialize_with = "super::null_as_default")]
-        #[schemars(with = "Option<Vec<String>>")]
-        tags: Vec<String>,
-        /// Who made it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        creator: Option<String>,
-        /// What it was made from; must exist.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        parent_id: Option<ArtifactId>,
-        /// The set of variations it joins.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        variation_set_id: Option<VariationSetId>,
     }
 
     /// What was made.

@@ -648,5 +648,6 @@ sample!(TokenRevokeRequest, Self { token_id: token() });
 sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() });
 
 // After the macro, which they use.
+mod model;
 mod sessions;
 mod sound;

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
 use ringback_edge_mcp::stdio::{self, Target};
@@ -16,6 +17,9 @@ use crate::connect::ConnectArgs;
 use crate::daemon::TOKEN_FILE;
 use crate::failure::Failure;
 use crate::screen::Screen;
+
+/// A service nearby takes a connection in milliseconds.
+const MODEL_LIMIT: Duration = Duration::from_secs(2);
 
 /// `ringback doctor`
 #[derive(Debug, Args)]
@@ -65,6 +69,7 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
             findings.add("configuration", Health::Good, "can be used");
             look_at_files(&mut findings, &config);
             look_at_daemon(&mut findings, args, environment, &config).await;
+            look_at_models(&mut findings, &config).await;
         }
         Err(Failure::Config(error)) => findings.add("configuration", Health::Bad, advice(&error)),
         Err(failure) => return Err(failure),
@@ -158,6 +163,22 @@ async fn look_at_port(findings: &mut Findings, what: &str, address: SocketAddr) 
             Health::Bad,
             format!("{address} cannot be used ({error}); choose another in the configuration"),
         ),
+    }
+}
+
+/// Whether somebody listens where a model service should be; what it is, only a call tells.
+async fn look_at_models(findings: &mut Findings, config: &Config) {
+    for (service, endpoint) in config.models.endpoints() {
+        let what = format!("model {service}");
+        let connecting = TcpStream::connect(endpoint.address());
+        let connected = tokio::time::timeout(MODEL_LIMIT, connecting).await;
+        if connected.is_ok_and(|connected| connected.is_ok()) {
+            findings.add(&what, Health::Good, format!("answers at {endpoint}"));
+        } else {
+            let text =
+                format!("does not answer at {endpoint}; start it, or correct `models.{service}`");
+            findings.add(&what, Health::Bad, text);
+        }
     }
 }
 

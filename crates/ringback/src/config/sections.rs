@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use ringback_models::{Endpoint, Service};
 use ringback_service::http::{DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS};
 
 use super::section::section;
@@ -159,6 +160,30 @@ section! {
 }
 
 section! {
+    /// Model services, which answer `POST /predict`.
+    pub struct Models = "models" {
+        /// Service for `orpheus_generate`, `orpheus_generate_seeded` and `orpheus_continue`, such as `http://127.0.0.1:2000`; the embedded model by default.
+        pub orpheus: Option<Endpoint> = None,
+        /// Service for `orpheus_classify`; the embedded method by default.
+        pub orpheus_classifier: Option<Endpoint> = None,
+        /// Service for `orpheus_bridge`; the embedded model by default.
+        pub orpheus_bridge: Option<Endpoint> = None,
+        /// Service for `orpheus_loops`; the embedded model by default.
+        pub orpheus_loops: Option<Endpoint> = None,
+        /// Service for `musicgen_generate`; without it the tool fails.
+        pub musicgen: Option<Endpoint> = None,
+        /// Service for `yue_generate`; without it the tool fails.
+        pub yue: Option<Endpoint> = None,
+        /// Service for `clap_analyze`; the embedded method by default.
+        pub clap: Option<Endpoint> = None,
+        /// Service for `beatthis_analyze`; the embedded method by default.
+        pub beatthis: Option<Endpoint> = None,
+        /// Longest time any of them may take, in seconds; by default each has its own, 30 to 600.
+        pub timeout_secs: Option<u64> = None,
+    }
+}
+
+section! {
     /// What is logged, to standard error.
     pub struct Log = "log" {
         /// `text` for people, `json` for one object per line.
@@ -173,6 +198,25 @@ section! {
     pub struct Telemetry = "telemetry" {
         /// OpenTelemetry collector that gets traces, such as `http://127.0.0.1:4317`; none by default.
         pub otlp_endpoint: Option<OtlpEndpoint> = None,
+    }
+}
+
+impl Models {
+    /// The services that are configured.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<(Service, &Endpoint)> {
+        let endpoint = |service: &Service| match service {
+            Service::Orpheus => self.orpheus.as_ref(),
+            Service::OrpheusClassifier => self.orpheus_classifier.as_ref(),
+            Service::OrpheusBridge => self.orpheus_bridge.as_ref(),
+            Service::OrpheusLoops => self.orpheus_loops.as_ref(),
+            Service::Musicgen => self.musicgen.as_ref(),
+            Service::Yue => self.yue.as_ref(),
+            Service::Clap => self.clap.as_ref(),
+            Service::Beatthis => self.beatthis.as_ref(),
+        };
+        let services = Service::ALL.iter();
+        services.filter_map(|service| endpoint(service).map(|found| (*service, found))).collect()
     }
 }
 

@@ -296,6 +296,19 @@ impl Value for OtlpEndpoint {
     }
 }
 
+impl Value for ringback_models::Endpoint {
+    const KIND: &'static str = "http:// address";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let text = text(raw).ok_or_else(|| mismatch("a text", raw))?;
+        text.parse().map_err(|error: ringback_models::EndpointError| error.to_string())
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(self.to_string().into())
+    }
+}
+
 impl<T: Value> Value for Option<T> {
     const KIND: &'static str = T::KIND;
 

@@ -144,7 +144,19 @@ fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
         soundfont: studio.soundfont.as_ref().map(font).transpose()?,
         render_seconds_max: seconds(studio.render_seconds_max),
         audio_seconds_max: seconds(studio.audio_seconds_max),
+        models: models(config),
+        traceparent: telemetry::traceparent,
     })
+}
+
+/// Where the model services are.
+fn models(config: &Config) -> ringback_models::Settings {
+    let endpoints = config.models.endpoints().into_iter();
+    ringback_models::Settings {
+        endpoints: endpoints.map(|(service, endpoint)| (service, endpoint.clone())).collect(),
+        patience: config.models.timeout_secs.map(Duration::from_secs),
+        ..ringback_models::Settings::default()
+    }
 }
 
 /// What the HTTP listener is told. The certificate is read here, before anything is opened.

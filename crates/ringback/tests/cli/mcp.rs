@@ -1,6 +1,7 @@
 //! Agents: set up by the command line, served on standard input and output.
 
 use std::io::Write as _;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -125,4 +126,34 @@ fn the_doctor_says_what_is_wrong() {
     command.env("RINGBACK_TOKEN", std::fs::read_to_string(daemon.told("token_file")).unwrap());
     let findings = Run::of(&mut command).json();
     assert_eq!(found(&findings, "daemon"), "good", "{findings}");
+}
+
+/// REQ: the health of model services is visible in `doctor`: who listens, who does not, and what to do.
+#[test]
+fn the_doctor_tries_every_model_service() {
+    let home = tempfile::tempdir().unwrap();
+    let here = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+    let [up, down] = [&here, &gone].map(|it| format!("http://{}", it.local_addr().unwrap()));
+    drop(gone);
+    let mut command = ringback(home.path());
+    command.envs(FREE_PORTS).env("RINGBACK_MODELS__ORPHEUS", &up);
+    let findings = Run::of(command.args(["doctor", "--json"])).json();
+    assert_eq!(model(&findings, "orpheus")["health"], "good", "{findings}");
+    assert!(model(&findings, "yue").is_null(), "nobody asked for it: {findings}");
+    let run = Run::of(command.env("RINGBACK_MODELS__YUE", &down));
+    assert_eq!(run.code, 1, "{run:?}");
+    let findings: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(model(&findings, "orpheus")["health"], "good", "{findings}");
+    let yue = model(&findings, "yue");
+    assert_eq!(yue["health"], "bad", "{findings}");
+    let text = yue["text"].as_str().unwrap();
+    assert!(text.contains(&down) && text.contains("`models.yue`"), "{text}");
+}
+
+/// What was found about a model service.
+fn model(findings: &Value, service: &str) -> Value {
+    let what = format!("model {service}");
+    let all = findings.as_array().unwrap();
+    all.iter().find(|finding| finding["what"] == what.as_str()).cloned().unwrap_or_default()
 }

@@ -1,5 +1,9 @@
 //! Music on this machine.
 
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
 use crate::support::{Run, file, ringback};
 
 const TUNE: &[u8] = b"X:1\nT:Scale\nM:4/4\nL:1/4\nK:D\n|:DEFG|ABcd:|\n";
@@ -42,6 +46,65 @@ fn a_midi_file_is_made_of_a_tune() {
     assert!(run.stderr.contains("there is no tune"), "{run:?}");
 }
 
+/// REQ: `ringback studio abc svg FILE` draws a tune as a piano roll, under its title.
+#[test]
+fn a_tune_is_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let tune = file(dir.path(), "tune.abc", TUNE);
+    let run = Run::of(ringback(dir.path()).args(["studio", "abc", "svg"]).arg(&tune));
+    assert!(run.line().ends_with("tune.svg"));
+    let svg = std::fs::read_to_string(tune.with_extension("svg")).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("Scale"), "{svg}");
+    let drawn = dir.path().join("other.svg");
+    let arguments = ["studio", "--json", "abc", "svg", "--transpose", "12", "-o"];
+    let run = Run::of(ringback(dir.path()).args(arguments).args([&drawn, &tune]));
+    assert_eq!(run.json()["file"], drawn.to_str().unwrap());
+    assert_ne!(std::fs::read_to_string(&drawn).unwrap(), svg, "an octave higher");
+}
+
+/// A directory with a program that is a shell script.
+fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
+    let bin = dir.join(format!("bin-{name}"));
+    std::fs::create_dir(&bin).unwrap();
+    let path = file(&bin, name, format!("#!/bin/sh\n{script}\n").as_bytes());
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    bin
+}
+
+/// REQ: `ringback studio abc play FILE` plays by the first player that is here; without one the error
+/// says what to install.
+#[test]
+fn a_tune_is_played_by_the_first_player_that_is_here() {
+    let dir = tempfile::tempdir().unwrap();
+    let tune = file(dir.path(), "tune.abc", TUNE);
+    let play = |path: &OsStr| {
+        let mut command = ringback(dir.path());
+        command.env("PATH", path).env("RINGBACK_TOKEN", "secret");
+        Run::of(command.args(["studio", "--json", "abc", "play"]).arg(&tune))
+    };
+    let empty = dir.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let run = play(empty.as_os_str());
+    assert_eq!(run.code, 1, "{run:?}");
+    for part in ["pw-play", "paplay", "aplay", "pipewire-bin", "pulseaudio-utils", "alsa-utils"] {
+        assert!(run.stderr.contains(part), "{part}: {run:?}");
+    }
+    let heard = dir.path().join("heard");
+    let script = format!(
+        "for name; do :; done; /bin/cat \"$name\" > {0}.wav; echo \"$* ${{RINGBACK_TOKEN-none}}\" > {0}",
+        heard.display()
+    );
+    let alsa = program(dir.path(), "aplay", &script);
+    let run = play(alsa.as_os_str());
+    assert_eq!(run.json()["player"], "aplay");
+    assert_eq!(std::fs::read_to_string(&heard).unwrap(), "-q /dev/stdin none\n");
+    assert!(std::fs::read(heard.with_extension("wav")).unwrap().starts_with(b"RIFF"));
+    let broken = program(dir.path(), "pw-play", "exit 3");
+    let run = play(&std::env::join_paths([alsa, broken]).unwrap());
+    assert_eq!(run.code, 1, "the best one comes first: {run:?}");
+    assert!(run.stderr.contains("`pw-play` could not play the tune"), "{run:?}");
+}
+
 /// REQ: `ringback studio render FILE.mid -o OUT.wav`, `beats FILE` and `picture FILE`.
 #[test]
 fn a_tune_is_rendered_heard_and_drawn() {
@@ -72,6 +135,14 @@ fn what_cannot_be_rendered_leaves_no_file() {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(run.stderr.contains("not a whole MIDI file"), "{run:?}");
     assert!(!bad.with_extension("wav").exists());
-    let run = Run::of(ringback(dir.path()).args(["studio", "render", "-s", "none.sf2"]).arg(&bad));
-    assert_eq!(run.code, 1, "{run:?}");
+    let tune = file(dir.path(), "tune.abc", TUNE);
+    Run::of(ringback(dir.path()).args(["studio", "abc", "midi"]).arg(&tune)).done();
+    let midi = tune.with_extension("mid");
+    let run = Run::of(ringback(dir.path()).args(["studio", "render", "-s", "none.sf2"]).arg(&midi));
+    assert!(run.stderr.contains("cannot read `none.sf2`"), "{run:?}");
+    let mut configured = ringback(dir.path());
+    configured.env("RINGBACK_STUDIO__SOUNDFONT", "/other.sf2").args(["studio", "render"]);
+    let run = Run::of(configured.arg(&midi));
+    assert!(run.stderr.contains("`/other.sf2`, which `studio.soundfont` names"), "{run:?}");
+    assert!(!midi.with_extension("wav").exists());
 }

@@ -15,6 +15,7 @@ mod tempo;
 
 pub use beats::{Beats, track_beats};
 pub use features::{Features, Similarity, Spectral, measure, similarity};
+pub(crate) use key::of as key_of;
 pub use key::{Key, Mode};
 pub use novelty::Novelty;
 pub use sound::{Loudness, Sound};

@@ -64,6 +64,12 @@ impl Sound {
         Some(Self { mono: gathering.resampler.finish(), decoded, loudness })
     }
 
+    /// One channel, and its frames per second.
+    #[must_use]
+    pub fn mono(&self) -> (&[f32], u32) {
+        (&self.mono, RATE)
+    }
+
     /// What the file is.
     #[must_use]
     pub const fn decoded(&self) -> Decoded {

@@ -4,10 +4,14 @@
 //! [`AudioSink`] as it is made, so a render needs little memory and can be heard or stopped while it
 //! runs. Everything here computes: it belongs on a thread that may be busy for long.
 
+mod file;
+mod flac;
 mod score;
 mod synth;
 mod wav;
 
+pub use file::{FileFormat, FileSink};
+pub use flac::FlacSink;
 pub use score::{MIDI_BYTES_MAX, Note, Score, ScoreError, TimedMessage};
 pub use synth::{
     AudioSink, Progress, RenderError, RenderLimits, RenderSettings, Rendered, SinkError, render,

@@ -95,7 +95,8 @@ impl<W: Write + Seek> AudioSink for WavSink<W> {
     }
 }
 
-fn quantised(sample: f32, bits: u32) -> i32 {
+/// A sample as an integer; what is too loud is cut.
+pub(super) fn quantised(sample: f32, bits: u32) -> i32 {
     let full = f64::from(1_u32 << bits);
     (f64::from(sample) * full).round().clamp(-full, full - 1.0) as i32
 }

@@ -257,3 +257,17 @@ fn a_tunebook_has_many_tunes() {
     assert_eq!(length(0), (1.into(), 60));
     assert_eq!(length(1), (abc::Fraction::new(1, 2), 66));
 }
+
+/// REQ: ABC 2.1 "4.14 Decorations": trills and rolls are played with the neighbours of the key.
+#[test]
+fn trills_and_rolls_are_played() {
+    // Quarters: eight thirty-seconds of a whole note, the upper one first.
+    let trill = keys(&tune("[K:D]TE"));
+    assert_eq!(trill, [66, 64, 66, 64, 66, 64, 66, 64]);
+    assert_eq!(heard("~E2"), "0+1/4:65 1/4+7/4:64");
+    assert_eq!(heard("~E3"), "0+1:64 1+1/4:65 5/4+3/4:64 2+1/4:62 9/4+3/4:64");
+    assert_eq!(keys(&tune("^F TE/")), [66, 66, 64, 66, 64], "an accidental of the bar counts");
+    assert_eq!(heard("TE-E"), heard("E-E"), "a tied note is held");
+    assert_eq!(heard("T[CE]"), heard("[CE]"), "a chord is held");
+    assert_eq!(heard("~E//"), "0+1/4:64", "there is no time for more");
+}

@@ -2,9 +2,10 @@
 
 use std::io::Cursor;
 
+use ringback_studio::audio::{DecodeLimits, Samples, decode};
 use ringback_studio::render::{
-    AudioSink, Progress, RenderError, RenderLimits, RenderSettings, Score, SinkError, WavFormat,
-    WavSink, render,
+    AudioSink, FileFormat, FileSink, Progress, RenderError, RenderLimits, RenderSettings, Score,
+    SinkError, WavFormat, WavSink, render,
 };
 
 use crate::support::{Memory, Midi, TICKS, font, rendered};
@@ -47,6 +48,37 @@ fn the_three_formats_hold_the_same_sound() {
     }
     let mut reader = hound::WavReader::new(Cursor::new(wav(&tune(), WavFormat::Float32))).unwrap();
     assert_eq!(reader.samples::<f32>().map(Result::unwrap).collect::<Vec<_>>(), float);
+}
+
+/// REQ: FLAC loses nothing of what a WAV file of the same samples has, and is smaller.
+#[test]
+fn flac_holds_the_same_samples_as_wav() {
+    for (flac, wav) in [
+        (FileFormat::Flac16, FileFormat::Wav(WavFormat::Int16)),
+        (FileFormat::Flac24, FileFormat::Wav(WavFormat::Int24)),
+    ] {
+        let [flac, wav] = [flac, wav].map(|format| {
+            let mut file = Cursor::new(Vec::new());
+            let mut sink = FileSink::new(&mut file, format, 2, 44_100).unwrap();
+            let score = Score::read(&tune()).unwrap();
+            let settings = RenderSettings::default();
+            render(&score, font(), settings, RenderLimits::default(), &mut sink).unwrap();
+            sink.finish().unwrap();
+            file.into_inner()
+        });
+        assert!(flac.len() < wav.len() * 3 / 4, "{} and {}", flac.len(), wav.len());
+        let heard = |file: Vec<u8>| {
+            let mut samples = Vec::new();
+            let limits = DecodeLimits::default();
+            decode(Cursor::new(file), limits, &mut |piece: Samples<'_>| {
+                samples.extend_from_slice(piece.interleaved);
+                true
+            })
+            .unwrap();
+            samples
+        };
+        assert_eq!(heard(flac), heard(wav));
+    }
 }
 
 /// REQ: the tail ends by level: a long release has a long one, and silence none to speak of.

@@ -1,12 +1,14 @@
-//! `beatthis_analyze` and `clap_analyze` by the embedded method.
+//! `beatthis_analyze` and `clap_analyze`: by their services where there are any, else by the embedded
+//! method.
 
 use std::io::{Read, Seek};
 
 use camino::Utf8Path;
+use ringback_models::Service;
 use ringback_proto::ids::{ArtifactId, BlobHash};
 use ringback_proto::request::{
     BeatsAnalyzedResponse, BeatthisAnalyzeRequest, ClapAnalyzeRequest, ClapAnalyzedResponse,
-    SoundFeatures,
+    Lineage, SoundFeatures,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
@@ -18,11 +20,11 @@ use ringback_studio::audio::DecodeLimits;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::{failure, keep, map, place};
+use super::{compute, failure, keep, listen, map};
 use crate::failure::{internal, read_blob, rooted, write_blob};
 use crate::handler::{Context, Handler};
 use crate::handlers::Native;
-use crate::handlers::artifact::{Lineage, check_lineage};
+use crate::handlers::artifact::check_lineage;
 use crate::handlers::cas::check_readable;
 
 /// How an analysis is kept.
@@ -49,31 +51,24 @@ impl Handler<tools::BeatthisAnalyze> for Native {
         };
         source.check(&ctx).await?;
         say(&ctx, 0.0, "decoding and listening").await;
-        let mut response = compute(&ctx, move |ctx, stop| {
-            let sound = source.read(ctx, stop)?;
-            let novelty = Novelty::of(&sound);
-            let beats = track_beats(&sound, &novelty);
-            Ok(BeatsAnalyzedResponse {
-                beats: beats.beats,
-                downbeats: beats.downbeats,
-                estimated_bpm: beats.bpm,
-                confidence: beats.confidence,
-                beats_per_bar: beats.beats_per_bar,
-                duration_seconds: sound.seconds(),
-                frames_per_second: include_frames.then(|| novelty.frames_per_second()),
-                frames: include_frames.then(|| novelty.frames().to_vec()),
-                backend: BACKEND.to_owned(),
-                artifact_id: None,
+        let mut response = if has_service(&ctx, Service::Beatthis) {
+            let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
+            listen::beats(&ctx, sound, include_frames).await?
+        } else {
+            compute(&ctx, move |ctx, stop| {
+                let sound = source.read(ctx, stop)?;
+                Ok(embedded_beats(&sound, include_frames))
             })
-        })
-        .await?;
+            .await?
+        };
         let lineage = Lineage {
             tags: vec![format!("bpm:{:.0}", response.estimated_bpm)],
             creator: Some("agent_beatthis".to_owned()),
             parent_id: None,
             variation_set_id: None,
         };
-        let id = keep_analysis(&ctx, &response, lineage, "beatthis_analyze", audio_hash).await?;
+        let about = ("beatthis_analyze", response.backend.clone(), audio_hash);
+        let id = keep_analysis(&ctx, &response, lineage, about).await?;
         response.artifact_id = Some(id);
         Ok(response)
     }
@@ -81,9 +76,10 @@ impl Handler<tools::BeatthisAnalyze> for Native {
 
 impl Handler<tools::ClapAnalyze> for Native {
     async fn handle(ctx: Context, request: ClapAnalyzeRequest) -> Result<ClapAnalyzedResponse> {
-        let asked = Asked::of(&request)?;
+        let by_service = has_service(&ctx, Service::Clap);
+        let asked = Asked::of(&request, by_service)?;
         let ClapAnalyzeRequest { audio_hash, audio_b_hash, creator, parent_id, .. } = request;
-        let lineage = Lineage { tags: Vec::new(), creator, parent_id, variation_set_id: None };
+        let lineage = Lineage { creator, parent_id, ..Lineage::default() };
         check_lineage(&ctx, &lineage).await?;
         let source = Source::Blob("audio_hash", audio_hash);
         let other = audio_b_hash.map(|hash| Source::Blob("audio_b_hash", hash));
@@ -91,29 +87,101 @@ impl Handler<tools::ClapAnalyze> for Native {
             source.check(&ctx).await?;
         }
         say(&ctx, 0.0, "decoding and listening").await;
-        let mut response = compute(&ctx, move |ctx, stop| {
-            let (sound, features) = source.measure(ctx, stop)?;
-            let likeness = match (&other, asked.similarity) {
-                (Some(other), true) => Some(similarity(&features, &other.measure(ctx, stop)?.1).0),
-                _ => None,
-            };
-            Ok(ClapAnalyzedResponse {
-                features: asked.features.then(|| sound_features(&sound, &features)),
-                embeddings: asked.embeddings.then_some(features.embedding),
-                genre: None,
-                mood: None,
-                zero_shot: None,
-                similarity: likeness,
-                unavailable: asked.unavailable,
-                backend: BACKEND.to_owned(),
-                artifact_id: None,
-            })
-        })
-        .await?;
-        let id = keep_analysis(&ctx, &response, lineage, "clap_analyze", Some(audio_hash)).await?;
+        let mut response = if by_service {
+            described(&ctx, source, other, asked, request.text_candidates).await?
+        } else {
+            compute(&ctx, move |ctx, stop| measured(ctx, stop, &source, other.as_ref(), asked))
+                .await?
+        };
+        let about = ("clap_analyze", response.backend.clone(), Some(audio_hash));
+        let id = keep_analysis(&ctx, &response, lineage, about).await?;
         response.artifact_id = Some(id);
         Ok(response)
     }
+}
+
+fn has_service(ctx: &Context, service: Service) -> bool {
+    ctx.shared.studio.models.endpoint(service).is_some()
+}
+
+fn embedded_beats(sound: &Sound, include_frames: bool) -> BeatsAnalyzedResponse {
+    let novelty = Novelty::of(sound);
+    let beats = track_beats(sound, &novelty);
+    BeatsAnalyzedResponse {
+        beats: beats.beats,
+        downbeats: beats.downbeats,
+        estimated_bpm: beats.bpm,
+        confidence: beats.confidence,
+        beats_per_bar: beats.beats_per_bar,
+        duration_seconds: sound.seconds(),
+        frames_per_second: include_frames.then(|| novelty.frames_per_second()),
+        frames: include_frames.then(|| novelty.frames().to_vec()),
+        backend: BACKEND.to_owned(),
+        artifact_id: None,
+    }
+}
+
+/// What the embedded method tells.
+fn measured(
+    ctx: &Context,
+    stop: &CancellationToken,
+    source: &Source,
+    other: Option<&Source>,
+    asked: Asked,
+) -> Result<ClapAnalyzedResponse> {
+    let (sound, features) = source.measure(ctx, stop)?;
+    let likeness = match (other, asked.similarity) {
+        (Some(other), true) => Some(similarity(&features, &other.measure(ctx, stop)?.1).0),
+        (Some(_), false) | (None, _) => None,
+    };
+    Ok(ClapAnalyzedResponse {
+        features: asked.features.then(|| sound_features(&sound, &features)),
+        embeddings: asked.embeddings.then_some(features.embedding),
+        genre: None,
+        mood: None,
+        zero_shot: None,
+        similarity: likeness,
+        unavailable: asked.model_tasks,
+        backend: BACKEND.to_owned(),
+        artifact_id: None,
+    })
+}
+
+/// What the service tells; features are measured here, which no service does.
+async fn described(
+    ctx: &Context,
+    source: Source,
+    other: Option<Source>,
+    asked: Asked,
+    text_candidates: Vec<String>,
+) -> Result<ClapAnalyzedResponse> {
+    let wants_features = asked.features;
+    let (sound, other, features) = compute(ctx, move |ctx, stop| {
+        let sound = source.read(ctx, stop)?;
+        let other = other.map(|other| other.read(ctx, stop)).transpose()?;
+        let features =
+            wants_features.then(|| sound_features(&sound, &measure(&sound, &Novelty::of(&sound))));
+        Ok((sound, other, features))
+    })
+    .await?;
+    let mut tasks = asked.model_tasks;
+    let own = [("embeddings", asked.embeddings), ("similarity", asked.similarity)];
+    tasks.extend(own.into_iter().filter(|(_, wanted)| *wanted).map(|(task, _)| task.to_owned()));
+    if tasks.is_empty() {
+        return Ok(ClapAnalyzedResponse {
+            unavailable: Vec::new(),
+            backend: BACKEND.to_owned(),
+            embeddings: None,
+            features,
+            genre: None,
+            mood: None,
+            zero_shot: None,
+            similarity: None,
+            artifact_id: None,
+        });
+    }
+    let told = listen::describe(ctx, sound, other, tasks, text_candidates).await?;
+    Ok(ClapAnalyzedResponse { features, ..told })
 }
 
 /// The tasks of a request.
@@ -121,11 +189,12 @@ struct Asked {
     embeddings: bool,
     features: bool,
     similarity: bool,
-    unavailable: Vec<String>,
+    /// Those that take a trained model.
+    model_tasks: Vec<String>,
 }
 
 impl Asked {
-    fn of(request: &ClapAnalyzeRequest) -> Result<Self> {
+    fn of(request: &ClapAnalyzeRequest, has_model: bool) -> Result<Self> {
         let default = ["embeddings".to_owned()];
         let tasks = if request.tasks.is_empty() { &default[..] } else { &request.tasks };
         let known = |task: &&String| {
@@ -142,12 +211,16 @@ impl Asked {
             let message = "`similarity` compares with another sound: give `audio_b_hash`";
             return Err(Error::invalid_field("audio_b_hash", message));
         }
-        let unavailable: Vec<_> =
+        let model_tasks: Vec<_> =
             tasks.iter().filter(|task| MODEL_TASKS.contains(&task.as_str())).cloned().collect();
-        if unavailable.len() == tasks.len() {
+        if wants("zero_shot") && request.text_candidates.is_empty() {
+            let message = "`zero_shot` chooses among labels: give `text_candidates`";
+            return Err(Error::invalid_field("text_candidates", message));
+        }
+        if model_tasks.len() == tasks.len() && !has_model {
             let message = format!(
-                "{} need a trained model, and no CLAP service is configured; the embedded method has {}",
-                unavailable.join(", "),
+                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method has {}",
+                model_tasks.join(", "),
                 TASKS.join(", ")
             );
             return Err(Error::new(ErrorKind::ToolFailed, message));
@@ -156,7 +229,7 @@ impl Asked {
             embeddings: wants("embeddings"),
             features: wants("features"),
             similarity: wants("similarity"),
-            unavailable,
+            model_tasks,
         })
     }
 }
@@ -209,38 +282,24 @@ fn decode(
         .map_err(|error| failure::decode(field, &error))
 }
 
-/// Runs on a thread of its own, when a core is free.
-async fn compute<T: Send + 'static>(
-    ctx: &Context,
-    work: impl FnOnce(&Context, &CancellationToken) -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let place = place(ctx).await?;
-    let inside = ctx.clone();
-    ctx.blocking(move |stop| {
-        let computed = work(&inside, stop);
-        drop(place);
-        computed
-    })
-    .await
-}
-
 async fn say(ctx: &Context, percent: f32, message: &str) {
     ctx.send(StreamChunk::Progress { percent, message: message.to_owned() }).await;
 }
 
-/// An analysis is content like any other, and so an artifact.
+/// An analysis is content like any other, and so an artifact. `about` is the tool, what computed it
+/// and what it heard.
 async fn keep_analysis<T: Serialize>(
     ctx: &Context,
     analysis: &T,
     lineage: Lineage,
-    tool: &str,
-    input: Option<BlobHash>,
+    about: (&str, String, Option<BlobHash>),
 ) -> Result<ArtifactId> {
+    let (tool, backend, input) = about;
     let bytes = rmp_serde::to_vec_named(analysis).map_err(internal)?;
     let blobs = ctx.shared.blobs.clone();
     let stored = ctx.blocking(move |_| blobs.put(&bytes, MSGPACK).map_err(write_blob)).await?;
     let input = input.map_or(Value::Null, |hash| Value::Text(hash.to_string()));
-    let metadata = map([("input_hash", input), ("backend", Value::Text(BACKEND.to_owned()))]);
+    let metadata = map([("input_hash", input), ("backend", Value::Text(backend))]);
     let labels = ["type:analysis", &format!("tool:{tool}")];
     keep(ctx, stored, lineage, &labels, metadata).await
 }

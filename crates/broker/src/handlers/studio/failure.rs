@@ -1,8 +1,11 @@
 //! How the studio's failures become the one error.
 
+use ringback_models::{AskError, Service};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_studio::audio::DecodeError;
+use ringback_studio::compose::PieceError;
 use ringback_studio::render::{RenderError, ScoreError, SinkError};
+use ringback_studio::smf::ReadError;
 use ringback_studio::soundfont::{FindFontError, FontError};
 
 use crate::failure::internal;
@@ -63,4 +66,41 @@ pub(super) fn decode(field: &str, error: &DecodeError) -> Error {
             Error::invalid_field(field, error.to_string())
         }
     }
+}
+
+pub(super) fn piece(field: &str, error: &PieceError) -> Error {
+    match error {
+        PieceError::Read(ReadError::TooLarge { .. } | ReadError::TooManyEvents { .. }) => {
+            Error::new(ErrorKind::TooLarge, error.to_string())
+        }
+        PieceError::Read(
+            ReadError::Damaged { .. } | ReadError::NotMidi { .. } | ReadError::Format2,
+        )
+        | PieceError::Empty => Error::invalid_field(field, error.to_string()),
+    }
+}
+
+/// What a service did wrong, and whether it ran.
+pub(super) fn model(error: &AskError) -> Error {
+    let (kind, certainty) = match error {
+        AskError::NotConfigured { .. } => (ErrorKind::ToolFailed, Certainty::NotStarted),
+        AskError::Unreachable { .. } => (ErrorKind::Gone, Certainty::NotStarted),
+        AskError::Broken { .. } => (ErrorKind::Gone, Certainty::MayHaveRun),
+        AskError::Timeout { .. } => (ErrorKind::Timeout, Certainty::MayHaveRun),
+        AskError::Busy { .. } => (ErrorKind::Busy, Certainty::NotStarted),
+        AskError::Refused { .. } => (ErrorKind::Invalid, Certainty::NotStarted),
+        AskError::TooLarge { .. } => (ErrorKind::TooLarge, Certainty::Ran),
+        AskError::Failed { .. } | AskError::Malformed { .. } => {
+            (ErrorKind::ToolFailed, Certainty::Ran)
+        }
+    };
+    if let Some(cause) = std::error::Error::source(error) {
+        tracing::info!(service = %error.service(), %error, %cause, "a model service failed");
+    }
+    Error::new(kind, error.to_string()).with_certainty(certainty)
+}
+
+/// A service's answer is not what it should be.
+pub(super) fn malformed(service: Service, reason: String) -> Error {
+    model(&AskError::Malformed { service, reason })
 }

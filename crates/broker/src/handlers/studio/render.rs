@@ -13,8 +13,8 @@ use ringback_proto::tool::tools;
 use ringback_proto::value::Value;
 use ringback_proto::{Result, StreamChunk};
 use ringback_studio::render::{
-    AudioSink, MIDI_BYTES_MAX, Progress, RenderLimits, RenderSettings, Rendered, Score, SinkError,
-    WavFormat, WavSink, render,
+    AudioSink, FileFormat, FileSink, MIDI_BYTES_MAX, Progress, RenderLimits, RenderSettings,
+    Rendered, Score, SinkError, WavFormat, render,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -24,7 +24,7 @@ use super::{failure, keep, map, place, read_whole};
 use crate::failure::{internal, write_blob};
 use crate::handler::{Context, Handler};
 use crate::handlers::Native;
-use crate::handlers::artifact::{Lineage, check_lineage};
+use crate::handlers::artifact::check_lineage;
 use crate::handlers::cas::check_readable;
 
 /// Pieces of sound between the synthesiser and the caller's stream: enough that neither waits for
@@ -37,14 +37,13 @@ const CHANNELS: u8 = 2;
 /// Beyond is silence, or noise that breaks speakers.
 const GAIN_DB: std::ops::RangeInclusive<f32> = -60.0..=24.0;
 
-const WAV: &str = "audio/wav";
 const BACKEND: &str = "embedded: rustysynth";
 
 /// What the thread that renders needs to know.
 struct Work {
     request: MidiToWavRequest,
     settings: RenderSettings,
-    format: WavFormat,
+    format: FileFormat,
 }
 
 /// What it gives back.
@@ -55,18 +54,17 @@ struct Done {
 }
 
 impl Handler<tools::MidiToWav> for Native {
-    async fn handle(ctx: Context, request: MidiToWavRequest) -> Result<ArtifactsCreatedResponse> {
-        let lineage = Lineage {
-            tags: request.tags.clone(),
-            creator: request.creator.clone(),
-            parent_id: request.parent_id,
-            variation_set_id: request.variation_set_id,
-        };
+    async fn handle(
+        ctx: Context,
+        mut request: MidiToWavRequest,
+    ) -> Result<ArtifactsCreatedResponse> {
+        let lineage = request.take_lineage();
         check_lineage(&ctx, &lineage).await?;
         check_readable(&ctx, request.input_hash).await?;
         check_font(&ctx, request.soundfont_hash).await?;
         let work = work(request)?;
         let (variation_set_id, settings) = (lineage.variation_set_id, work.settings);
+        let format = work.format;
         let input_hash = work.request.input_hash;
         let Done { stored, rendered, font_name } = run(&ctx, work).await?;
         let metadata = map([
@@ -79,13 +77,14 @@ impl Handler<tools::MidiToWav> for Native {
             ("input_hash", Value::Text(input_hash.to_string())),
             ("soundfont", Value::Text(font_name)),
         ]);
-        let labels = ["type:audio", "format:wav", "source:midi", "tool:midi_to_wav"];
+        let kind = format!("format:{}", format.extension());
+        let labels = ["type:audio", &kind, "source:midi", "tool:midi_to_wav"];
         let content_hash = stored.hash;
         let artifact_id = keep(&ctx, stored, lineage, &labels, metadata).await?;
         let made = MadeArtifact {
             artifact_id,
             content_hash,
-            mime_type: WAV.to_owned(),
+            mime_type: format.mime_type().to_owned(),
             duration_seconds: Some(rendered.seconds),
         };
         let backend = BACKEND.to_owned();
@@ -102,9 +101,11 @@ fn work(request: MidiToWavRequest) -> Result<Work> {
     };
     check_range("gain_db", settings.gain_db, GAIN_DB)?;
     let format = match request.format.unwrap_or_default() {
-        SampleFormat::S16 => WavFormat::Int16,
-        SampleFormat::S24 => WavFormat::Int24,
-        SampleFormat::F32 => WavFormat::Float32,
+        SampleFormat::S16 => FileFormat::Wav(WavFormat::Int16),
+        SampleFormat::S24 => FileFormat::Wav(WavFormat::Int24),
+        SampleFormat::F32 => FileFormat::Wav(WavFormat::Float32),
+        SampleFormat::Flac16 => FileFormat::Flac16,
+        SampleFormat::Flac24 => FileFormat::Flac24,
     };
     Ok(Work { request, settings, format })
 }
@@ -139,32 +140,32 @@ fn render_to_blob(
     let midi = read_whole(ctx, request.input_hash, MIDI_BYTES_MAX as u64)?;
     let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
     let (font, font_name) = load(ctx, request.soundfont_hash)?;
-    // The header of a WAV file tells its length, which only the end of the tail decides.
+    // The header of a file of sound tells its length, which only the end of the tail decides.
     let mut file = tempfile::tempfile_in(&ctx.shared.config.data_dir).map_err(internal)?;
     let limits = RenderLimits {
         seconds_max: ctx.shared.studio.settings.render_seconds_max.into(),
         ..RenderLimits::default()
     };
     let sample_rate = settings.sample_rate;
-    let mut wav = WavSink::new(BufWriter::new(&mut file), *format, CHANNELS.into(), sample_rate)
+    let mut written = FileSink::new(BufWriter::new(&mut file), *format, CHANNELS, sample_rate)
         .map_err(failure::sink)?;
-    let mut sink = Sink { wav: &mut wav, chunks, stop, sample_rate };
+    let mut sink = Sink { file: &mut written, chunks, stop, sample_rate };
     let rendered = render(&score, &font, *settings, limits, &mut sink).map_err(failure::render)?;
-    wav.finish().map_err(failure::sink)?;
-    Ok(Done { stored: store(ctx, file)?, rendered, font_name })
+    written.finish().map_err(failure::sink)?;
+    Ok(Done { stored: store(ctx, file, format.mime_type())?, rendered, font_name })
 }
 
-fn store(ctx: &Context, mut file: File) -> Result<Stored> {
+fn store(ctx: &Context, mut file: File, mime_type: &str) -> Result<Stored> {
     file.seek(SeekFrom::Start(0)).map_err(internal)?;
     let mut writer = ctx.shared.blobs.writer();
     let path = camino::Utf8Path::new("the render");
     while writer.read_piece(&mut file, path).map_err(write_blob)? > 0 {}
-    writer.finish(WAV).map_err(write_blob)
+    writer.finish(mime_type).map_err(write_blob)
 }
 
 /// Into the file, and to whoever listens.
 struct Sink<'a, W: std::io::Write + Seek> {
-    wav: &'a mut WavSink<W>,
+    file: &'a mut FileSink<W>,
     chunks: &'a mpsc::Sender<StreamChunk>,
     stop: &'a CancellationToken,
     sample_rate: u32,
@@ -175,7 +176,7 @@ impl<W: std::io::Write + Seek> AudioSink for Sink<'_, W> {
         if self.stop.is_cancelled() {
             return Err(SinkError::Stopped);
         }
-        self.wav.write(samples)?;
+        self.file.write(samples)?;
         let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
         let audio = StreamChunk::PartialAudio {
             samples: Data(Bytes::from(bytes)),

@@ -12,6 +12,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::connect::TOKEN_VARIABLE;
 use crate::screen::Screen;
 
 /// Half of what the daemon takes in one body, because text may grow when it is written as JSON.
@@ -22,8 +23,6 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 const TAIL_LINES_MAX: usize = 20;
 /// Between asking a process group to end and ending it.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
-/// A token is for this program alone.
-const TOKEN_VARIABLE: &str = "RINGBACK_TOKEN";
 
 /// What to run.
 #[derive(Debug)]

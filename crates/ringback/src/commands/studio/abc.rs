@@ -1,13 +1,17 @@
-//! `ringback studio abc`: check tunes, and make MIDI files of them.
+//! `ringback studio abc`: check tunes, play and draw them, and make MIDI files of them.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use ringback_studio::abc::{self, Diagnostic, Options, Parsed, Severity};
+use ringback_studio::abc::{self, Diagnostic, Parsed};
+use ringback_studio::picture::piano_roll;
 use serde::Serialize;
 
+use super::play::{PlayArgs, play};
+use super::sound::{Drawn, write_picture};
+use super::tune::{TuneArgs, read, shown, validate};
+use crate::config::Environment;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -27,36 +31,37 @@ pub enum AbcAction {
         /// The file; `-` is standard input
         file: PathBuf,
     },
+    /// Play a tune on this machine's speakers
+    Play(PlayArgs),
     /// Make a MIDI file
     Midi(MidiArgs),
+    /// Draw a tune as a piano roll
+    Svg(SvgArgs),
 }
 
-/// Which tune, where to, and how it is played.
+/// Which tune, how it is played, and where to.
 #[derive(Debug, Args)]
 pub struct MidiArgs {
-    /// The file; `-` is standard input
-    pub file: PathBuf,
+    /// Which tune, and how
+    #[command(flatten)]
+    pub tune: TuneArgs,
     /// File to write [default: the same name with `.mid`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Which tune of the file
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub tune: u32,
-    /// Quarter notes per minute, instead of what the tune says
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
-    pub tempo: Option<u32>,
-    /// Semitones up, down if negative
-    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-60..=60))]
-    pub transpose: i32,
-    /// How hard notes are struck that no dynamics change
-    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=127))]
-    pub velocity: u8,
-    /// The MIDI channel of the first voice
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
-    pub channel: u8,
-    /// Accompany the chord symbols
-    #[arg(long)]
-    pub chords: bool,
+    /// Every tune of the file, each into a file with its number in its name
+    #[arg(long, conflicts_with = "tune")]
+    pub all: bool,
+}
+
+/// Which tune, how it is played, and where to.
+#[derive(Debug, Args)]
+pub struct SvgArgs {
+    /// Which tune, and how
+    #[command(flatten)]
+    pub tune: TuneArgs,
+    /// File to write [default: the same name with `.svg`]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// What a check found.
@@ -78,16 +83,28 @@ struct Problem {
 
 /// What was made.
 #[derive(Debug, Serialize)]
-struct Made<'a> {
-    file: &'a Path,
+struct Made {
+    file: PathBuf,
     notes: usize,
     seconds: f64,
 }
 
-pub(crate) fn run(args: &AbcArgs, screen: Screen) -> Result<(), Failure> {
+impl Made {
+    fn shown(&self) -> String {
+        format!("{}: {}, {:.1} s", self.file.display(), count(self.notes, "note"), self.seconds)
+    }
+}
+
+pub(crate) fn run(
+    args: &AbcArgs,
+    environment: &Environment,
+    screen: Screen,
+) -> Result<(), Failure> {
     match &args.action {
         AbcAction::Check { file } => check(file, screen),
+        AbcAction::Play(args) => play(args, environment, screen),
         AbcAction::Midi(args) => midi(args, screen),
+        AbcAction::Svg(args) => svg(args, screen),
     }
 }
 
@@ -120,68 +137,40 @@ fn check(file: &Path, screen: Screen) -> Result<(), Failure> {
 }
 
 fn midi(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
-    let text = read(&args.file)?;
-    let parsed = validate(&args.file, &text)?;
-    for found in &parsed.diagnostics {
-        screen.remark(shown(screen, &args.file, &text, found));
+    let parsed = args.tune.parsed(screen)?;
+    let output = args.tune.output(args.output.as_deref(), "mid")?;
+    if !args.all {
+        let made = write(args, &parsed, args.tune.tune, &output)?;
+        return screen.answer(&made, Made::shown);
     }
-    if !parsed.is_valid() {
-        let message = format!("`{}` is not valid ABC: nothing was written", args.file.display());
-        return Err(Failure::Wrong(message));
-    }
-    let options = Options {
-        tempo: args.tempo,
-        transpose: args.transpose,
-        velocity: args.velocity,
-        channel: args.channel,
-        chords: args.chords,
-    };
-    let performance =
-        abc::perform(&parsed.book, args.tune as usize - 1, &options).map_err(|error| {
-            Failure::Wrong(format!("cannot play `{}`: {error}", args.file.display()))
-        })?;
-    let output = output(args)?;
-    fs::write(&output, abc::to_midi(&performance).write()).map_err(|source| Failure::File {
+    let n_tunes = u32::try_from(parsed.book.tunes.len()).unwrap_or(u32::MAX);
+    let made = (1..=n_tunes).map(|tune| write(args, &parsed, tune, &numbered(&output, tune)));
+    let made = made.collect::<Result<Vec<_>, _>>()?;
+    screen.answer(&made, |made| made.iter().map(Made::shown).collect::<Vec<_>>().join("\n"))
+}
+
+fn write(args: &MidiArgs, parsed: &Parsed, tune: u32, output: &Path) -> Result<Made, Failure> {
+    let performance = args.tune.perform(parsed, tune)?;
+    fs::write(output, abc::to_midi(&performance).write()).map_err(|source| Failure::File {
         action: "write",
-        path: output.clone(),
+        path: output.to_owned(),
         source,
     })?;
-    let made =
-        Made { file: &output, notes: performance.notes().count(), seconds: performance.seconds() };
-    screen.answer(&made, |made| {
-        let file = made.file.display();
-        format!("{file}: {}, {:.1} s", count(made.notes, "note"), made.seconds)
-    })
+    let (notes, seconds) = (performance.notes().count(), performance.seconds());
+    Ok(Made { file: output.to_owned(), notes, seconds })
 }
 
-fn output(args: &MidiArgs) -> Result<PathBuf, Failure> {
-    match &args.output {
-        Some(output) => Ok(output.clone()),
-        None if args.file == Path::new("-") => {
-            Err(Failure::Usage("name the file to write with `-o`".to_owned()))
-        }
-        None => Ok(args.file.with_extension("mid")),
-    }
+fn svg(args: &SvgArgs, screen: Screen) -> Result<(), Failure> {
+    let (score, title) = args.tune.score(screen)?;
+    let output = args.tune.output(args.output.as_deref(), "svg")?;
+    screen.answer(&write_picture(&output, &piano_roll(&score, &title))?, Drawn::shown)
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
-    let failed = |source| Failure::File { action: "read", path: file.to_owned(), source };
-    // One byte over the limit is enough to know that it is passed.
-    let limit = abc::TEXT_BYTES_MAX as u64 + 1;
-    let mut bytes = Vec::new();
-    if file == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
-    } else {
-        let opened = fs::File::open(file).map_err(failed)?;
-        opened.take(limit).read_to_end(&mut bytes).map_err(failed)?;
-    }
-    // Old tunebooks are in Latin-1: their letters show as questions, their music is whole.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn validate(file: &Path, text: &str) -> Result<Parsed, Failure> {
-    abc::validate(text)
-        .map_err(|error| Failure::Wrong(format!("cannot read `{}`: {error}", file.display())))
+/// `tunes.mid` for the third tune is `tunes-3.mid`.
+fn numbered(output: &Path, tune: u32) -> PathBuf {
+    let stem = output.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = output.extension().map_or_else(|| "mid".into(), |it| it.to_string_lossy());
+    output.with_file_name(format!("{stem}-{tune}.{extension}"))
 }
 
 fn problem(found: &Diagnostic) -> Problem {
@@ -191,22 +180,6 @@ fn problem(found: &Diagnostic) -> Problem {
         message: found.message.clone(),
         help: found.help.clone(),
     }
-}
-
-/// Where it is, what is wrong, the line with a mark under the place, and what to do.
-fn shown(screen: Screen, file: &Path, text: &str, found: &Diagnostic) -> String {
-    let kind = match found.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    let place = format!("{}:{}:{}", file.display(), found.at.line, found.at.column);
-    let head = format!("{} {kind}: {}", screen.bold(&format!("{place}:")), found.message);
-    let line = text.lines().nth(found.at.line.saturating_sub(1) as usize).unwrap_or_default();
-    let column = found.at.column.saturating_sub(1) as usize;
-    // Tabs stay tabs, so that the mark stands under its character.
-    let indent: String =
-        line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    format!("{head}\n    {line}\n    {indent}^ {}", found.help)
 }
 
 fn count(n: usize, what: &str) -> String {

@@ -2,7 +2,7 @@
 //! both.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::io::{BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -10,13 +10,14 @@ use ringback_studio::analysis::{BACKEND, Beats, Novelty, Sound, track_beats};
 use ringback_studio::audio::DecodeLimits;
 use ringback_studio::picture::{piano_roll, waveform};
 use ringback_studio::render::{
-    RenderError, RenderLimits, RenderSettings, Rendered, Score, SinkError, WavFormat, WavSink,
-    render,
+    FileFormat, FileSink, RenderError, RenderLimits, RenderSettings, Rendered, Score, SinkError,
+    WavFormat, render,
 };
 use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -28,18 +29,18 @@ const MIDI_MAGIC: &[u8] = b"MThd";
 pub struct RenderArgs {
     /// The MIDI file
     pub file: PathBuf,
-    /// The SoundFont [default: one of this system]
+    /// The SoundFont [default: `studio.soundfont`, else one of this system]
     #[arg(long, short, value_name = "FONT")]
     pub soundfont: Option<PathBuf>,
-    /// File to write [default: the same name with `.wav`]
+    /// File to write [default: the same name with `.wav` or `.flac`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Frames per second
     #[arg(long, value_name = "N", default_value_t = 44_100, value_parser = clap::value_parser!(u32).range(16_000..=192_000))]
     pub rate: u32,
-    /// What a sample is
-    #[arg(long, value_name = "FORMAT", default_value = "s16")]
-    pub format: Format,
+    /// What a sample is, and in which file [default: s16, or flac16 for a file named so]
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<Format>,
     /// How much louder, in decibels
     #[arg(long, value_name = "DB", default_value_t = 0.0, allow_hyphen_values = true)]
     pub gain: f32,
@@ -54,6 +55,22 @@ pub enum Format {
     S24,
     /// 32-bit floats
     F32,
+    /// 16-bit integers in a FLAC file
+    Flac16,
+    /// 24-bit integers in a FLAC file
+    Flac24,
+}
+
+impl From<Format> for FileFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::S16 => Self::Wav(WavFormat::Int16),
+            Format::S24 => Self::Wav(WavFormat::Int24),
+            Format::F32 => Self::Wav(WavFormat::Float32),
+            Format::Flac16 => Self::Flac16,
+            Format::Flac24 => Self::Flac24,
+        }
+    }
 }
 
 /// Which file, where to.
@@ -88,19 +105,28 @@ struct FoundBeats {
     backend: &'static str,
 }
 
+/// A picture that was written.
 #[derive(Debug, Serialize)]
-struct Drawn<'a> {
+pub(super) struct Drawn<'a> {
     file: &'a Path,
     bytes: usize,
 }
 
-pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failure> {
+impl Drawn<'_> {
+    pub(super) fn shown(&self) -> String {
+        self.file.display().to_string()
+    }
+}
+
+pub(super) fn render_file(
+    args: &RenderArgs,
+    environment: &Environment,
+    screen: Screen,
+) -> Result<(), Failure> {
     let score = score(&args.file, &read(&args.file)?)?;
-    let path = find(args.soundfont.as_deref(), &SEARCHED_DIRS)
-        .map_err(|error| Failure::Wrong(error.to_string()))?;
-    let font = Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))?;
-    let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("wav"));
-    let rendered = write_wav(args, &score, &font, &output)?;
+    let font = load_font(args.soundfont.as_deref(), environment)?;
+    let (format, output) = target(args);
+    let rendered = write_sound(args, format, &score, &font, &output)?;
     let made = RenderedFile {
         file: &output,
         seconds: rendered.seconds,
@@ -117,9 +143,20 @@ pub(super) fn render_file(args: &RenderArgs, screen: Screen) -> Result<(), Failu
     })
 }
 
+/// What kind of file is written where.
+fn target(args: &RenderArgs) -> (FileFormat, PathBuf) {
+    let is_flac = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "flac");
+    let named =
+        if args.output.as_ref().is_some_and(is_flac) { Format::Flac16 } else { Format::S16 };
+    let format = FileFormat::from(args.format.unwrap_or(named));
+    let output = args.output.clone();
+    (format, output.unwrap_or_else(|| args.file.with_extension(format.extension())))
+}
+
 /// The file appears whole or not at all.
-fn write_wav(
+fn write_sound(
     args: &RenderArgs,
+    format: FileFormat,
     score: &Score,
     font: &Font,
     output: &Path,
@@ -127,31 +164,52 @@ fn write_wav(
     let dir = output.parent().filter(|dir| !dir.as_os_str().is_empty());
     let cannot = |source| Failure::File { action: "write", path: output.to_owned(), source };
     let mut file = NamedTempFile::new_in(dir.unwrap_or(Path::new("."))).map_err(cannot)?;
-    let sink_failed = |error| match error {
-        SinkError::Failed(source) => cannot(source),
-        SinkError::Stopped => Failure::Interrupted,
-    };
-    let format = match args.format {
-        Format::S16 => WavFormat::Int16,
-        Format::S24 => WavFormat::Int24,
-        Format::F32 => WavFormat::Float32,
-    };
     let settings =
         RenderSettings { sample_rate: args.rate, gain_db: args.gain, ..RenderSettings::default() };
-    let mut sink =
-        WavSink::new(BufWriter::new(&mut file), format, 2, args.rate).map_err(sink_failed)?;
-    let rendered =
-        render(score, font, settings, RenderLimits::default(), &mut sink).map_err(|error| {
-            match error {
-                RenderError::Sink(error) => sink_failed(error),
-                error @ (RenderError::TooLong { .. }
-                | RenderError::SampleRate { .. }
-                | RenderError::Font) => wrong("render", &args.file, &error),
-            }
-        })?;
-    sink.finish().map_err(sink_failed)?;
+    let rendered = record(BufWriter::new(&mut file), format, settings, score, font)
+        .map_err(|error| not_recorded(error, &args.file, output))?;
     file.persist(output).map_err(|error| cannot(error.error))?;
     Ok(rendered)
+}
+
+/// Renders into a file, or what is one to its writer.
+pub(super) fn record(
+    writer: impl Write + Seek,
+    format: FileFormat,
+    settings: RenderSettings,
+    score: &Score,
+    font: &Font,
+) -> Result<Rendered, RenderError> {
+    let mut sink =
+        FileSink::new(writer, format, 2, settings.sample_rate).map_err(RenderError::Sink)?;
+    let rendered = render(score, font, settings, RenderLimits::default(), &mut sink)?;
+    sink.finish().map_err(RenderError::Sink)?;
+    Ok(rendered)
+}
+
+/// Why a render of `source` is not in `target`.
+pub(super) fn not_recorded(error: RenderError, source: &Path, target: &Path) -> Failure {
+    match error {
+        RenderError::Sink(SinkError::Failed(error)) => {
+            Failure::File { action: "write", path: target.to_owned(), source: error }
+        }
+        RenderError::Sink(SinkError::Stopped) => Failure::Interrupted,
+        error @ (RenderError::TooLong { .. }
+        | RenderError::SampleRate { .. }
+        | RenderError::Font) => wrong("render", source, &error),
+    }
+}
+
+/// The font that was named, or is configured, or is one of this system.
+pub(super) fn load_font(named: Option<&Path>, environment: &Environment) -> Result<Font, Failure> {
+    let path = if let Some(path) = named {
+        path.to_owned()
+    } else {
+        let configured = Config::load(&ServeFlags::default(), environment)?.studio.soundfont;
+        find(configured.as_deref(), &SEARCHED_DIRS)
+            .map_err(|error| Failure::Wrong(error.to_string()))?
+    };
+    Font::read(&read(&path)?).map_err(|error| wrong("use", &path, &error))
 }
 
 pub(super) fn beats(file: &Path, screen: Screen) -> Result<(), Failure> {
@@ -193,13 +251,17 @@ pub(super) fn picture(args: &PictureArgs, screen: Screen) -> Result<(), Failure>
         waveform(&sound, &beats, &title)
     };
     let output = args.output.clone().unwrap_or_else(|| args.file.with_extension("svg"));
-    fs::write(&output, &svg).map_err(|source| Failure::File {
+    screen.answer(&write_picture(&output, &svg)?, Drawn::shown)
+}
+
+/// Writes a picture.
+pub(super) fn write_picture<'a>(output: &'a Path, svg: &str) -> Result<Drawn<'a>, Failure> {
+    fs::write(output, svg).map_err(|source| Failure::File {
         action: "write",
-        path: output.clone(),
+        path: output.to_owned(),
         source,
     })?;
-    let drawn = Drawn { file: &output, bytes: svg.len() };
-    screen.answer(&drawn, |drawn| drawn.file.display().to_string())
+    Ok(Drawn { file: output, bytes: svg.len() })
 }
 
 fn listen(path: &Path) -> Result<(Sound, Beats), Failure> {

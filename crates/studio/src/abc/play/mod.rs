@@ -5,6 +5,7 @@
 
 mod builder;
 mod order;
+mod ornament;
 mod parts;
 mod realize;
 pub(super) mod score;

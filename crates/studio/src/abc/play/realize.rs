@@ -8,7 +8,8 @@ use super::super::model::Fraction;
 use super::order::{self, Stretch};
 use super::score::{Control, Score, Sound, Step, StepKind, Voice};
 use super::{
-    Line, NOTES_MAX, Options, Performance, PlayError, Played, add, divide, multiply, subtract,
+    Line, NOTES_MAX, Options, Performance, PlayError, Played, add, divide, multiply, ornament,
+    subtract,
 };
 
 /// What is played until a tune says otherwise.
@@ -177,6 +178,15 @@ impl Player<'_> {
         let velocity = (i32::from(self.options.velocity) + sound.force).clamp(1, 127) as u8;
         let taken = self.graces(sound, at, velocity)?;
         let onset = add(at, taken)?;
+        if let ([note], Some(ornament)) = (&sound.notes[..], &sound.ornament)
+            && !note.tie
+            && !self.is_tied(note.key)
+        {
+            let time = (onset, subtract(note.duration, taken)?);
+            return ornament::notes(ornament, note.key, time, &mut |key, onset, duration| {
+                self.note(key, (onset, duration), velocity, false)
+            });
+        }
         for note in &sound.notes {
             let mut duration = subtract(note.duration, taken)?;
             if *duration.numer() <= 0 {
@@ -190,6 +200,12 @@ impl Player<'_> {
             self.note(note.key, (onset, duration), velocity, tie)?;
         }
         Ok(())
+    }
+
+    /// Whether a note is the second of a tie.
+    fn is_tied(&self, key: i32) -> bool {
+        let key = u8::try_from(key + self.options.transpose).ok();
+        key.is_some_and(|key| self.tied.contains_key(&key))
     }
 
     /// Plays the grace notes before a sound; how much time they take from it, at most half.

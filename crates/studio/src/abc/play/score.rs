@@ -66,10 +66,38 @@ pub(crate) struct Sound {
     /// Keys and lengths of the grace notes before it.
     pub(crate) graces: Vec<(i32, Fraction)>,
     pub(crate) staccato: bool,
+    pub(crate) ornament: Option<Ornament>,
     /// How much harder than usual it is struck.
     pub(crate) force: i32,
     /// What is sung on it, verse by verse.
     pub(crate) verses: Vec<Option<String>>,
+}
+
+/// A sign that stands for several notes, with the keys of its neighbours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ornament {
+    pub(crate) kind: OrnamentKind,
+    pub(crate) upper: i32,
+    pub(crate) lower: i32,
+    /// The unit length where it stands.
+    pub(crate) unit: Fraction,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OrnamentKind {
+    Trill,
+    Roll,
+}
+
+impl OrnamentKind {
+    /// The one that a decoration means.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "trill" => Some(Self::Trill),
+            "roll" => Some(Self::Roll),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -6,7 +6,7 @@ use super::super::midi_command::MidiCommand;
 use super::super::model::{Fraction, Meter, Note, Properties, Tuplet};
 use super::super::pitch::Pitch;
 use super::super::resolve::{Reach, Resolver};
-use super::score::{Control, Sound, SoundingNote, Step, StepKind};
+use super::score::{Control, Ornament, OrnamentKind, Sound, SoundingNote, Step, StepKind};
 use super::{PlayError, add, multiply, subtract};
 
 /// Lines of lyrics under one line of music; more are ignored.
@@ -57,6 +57,7 @@ pub(super) struct VoiceState {
     graces: Vec<(i32, Fraction)>,
     grace_divider: u32,
     staccato: bool,
+    ornament: Option<OrnamentKind>,
     accent: bool,
     force: i32,
     /// The line of music that lyrics are aligned with.
@@ -91,6 +92,7 @@ impl VoiceState {
             graces: Vec::new(),
             grace_divider: GRACE_DIVIDER,
             staccato: false,
+            ornament: None,
             accent: false,
             force: 0,
             slots: Vec::new(),
@@ -170,6 +172,7 @@ impl VoiceState {
             duration: multiply(first.length, factor)?,
             graces: std::mem::take(&mut self.graces),
             staccato: std::mem::take(&mut self.staccato),
+            ornament: self.ornament.take().map(|kind| self.ornament(kind, &first.pitch)),
             force: self.force + if std::mem::take(&mut self.accent) { ACCENT } else { 0 },
             verses: Vec::new(),
         };
@@ -181,10 +184,20 @@ impl VoiceState {
         self.advance(sound)
     }
 
+    /// An ornament with the neighbours that a note has here.
+    fn ornament(&self, kind: OrnamentKind, pitch: &Pitch) -> Ornament {
+        let neighbour = |steps| {
+            let (letter, octaves) = pitch.letter.shifted(steps);
+            let pitch = Pitch { letter, octave: pitch.octave + octaves, accidental: None };
+            self.key(&pitch, self.resolver.plain(&pitch))
+        };
+        Ornament { kind, upper: neighbour(1), lower: neighbour(-1), unit: self.unit }
+    }
+
     pub(super) fn rest(&mut self, duration: Fraction) -> Result<(), PlayError> {
         let duration = multiply(duration, self.next_factor()?)?;
         self.resolver.tie(std::iter::empty());
-        (self.staccato, self.accent) = (false, false);
+        (self.staccato, self.accent, self.ornament) = (false, false, None);
         self.advance(Sound { duration, ..Sound::default() })
     }
 
@@ -256,6 +269,7 @@ impl VoiceState {
         if let Some((_, force)) = DYNAMICS.iter().find(|(known, _)| *known == name) {
             self.force = *force;
         }
+        self.ornament = OrnamentKind::from_name(name).or(self.ornament);
         match name {
             "staccato" => self.staccato = true,
             "accent" | ">" | "emphasis" => self.accent = true,

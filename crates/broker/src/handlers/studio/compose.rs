@@ -1,0 +1,381 @@
+//! `orpheus_*`: by the services where there are any, else by the embedded model.
+
+use bytes::Bytes;
+use ringback_models::Service;
+use ringback_models::predict::{
+    Base64, BridgePredict, ClassifyPredict, LoopsPredict, OrpheusPredict, Sampling, Variations,
+};
+use ringback_proto::ids::{BlobHash, VariationSetId};
+use ringback_proto::request::{
+    ArtifactsCreatedResponse, Classification, Lineage, MadeArtifact, OrpheusBridgeRequest,
+    OrpheusClassifiedResponse, OrpheusClassifyRequest, OrpheusContinueRequest,
+    OrpheusGenerateRequest, OrpheusGenerateSeededRequest, OrpheusLoopsRequest,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::value::Value;
+use ringback_proto::{Error, Result, StreamChunk};
+use ringback_studio::compose::{self, Piece, Settings, Task, judge};
+use ringback_studio::smf::{BYTES_MAX, Sequence};
+
+use super::font::check_range;
+use super::service::{backend, predict};
+use super::{compute, failure, keep, map, read_whole};
+use crate::failure::write_blob;
+use crate::handler::{Context, Handler};
+use crate::handlers::Native;
+use crate::handlers::artifact::check_lineage;
+use crate::handlers::cas::check_readable;
+
+const MIDI: &str = "audio/midi";
+/// About what a model of notes needs for one: when, how long, which.
+const TOKENS_PER_NOTE: u32 = 3;
+const TOKENS: u32 = 1024;
+const TOKENS_MAX: u32 = 8192;
+const VARIATIONS_MAX: u32 = 16;
+const TEMPERATURES: std::ops::RangeInclusive<f32> = 0.0..=2.0;
+const PROBABILITIES: std::ops::RangeInclusive<f32> = 0.0..=1.0;
+const TOP_P: f32 = 0.95;
+const MODEL: &str = "base";
+/// Characters of a model's name.
+const MODEL_CHARS_MAX: usize = 100;
+
+/// What is wanted, and from what.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    New,
+    Seeded(BlobHash),
+    Continue(BlobHash),
+    Bridge(BlobHash, Option<BlobHash>),
+    Loop(Option<BlobHash>),
+}
+
+/// How it is wanted.
+#[derive(Debug, Clone)]
+struct How {
+    max_tokens: u32,
+    n_variations: u32,
+    temperature: f32,
+    top_p: f32,
+    model: Option<String>,
+    seed: Option<u64>,
+}
+
+/// As the caller says.
+#[derive(Debug)]
+struct Asked {
+    max_tokens: Option<u32>,
+    num_variations: Option<u32>,
+    temperature: Option<f32>,
+    top_p: Option<f32>,
+    model: Option<String>,
+    seed: Option<u64>,
+}
+
+/// Music that was made, before it is kept.
+struct Made {
+    files: Vec<Bytes>,
+    backend: String,
+    /// Of the first file; each further one has the next.
+    seed: Option<u64>,
+    is_embedded: bool,
+}
+
+/// Makes a handler: what the request wants, and the fields it has no place for.
+macro_rules! orpheus {
+    ($tool:ident, $Request:ident, $name:literal, |$request:ident| $what:expr, {
+        $($field:ident: $value:expr,)*
+    }) => {
+        impl Handler<tools::$tool> for Native {
+            async fn handle(
+                ctx: Context,
+                mut $request: $Request,
+            ) -> Result<ArtifactsCreatedResponse> {
+                let lineage = $request.take_lineage();
+                let what = $what;
+                let asked = Asked {
+                    max_tokens: $request.max_tokens,
+                    temperature: $request.temperature,
+                    top_p: $request.top_p,
+                    seed: $request.seed,
+                    $($field: $value,)*
+                };
+                orpheus(&ctx, $name, what, asked, lineage).await
+            }
+        }
+    };
+}
+
+orpheus!(OrpheusGenerate, OrpheusGenerateRequest, "orpheus_generate", |request| What::New, {
+    num_variations: request.num_variations,
+    model: request.model,
+});
+orpheus!(OrpheusGenerateSeeded, OrpheusGenerateSeededRequest, "orpheus_generate_seeded", |request| What::Seeded(request.seed_hash), {
+    num_variations: request.num_variations,
+    model: request.model,
+});
+orpheus!(OrpheusContinue, OrpheusContinueRequest, "orpheus_continue", |request| What::Continue(request.input_hash), {
+    num_variations: request.num_variations,
+    model: request.model,
+});
+orpheus!(OrpheusBridge, OrpheusBridgeRequest, "orpheus_bridge", |request| What::Bridge(request.section_a_hash, request.section_b_hash), {
+    num_variations: None,
+    model: request.model,
+});
+orpheus!(OrpheusLoops, OrpheusLoopsRequest, "orpheus_loops", |request| What::Loop(request.seed_hash), {
+    num_variations: request.num_variations,
+    model: None,
+});
+
+impl Handler<tools::OrpheusClassify> for Native {
+    async fn handle(
+        ctx: Context,
+        request: OrpheusClassifyRequest,
+    ) -> Result<OrpheusClassifiedResponse> {
+        check_readable(&ctx, request.midi_hash).await?;
+        let field = "midi_hash";
+        let file = read(&ctx, field, request.midi_hash).await?;
+        let service = Service::OrpheusClassifier;
+        let (labels, backend) = if ctx.shared.studio.models.endpoint(service).is_some() {
+            let found = predict(&ctx, ClassifyPredict { midi_input: Base64(file) }).await?;
+            let found = found.classification;
+            let human = if found.is_human { found.confidence } else { 1.0 - found.confidence };
+            (("human", human, "ai"), backend(service))
+        } else {
+            let judged = compute(&ctx, move |_, _| Ok(judge(&piece(field, &file)?)));
+            let performed = judged.await?.performed as f32;
+            (("performed", performed, "programmed"), compose::BACKEND.to_owned())
+        };
+        let (label, confidence, opposite) = labels;
+        let classification =
+            |label: &str, confidence| Classification { label: label.to_owned(), confidence };
+        let mut classifications =
+            vec![classification(label, confidence), classification(opposite, 1.0 - confidence)];
+        classifications.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        Ok(OrpheusClassifiedResponse { classifications, backend })
+    }
+}
+
+async fn orpheus(
+    ctx: &Context,
+    tool: &'static str,
+    what: What,
+    asked: Asked,
+    lineage: Lineage,
+) -> Result<ArtifactsCreatedResponse> {
+    let how = how(asked)?;
+    check_lineage(ctx, &lineage).await?;
+    let mut sources = Vec::new();
+    for (field, hash) in what.sources() {
+        check_readable(ctx, hash).await?;
+        sources.push((field, read(ctx, field, hash).await?));
+    }
+    let made = if ctx.shared.studio.models.endpoint(what.service()).is_some() {
+        by_service(ctx, what, &how, sources).await?
+    } else {
+        embedded(ctx, what, &how, sources).await?
+    };
+    keep_all(ctx, tool, what, &how, made, lineage).await
+}
+
+fn how(asked: Asked) -> Result<How> {
+    let count = |field: &str, value: Option<u32>, default: u32, max: u32| {
+        let value = value.unwrap_or(default);
+        let fine = (1..=max).contains(&value).then_some(value);
+        fine.ok_or_else(|| Error::invalid_field(field, format!("`{field}` is 1 to {max}")))
+    };
+    let share = |field: &str, value: Option<f32>, default: f32, range| {
+        let value = value.unwrap_or(default);
+        check_range(field, value, range).map(|()| value)
+    };
+    if let Some(model) = &asked.model {
+        crate::handlers::check_text("model", model, MODEL_CHARS_MAX)?;
+    }
+    Ok(How {
+        max_tokens: count("max_tokens", asked.max_tokens, TOKENS, TOKENS_MAX)?,
+        n_variations: count("num_variations", asked.num_variations, 1, VARIATIONS_MAX)?,
+        temperature: share("temperature", asked.temperature, 1.0, TEMPERATURES)?,
+        top_p: share("top_p", asked.top_p, TOP_P, PROBABILITIES)?,
+        model: asked.model,
+        seed: asked.seed,
+    })
+}
+
+impl What {
+    /// The MIDI files it starts from, with the fields that name them.
+    fn sources(self) -> Vec<(&'static str, BlobHash)> {
+        match self {
+            Self::New | Self::Loop(None) => Vec::new(),
+            Self::Seeded(hash) | Self::Loop(Some(hash)) => vec![("seed_hash", hash)],
+            Self::Continue(hash) => vec![("input_hash", hash)],
+            Self::Bridge(a, b) => {
+                let b = b.map(|b| ("section_b_hash", b));
+                std::iter::once(("section_a_hash", a)).chain(b).collect()
+            }
+        }
+    }
+
+    const fn service(self) -> Service {
+        match self {
+            Self::New | Self::Seeded(_) | Self::Continue(_) => Service::Orpheus,
+            Self::Bridge(..) => Service::OrpheusBridge,
+            Self::Loop(_) => Service::OrpheusLoops,
+        }
+    }
+}
+
+async fn read(ctx: &Context, field: &'static str, hash: BlobHash) -> Result<Bytes> {
+    let inside = ctx.clone();
+    let file = ctx.blocking(move |_| read_whole(&inside, hash, BYTES_MAX as u64)).await?;
+    if file.starts_with(b"MThd") {
+        return Ok(file);
+    }
+    Err(Error::invalid_field(field, format!("`{hash}` is not a MIDI file")))
+}
+
+fn piece(field: &str, file: &[u8]) -> Result<Piece> {
+    Piece::read(file).map_err(|error| failure::piece(field, &error))
+}
+
+async fn by_service(
+    ctx: &Context,
+    what: What,
+    how: &How,
+    sources: Vec<(&'static str, Bytes)>,
+) -> Result<Made> {
+    let How { max_tokens, temperature, top_p, n_variations: num_variations, .. } = *how;
+    let sampling = Sampling { temperature, top_p, max_tokens };
+    let mut sources = sources.into_iter().map(|(_, file)| Base64(file));
+    let mut next = || sources.next();
+    let notes = |task, midi_input| OrpheusPredict {
+        model: how.model.clone().unwrap_or_else(|| MODEL.to_owned()),
+        task,
+        sampling,
+        num_variations,
+        midi_input,
+    };
+    let Variations { variations } = match (what, next()) {
+        (What::New, _) => predict(ctx, notes("generate", None)).await?,
+        (What::Seeded(_), midi) => predict(ctx, notes("generate_seeded", midi)).await?,
+        (What::Continue(_), midi) => predict(ctx, notes("continue", midi)).await?,
+        (What::Bridge(..), Some(section_a)) => {
+            let (model, section_b) = (how.model.clone(), next());
+            predict(ctx, BridgePredict { model, section_a, section_b, sampling }).await?
+        }
+        (What::Bridge(..), None) => return Err(Error::invalid("a bridge starts somewhere")),
+        (What::Loop(_), seed) => {
+            predict(ctx, LoopsPredict { seed, sampling, num_variations }).await?
+        }
+    };
+    let files: Vec<_> = variations.into_iter().map(|made| made.midi_base64.0).collect();
+    let service = what.service();
+    let n_files = files.len();
+    if files.is_empty() || n_files > VARIATIONS_MAX as usize {
+        let reason = format!("it made {n_files} variations, not {num_variations}");
+        return Err(failure::malformed(service, reason));
+    }
+    Ok(Made { files, backend: backend(service), seed: None, is_embedded: false })
+}
+
+/// Composes on a thread of its own, when a core is free.
+async fn embedded(
+    ctx: &Context,
+    what: What,
+    how: &How,
+    sources: Vec<(&'static str, Bytes)>,
+) -> Result<Made> {
+    // A drawn seed stays below 2^53, so that JSON can carry it.
+    let drawn = || u64::from_le_bytes(ctx.shared.entropy.bytes()) >> 11;
+    let seed = how.seed.unwrap_or_else(drawn);
+    let settings = Settings {
+        n_notes: (how.max_tokens / TOKENS_PER_NOTE).max(1) as usize,
+        temperature: how.temperature.into(),
+        top_p: how.top_p.into(),
+        seed,
+    };
+    let pieces = compute(ctx, move |_, _| {
+        sources.iter().map(|(field, file)| piece(field, file)).collect::<Result<Vec<_>>>()
+    });
+    let pieces = std::sync::Arc::new(pieces.await?);
+    let mut files = Vec::new();
+    for index in 0..how.n_variations {
+        let percent = index as f32 / how.n_variations as f32 * 100.0;
+        let message = format!("composing {} of {}", index + 1, how.n_variations);
+        ctx.send(StreamChunk::Progress { percent, message }).await;
+        let settings = Settings { seed: seed.wrapping_add(index.into()), ..settings };
+        let pieces = std::sync::Arc::clone(&pieces);
+        let composed = compute(ctx, move |_, stop| {
+            let task = task(what, &pieces)?;
+            let made = compose::compose(task, &settings, &|| !stop.is_cancelled());
+            let made = made.map_err(|error| Error::cancelled(&error.to_string()))?;
+            Ok(Bytes::from(made.sequence.write()))
+        });
+        files.push(composed.await?);
+    }
+    let backend = compose::BACKEND.to_owned();
+    Ok(Made { files, backend, seed: Some(seed), is_embedded: true })
+}
+
+fn task(what: What, pieces: &[Piece]) -> Result<Task<'_>> {
+    let first = || pieces.first().ok_or_else(|| Error::invalid("there is no piece to start from"));
+    Ok(match what {
+        What::New => Task::New,
+        What::Seeded(_) => Task::Seeded(first()?),
+        What::Continue(_) => Task::Continue(first()?),
+        What::Bridge(..) => Task::Bridge(first()?, pieces.get(1)),
+        What::Loop(_) => Task::Loop(pieces.first()),
+    })
+}
+
+/// Makes artifacts of the files; several are variations of each other.
+async fn keep_all(
+    ctx: &Context,
+    tool: &'static str,
+    what: What,
+    how: &How,
+    made: Made,
+    mut lineage: Lineage,
+) -> Result<ArtifactsCreatedResponse> {
+    let Made { files, backend, seed, is_embedded } = made;
+    if files.len() > 1 && lineage.variation_set_id.is_none() {
+        let id = VariationSetId::from_random(ctx.shared.entropy.bytes());
+        lineage.variation_set_id = Some(id);
+    }
+    let maker = if is_embedded { "embedded_model" } else { "agent_orpheus" };
+    lineage.creator.get_or_insert_with(|| maker.to_owned());
+    let source = if is_embedded { "source:embedded" } else { "source:orpheus" };
+    let (tool_label, service) = (format!("tool:{tool}"), what.service());
+    let mut artifacts = Vec::new();
+    for (index, file) in files.into_iter().enumerate() {
+        let blobs = ctx.shared.blobs.clone();
+        let (stored, seconds, n_notes) = compute(ctx, move |_, _| {
+            let sequence = Sequence::read(&file)
+                .map_err(|error| failure::malformed(service, error.to_string()))?;
+            let stored = blobs.put(&file, MIDI).map_err(write_blob)?;
+            Ok((stored, sequence.seconds(), sequence.n_notes()))
+        })
+        .await?;
+        let mut about = vec![
+            ("backend", Value::Text(backend.clone())),
+            ("duration_seconds", Value::Float(seconds)),
+            ("notes_count", Value::Int(i64::try_from(n_notes).unwrap_or(i64::MAX))),
+            ("temperature", Value::Float(how.temperature.into())),
+            ("top_p", Value::Float(how.top_p.into())),
+            ("max_tokens", Value::Int(how.max_tokens.into())),
+        ];
+        about.extend(seed.map(|seed| ("seed", number(seed.wrapping_add(index as u64)))));
+        about.extend(
+            what.sources().into_iter().map(|(name, hash)| (name, Value::Text(hash.to_string()))),
+        );
+        let content_hash = stored.hash;
+        let labels = ["type:midi", source, &tool_label];
+        let artifact_id = keep(ctx, stored, lineage.clone(), &labels, map(about)).await?;
+        let (mime_type, duration_seconds) = (MIDI.to_owned(), Some(seconds));
+        artifacts.push(MadeArtifact { artifact_id, content_hash, mime_type, duration_seconds });
+    }
+    let variation_set_id = lineage.variation_set_id;
+    Ok(ArtifactsCreatedResponse { artifacts, backend, variation_set_id })
+}
+
+fn number(value: u64) -> Value {
+    i64::try_from(value).map_or(Value::UInt(value), Value::Int)
+}

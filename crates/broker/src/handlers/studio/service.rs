@@ -1,0 +1,61 @@
+//! Asks a model service, and tells how that goes.
+
+use std::time::Duration;
+
+use ringback_models::predict::{Predict, decode, encode};
+use ringback_models::{Ask, Service, Told};
+use ringback_proto::{Result, StreamChunk};
+use tokio::sync::watch;
+
+use super::failure;
+use crate::handler::Context;
+
+/// Asks a service. Its large texts are written and read on threads that may block.
+pub(super) async fn predict<P>(ctx: &Context, request: P) -> Result<P::Answer>
+where
+    P: Predict<Answer: Send + 'static> + Send + 'static,
+{
+    let service = request.service();
+    let job = ctx.job.as_ref().map(|job| job.id.to_string());
+    let body = ctx.blocking(move |_| Ok(encode(&request, job.as_deref()))).await?;
+    let studio = &ctx.shared.studio;
+    // The newest is enough: it says all that an older one did.
+    let (sender, mut told) = watch::channel(None);
+    let tell = move |what: Told| {
+        sender.send_replace(Some(what));
+    };
+    let traceparent = (studio.settings.traceparent)(&tracing::Span::current());
+    let asked = studio.models.ask(Ask { service, body, traceparent, tell: &tell });
+    tokio::pin!(asked);
+    let answer = loop {
+        tokio::select! {
+            biased;
+            answer = &mut asked => break answer.map_err(|error| failure::model(&error))?,
+            Ok(()) = told.changed() => {
+                let what = *told.borrow_and_update();
+                if let Some(what) = what {
+                    ctx.send(progress(service, what)).await;
+                }
+            }
+        }
+    };
+    let read = move || decode::<P>(service, &answer).map_err(|error| failure::model(&error));
+    ctx.blocking(move |_| read()).await
+}
+
+/// Nobody knows how far a service is; how long it has worked is known.
+fn progress(service: Service, told: Told) -> StreamChunk {
+    let seconds = |duration: Duration| duration.as_secs();
+    let message = match told {
+        Told::Working(elapsed) => format!("{service} has worked for {} s", seconds(elapsed)),
+        Told::Waiting(pause) => {
+            format!("{service} is busy, and is asked again in {} s", seconds(pause))
+        }
+    };
+    StreamChunk::Progress { percent: 0.0, message }
+}
+
+/// How answers name a service.
+pub(super) fn backend(service: Service) -> String {
+    format!("service: {service}")
+}

@@ -1,0 +1,304 @@
+//! One question to a service, and how the services are.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderMap, RETRY_AFTER};
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use crate::endpoint::Endpoint;
+use crate::error::AskError;
+use crate::service::Service;
+
+/// The largest answer: ten minutes of sound as base64, and as much again.
+pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The largest answer that is an error.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+/// How much of an error is told.
+const MESSAGE_CHARS_MAX: usize = 300;
+/// A service on a machine nearby takes a connection in milliseconds.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// When a busy service does not say when to come back.
+const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
+/// How often whoever waits is told that it still does.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+
+/// Which services there are, and how they are asked.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where they are; one that is missing is not there.
+    pub endpoints: BTreeMap<Service, Endpoint>,
+    /// How long any of them may take, instead of its own time.
+    pub patience: Option<Duration>,
+    /// The largest answer.
+    pub answer_bytes_max: usize,
+}
+
+impl Default for Settings {
+    /// No services.
+    fn default() -> Self {
+        Self { endpoints: BTreeMap::new(), patience: None, answer_bytes_max: ANSWER_BYTES_MAX }
+    }
+}
+
+/// What is known of a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// It was not asked yet.
+    Untried,
+    /// It answered the last time, be it with an error.
+    Answering,
+    /// It had other work the last time.
+    Busy,
+    /// It did not answer the last time.
+    Silent,
+}
+
+impl Health {
+    /// In a word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untried => "untried",
+            Self::Answering => "answering",
+            Self::Busy => "busy",
+            Self::Silent => "silent",
+        }
+    }
+}
+
+/// What happens while a service works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// It has worked for so long.
+    Working(Duration),
+    /// It has other work, and will be asked again after so long.
+    Waiting(Duration),
+}
+
+/// A question.
+pub struct Ask<'a> {
+    /// To whom.
+    pub service: Service,
+    /// A body from [`crate::predict::encode`].
+    pub body: Bytes,
+    /// The trace that it belongs to, as the header of that name.
+    pub traceparent: Option<String>,
+    /// Is told what happens meanwhile.
+    pub tell: &'a (dyn Fn(Told) + Send + Sync),
+}
+
+impl std::fmt::Debug for Ask<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ask").field("service", &self.service).finish_non_exhaustive()
+    }
+}
+
+/// The services.
+#[derive(Debug)]
+pub struct Models {
+    settings: Settings,
+    health: Mutex<BTreeMap<Service, Health>>,
+}
+
+/// What one attempt came to.
+enum Attempt {
+    Answer(Bytes),
+    Busy(Duration),
+}
+
+impl Models {
+    /// These services.
+    #[must_use]
+    pub const fn new(settings: Settings) -> Self {
+        Self { settings, health: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Where a service is.
+    #[must_use]
+    pub fn endpoint(&self, service: Service) -> Option<&Endpoint> {
+        self.settings.endpoints.get(&service)
+    }
+
+    /// The services that are configured, and what is known of them.
+    #[must_use]
+    pub fn health(&self) -> Vec<(Service, Health)> {
+        let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        let health = |service: &Service| known.get(service).copied().unwrap_or(Health::Untried);
+        self.settings.endpoints.keys().map(|service| (*service, health(service))).collect()
+    }
+
+    /// Asks a service. While it is busy, asks again when it says to, as long as there is time.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future closes the connection; the service may have begun.
+    pub async fn ask(&self, ask: Ask<'_>) -> Result<Bytes, AskError> {
+        let service = ask.service;
+        let endpoint = self.endpoint(service).ok_or(AskError::NotConfigured { service })?;
+        let limit = self.settings.patience.unwrap_or_else(|| service.patience());
+        let until = Instant::now() + limit;
+        let asked = timeout_at(until, self.attempts(&ask, endpoint, until)).await;
+        let asked = asked.unwrap_or(Err(AskError::Timeout { service, limit }));
+        self.note(service, &asked);
+        asked
+    }
+
+    async fn attempts(
+        &self,
+        ask: &Ask<'_>,
+        endpoint: &Endpoint,
+        until: Instant,
+    ) -> Result<Bytes, AskError> {
+        loop {
+            match self.attempt(ask, endpoint).await? {
+                Attempt::Answer(answer) => return Ok(answer),
+                Attempt::Busy(retry_after) => {
+                    let again = Instant::now() + retry_after;
+                    if again >= until {
+                        return Err(AskError::Busy { service: ask.service, retry_after });
+                    }
+                    (ask.tell)(Told::Waiting(retry_after));
+                    sleep_until(again).await;
+                }
+            }
+        }
+    }
+
+    /// One exchange, and a word every second while it lasts.
+    async fn attempt(&self, ask: &Ask<'_>, endpoint: &Endpoint) -> Result<Attempt, AskError> {
+        let began = Instant::now();
+        let mut every = tokio::time::interval(TELL_EVERY);
+        let exchange = self.exchange(ask, endpoint);
+        tokio::pin!(exchange);
+        loop {
+            tokio::select! {
+                biased;
+                exchanged = &mut exchange => return exchanged,
+                _ = every.tick() => (ask.tell)(Told::Working(began.elapsed())),
+            }
+        }
+    }
+
+    async fn exchange(&self, ask: &Ask<'_>, endpoint: &Endpoint) -> Result<Attempt, AskError> {
+        let service = ask.service;
+        let broken = |source: hyper::Error| AskError::Broken {
+            service,
+            endpoint: endpoint.clone(),
+            source: source.into(),
+        };
+        let stream = connect(service, endpoint).await?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Ends with this call, and the connection with it.
+        let mut driving = JoinSet::new();
+        driving.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "a connection to a model service ended");
+            }
+        });
+        let response = sender.send_request(request(ask, endpoint)?).await.map_err(broken)?;
+        let (head, body) = response.into_parts();
+        let is_busy =
+            matches!(head.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        if is_busy {
+            return Ok(Attempt::Busy(retry_after(&head.headers)));
+        }
+        let is_fine = head.status.is_success();
+        let bytes_max = if is_fine { self.settings.answer_bytes_max } else { ERROR_BYTES_MAX };
+        let body = match Limited::new(body, bytes_max).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return Err(AskError::TooLarge { service, bytes_max });
+            }
+            Err(source) => {
+                return Err(AskError::Broken { service, endpoint: endpoint.clone(), source });
+            }
+        };
+        if is_fine { Ok(Attempt::Answer(body)) } else { Err(refusal(service, head.status, &body)) }
+    }
+
+    fn note(&self, service: Service, asked: &Result<Bytes, AskError>) {
+        let health = match asked {
+            Ok(_)
+            | Err(
+                AskError::Refused { .. }
+                | AskError::Failed { .. }
+                | AskError::TooLarge { .. }
+                | AskError::Malformed { .. },
+            ) => Health::Answering,
+            Err(AskError::Busy { .. }) => Health::Busy,
+            Err(
+                AskError::NotConfigured { .. }
+                | AskError::Unreachable { .. }
+                | AskError::Broken { .. }
+                | AskError::Timeout { .. },
+            ) => Health::Silent,
+        };
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).insert(service, health);
+    }
+}
+
+async fn connect(service: Service, endpoint: &Endpoint) -> Result<TcpStream, AskError> {
+    let unreachable =
+        |source| AskError::Unreachable { service, endpoint: endpoint.clone(), source };
+    let connected = timeout(CONNECT_LIMIT, TcpStream::connect(endpoint.address())).await;
+    let stream = connected.map_err(|late| unreachable(late.into()))?;
+    stream
+        .and_then(|stream| stream.set_nodelay(true).map(|()| stream))
+        .map_err(|source| unreachable(source.into()))
+}
+
+fn request(ask: &Ask<'_>, endpoint: &Endpoint) -> Result<Request<Full<Bytes>>, AskError> {
+    let mut request = Request::post(endpoint.path())
+        .header(HOST, endpoint.address())
+        .header(ACCEPT, "application/json")
+        .header(CONTENT_TYPE, "application/json");
+    if let Some(traceparent) = &ask.traceparent {
+        request = request.header("traceparent", traceparent);
+    }
+    request.body(Full::new(ask.body.clone())).map_err(|source| AskError::Unreachable {
+        service: ask.service,
+        endpoint: endpoint.clone(),
+        source: source.into(),
+    })
+}
+
+/// When to come back, in seconds; a date is as good as nothing said.
+fn retry_after(headers: &HeaderMap) -> Duration {
+    let seconds =
+        headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    seconds.map_or(RETRY_AFTER_DEFAULT, Duration::from_secs)
+}
+
+/// What a service says that does not do what it is asked: `{"detail": ..}` or `{"error": ..}`, or a
+/// plain text.
+fn refusal(service: Service, status: StatusCode, body: &[u8]) -> AskError {
+    let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let said = json
+        .as_ref()
+        .and_then(|json| ["detail", "error", "message"].iter().find_map(|name| json.get(name)));
+    let text = match said {
+        Some(serde_json::Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::from_utf8_lossy(body).into_owned(),
+    };
+    let message: String = text.chars().take(MESSAGE_CHARS_MAX).collect();
+    let message = if message.trim().is_empty() { "it said nothing".to_owned() } else { message };
+    let status_code = status.as_u16();
+    if status.is_client_error() {
+        AskError::Refused { service, status: status_code, message }
+    } else {
+        AskError::Failed { service, status: status_code, message }
+    }
+}

@@ -1,0 +1,101 @@
+//! `ringback studio abc play`: a tune on this machine's speakers, by whichever player is here. A
+//! library would need the development files of a sound system to be built.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use clap::Args;
+use ringback_studio::render::{FileFormat, RenderSettings, WavFormat};
+use serde::Serialize;
+
+use super::sound::{load_font, not_recorded, record};
+use super::tune::TuneArgs;
+use crate::config::Environment;
+use crate::connect::TOKEN_VARIABLE;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// Programs that play a WAV file on the default device, the best first: what they need before the
+/// file's name, and the Debian packages that bring them.
+const PLAYERS: [(&str, &[&str], &str); 4] = [
+    ("pw-play", &[], "pipewire-bin"),
+    ("paplay", &[], "pulseaudio-utils"),
+    ("aplay", &["-q"], "alsa-utils"),
+    ("play", &["-q", "-t", "wav"], "sox"),
+];
+
+/// The render, which has no name: a player opens what it was given as its standard input, and
+/// nothing is left behind however the two end.
+const RENDER: &str = "/dev/stdin";
+
+/// Which tune, how, and with which font.
+#[derive(Debug, Args)]
+pub struct PlayArgs {
+    /// Which tune, and how
+    #[command(flatten)]
+    pub tune: TuneArgs,
+    /// The SoundFont [default: `studio.soundfont`, else one of this system]
+    #[arg(long, short, value_name = "FONT")]
+    pub soundfont: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Played {
+    title: String,
+    seconds: f64,
+    player: &'static str,
+}
+
+pub(super) fn play(
+    args: &PlayArgs,
+    environment: &Environment,
+    screen: Screen,
+) -> Result<(), Failure> {
+    let (score, title) = args.tune.score(screen)?;
+    let font = load_font(args.soundfont.as_deref(), environment)?;
+    let mut file = tempfile::tempfile()
+        .map_err(|source| Failure::System { action: "make a file for the sound", source })?;
+    let format = FileFormat::Wav(WavFormat::Int16);
+    let settings = RenderSettings::default();
+    let rendered = record(BufWriter::new(&mut file), format, settings, &score, &font)
+        .map_err(|error| not_recorded(error, &args.tune.file, Path::new("the sound")))?;
+    screen.remark(format!("{title}: {:.1} s", rendered.seconds));
+    let (player, status) = by_the_first(&file)?;
+    if !status.success() {
+        let message = format!(
+            "`{player}` could not play the tune ({status}); is there a sound device? `ringback \
+             studio abc midi` and `ringback studio render` make a file of it"
+        );
+        return Err(Failure::Wrong(message));
+    }
+    let played = Played { title, seconds: rendered.seconds, player };
+    screen.answer(&played, |played| format!("played by {}", played.player))
+}
+
+/// Lets the first player that is here play a file, and waits for its end.
+fn by_the_first(file: &File) -> Result<(&'static str, ExitStatus), Failure> {
+    for (player, arguments, _) in PLAYERS {
+        let failed = |source| Failure::System { action: "start a player", source };
+        let input = file.try_clone().map_err(failed)?;
+        let started = Command::new(player)
+            .args(arguments)
+            .arg(RENDER)
+            .env_remove(TOKEN_VARIABLE)
+            .stdin(Stdio::from(input))
+            .stdout(Stdio::null())
+            .status();
+        match started {
+            Ok(status) => return Ok((player, status)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let names = PLAYERS.map(|(player, _, _)| format!("`{player}`")).join(", ");
+    let packages = PLAYERS.map(|(_, _, package)| package).join(", ");
+    Err(Failure::Wrong(format!(
+        "there is no player here, none of {names}; install one of the packages {packages}, or make \
+         a file with `ringback studio abc midi` and `ringback studio render`"
+    )))
+}

@@ -1,0 +1,128 @@
+//! A tune of a file in ABC notation, and how it is played.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use ringback_studio::abc::{self, Diagnostic, Options, Parsed, Performance, Severity};
+use ringback_studio::render::Score;
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// Which tune, and how it is played.
+#[derive(Debug, Args)]
+pub struct TuneArgs {
+    /// The file; `-` is standard input
+    pub file: PathBuf,
+    /// Which tune of the file
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub tune: u32,
+    /// Quarter notes per minute, instead of what the tune says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
+    pub tempo: Option<u32>,
+    /// Semitones up, down if negative
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-60..=60))]
+    pub transpose: i32,
+    /// How hard notes are struck that no dynamics change
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=127))]
+    pub velocity: u8,
+    /// The MIDI channel of the first voice
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    pub channel: u8,
+    /// Accompany the chord symbols
+    #[arg(long)]
+    pub chords: bool,
+}
+
+impl TuneArgs {
+    /// The tunes of the file, if they are valid; what is worth saying about them is said.
+    pub(super) fn parsed(&self, screen: Screen) -> Result<Parsed, Failure> {
+        let text = read(&self.file)?;
+        let parsed = validate(&self.file, &text)?;
+        for found in &parsed.diagnostics {
+            screen.remark(shown(screen, &self.file, &text, found));
+        }
+        if parsed.is_valid() {
+            return Ok(parsed);
+        }
+        let message = format!("`{}` is not valid ABC: nothing was made", self.file.display());
+        Err(Failure::Wrong(message))
+    }
+
+    /// One of the tunes as it is played.
+    pub(super) fn perform(&self, parsed: &Parsed, tune: u32) -> Result<Performance, Failure> {
+        let options = Options {
+            tempo: self.tempo,
+            transpose: self.transpose,
+            velocity: self.velocity,
+            channel: self.channel,
+            chords: self.chords,
+        };
+        abc::perform(&parsed.book, tune as usize - 1, &options)
+            .map_err(|error| self.cannot_play(tune, &error))
+    }
+
+    /// The chosen tune for those who render and draw, and its title.
+    pub(super) fn score(&self, screen: Screen) -> Result<(Score, String), Failure> {
+        let parsed = self.parsed(screen)?;
+        let performance = self.perform(&parsed, self.tune)?;
+        let score = Score::read(&abc::to_midi(&performance).write())
+            .map_err(|error| self.cannot_play(self.tune, &error))?;
+        let summary = abc::summary(&parsed.book, self.tune as usize - 1);
+        let title = summary.and_then(|summary| summary.title);
+        Ok((score, title.unwrap_or_else(|| self.file.display().to_string())))
+    }
+
+    /// The file to write: as given, or the tune's with another ending.
+    pub(super) fn output(&self, given: Option<&Path>, extension: &str) -> Result<PathBuf, Failure> {
+        match given {
+            Some(output) => Ok(output.to_owned()),
+            None if self.file == Path::new("-") => {
+                Err(Failure::Usage("name the file to write with `-o`".to_owned()))
+            }
+            None => Ok(self.file.with_extension(extension)),
+        }
+    }
+
+    fn cannot_play(&self, tune: u32, error: &dyn std::error::Error) -> Failure {
+        Failure::Wrong(format!("cannot play tune {tune} of `{}`: {error}", self.file.display()))
+    }
+}
+
+pub(super) fn read(file: &Path) -> Result<String, Failure> {
+    let failed = |source| Failure::File { action: "read", path: file.to_owned(), source };
+    // One byte over the limit is enough to know that it is passed.
+    let limit = abc::TEXT_BYTES_MAX as u64 + 1;
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        let opened = fs::File::open(file).map_err(failed)?;
+        opened.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    }
+    // Old tunebooks are in Latin-1: their letters show as questions, their music is whole.
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+pub(super) fn validate(file: &Path, text: &str) -> Result<Parsed, Failure> {
+    abc::validate(text)
+        .map_err(|error| Failure::Wrong(format!("cannot read `{}`: {error}", file.display())))
+}
+
+/// Where it is, what is wrong, the line with a mark under the place, and what to do.
+pub(super) fn shown(screen: Screen, file: &Path, text: &str, found: &Diagnostic) -> String {
+    let kind = match found.severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    };
+    let place = format!("{}:{}:{}", file.display(), found.at.line, found.at.column);
+    let head = format!("{} {kind}: {}", screen.bold(&format!("{place}:")), found.message);
+    let line = text.lines().nth(found.at.line.saturating_sub(1) as usize).unwrap_or_default();
+    let column = found.at.column.saturating_sub(1) as usize;
+    // Tabs stay tabs, so that the mark stands under its character.
+    let indent: String =
+        line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    format!("{head}\n    {line}\n    {indent}^ {}", found.help)
+}

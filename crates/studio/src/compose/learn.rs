@@ -1,0 +1,252 @@
+//! What the model knows: the tunes that ship with it, and the pieces it is given.
+
+use std::sync::LazyLock;
+
+use rand::RngExt as _;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use super::Stopped;
+use super::piece::{Note, Piece, STEPS};
+use super::predictor::Predictor;
+use crate::abc;
+
+/// Traditional tunes in ABC notation.
+const TUNES: &str = include_str!("tunes.abc");
+
+/// How much more what is given counts than all the tunes together.
+const GIVEN_WEIGHT: usize = 2;
+/// How many rhythms before are looked at.
+const RHYTHMS: usize = 3;
+/// How many pitches before are looked at.
+const PITCHES: usize = 4;
+/// The longest gap and length that are learned: two whole notes.
+const STEPS_MAX: i64 = 8 * STEPS;
+/// Notes between two looks at whether to stop.
+const NOTES_BETWEEN_LOOKS: usize = 512;
+/// Stands for what is before the first note.
+const BEGINNING: i32 = i32::MIN;
+
+/// The tunes, read once.
+static PIECES: LazyLock<Vec<Piece>> = LazyLock::new(|| {
+    let Ok(parsed) = abc::parse(TUNES) else { return Vec::new() };
+    let piece = |index| {
+        let performance = abc::perform(&parsed.book, index, &abc::Options::default()).ok()?;
+        Piece::from_sequence(&abc::to_midi(&performance)).ok()
+    };
+    (0..parsed.book.tunes.len()).filter_map(piece).collect()
+});
+
+/// How long a note lasts, and when the next one starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rhythm {
+    /// Steps to the next onset; 0 inside a chord.
+    pub(super) gap: i64,
+    pub(super) length: i64,
+}
+
+impl Rhythm {
+    const fn symbol(self) -> i32 {
+        (self.gap * 1024 + self.length) as i32
+    }
+
+    const fn from_symbol(symbol: i32) -> Self {
+        Self { gap: (symbol / 1024) as i64, length: (symbol % 1024) as i64 }
+    }
+}
+
+/// What the model knows.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    rhythms: Predictor,
+    pitches: Predictor,
+}
+
+/// What was written so far, as the model sees it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct History {
+    rhythms: Vec<i32>,
+    degrees: Vec<i32>,
+}
+
+/// Where a note stands, in what kind of music.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) at: i64,
+    pub(super) bar: i64,
+    pub(super) is_minor: bool,
+    /// Whether it sounds together with the note before.
+    pub(super) is_chord: bool,
+}
+
+impl Model {
+    /// Learns the tunes and what is given.
+    pub(super) fn learn(given: &[&Piece], go_on: &dyn Fn() -> bool) -> Result<Self, Stopped> {
+        let mut model = Self::default();
+        let tunes = PIECES.iter().map(|piece| (piece, 1));
+        let n_notes = |pieces: &mut dyn Iterator<Item = &Piece>| -> usize {
+            pieces.map(|piece| piece.notes.len()).sum()
+        };
+        let n_given = n_notes(&mut given.iter().copied()).max(1);
+        let weight = (n_notes(&mut PIECES.iter()) * GIVEN_WEIGHT).div_ceil(n_given);
+        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+        let given = given.iter().map(|piece| (*piece, weight));
+        for (piece, weight) in tunes.chain(given) {
+            model.learn_piece(piece, weight, go_on)?;
+        }
+        Ok(model)
+    }
+
+    /// One of the tunes, for its key and meter.
+    pub(super) fn example(&self, rng: &mut Xoshiro256PlusPlus) -> &'static Piece {
+        &PIECES[rng.random_range(0..PIECES.len())]
+    }
+
+    fn learn_piece(
+        &mut self,
+        piece: &Piece,
+        weight: u32,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), Stopped> {
+        let mut history = History::default();
+        for (note_idx, note) in piece.notes.iter().enumerate() {
+            if note_idx % NOTES_BETWEEN_LOOKS == 0 && !go_on() {
+                return Err(Stopped);
+            }
+            let place = piece.place(note_idx);
+            let degree = piece.degree(note.key);
+            self.pitches.learn(&history.pitch_context(place), degree, weight);
+            let rhythm = piece.rhythm(note_idx);
+            self.rhythms.learn(&history.rhythm_context(place), rhythm.symbol(), weight);
+            history.push(degree, rhythm);
+        }
+        Ok(())
+    }
+
+    /// What may be the next pitch, in semitones from the tonic.
+    pub(super) fn degrees(
+        &self,
+        history: &History,
+        place: Place,
+    ) -> super::predictor::Distribution {
+        self.pitches.distribution(&history.pitch_context(place))
+    }
+
+    /// What may be the next rhythm.
+    pub(super) fn rhythms(
+        &self,
+        history: &History,
+        place: Place,
+    ) -> super::predictor::Distribution {
+        self.rhythms.distribution(&history.rhythm_context(place))
+    }
+
+    /// How likely the first notes of a piece are after a history.
+    pub(super) fn joins(&self, history: &History, piece: &Piece, notes: &[Note]) -> f64 {
+        let mut history = history.clone();
+        let mut likelihood = 0.0;
+        for (note_idx, note) in notes.iter().enumerate() {
+            let place = piece.place(note_idx);
+            let degree = piece.degree(note.key);
+            likelihood += self.pitches.likelihood(&history.pitch_context(place), degree);
+            history.push(degree, piece.rhythm(note_idx));
+        }
+        likelihood
+    }
+}
+
+impl History {
+    /// What a piece leaves behind.
+    pub(super) fn of(piece: &Piece, notes: &[Note]) -> Self {
+        let piece = piece.with_notes(notes);
+        let mut history = Self::default();
+        for (note_idx, note) in piece.notes.iter().enumerate() {
+            history.push(piece.degree(note.key), piece.rhythm(note_idx));
+        }
+        history
+    }
+
+    pub(super) fn push(&mut self, degree: i32, rhythm: Rhythm) {
+        self.degrees.push(degree);
+        self.rhythms.push(rhythm.symbol());
+    }
+
+    /// The pitches before, and whether the place is a strong one, in which mode.
+    fn pitch_context(&self, place: Place) -> Vec<i32> {
+        let is_strong = place.at.rem_euclid(place.bar) == 0;
+        let side =
+            i32::from(place.is_minor) * 4 + i32::from(is_strong) * 2 + i32::from(place.is_chord);
+        context(&self.degrees, PITCHES, side)
+    }
+
+    /// The rhythms before, and where in which bar the place is.
+    fn rhythm_context(&self, place: Place) -> Vec<i32> {
+        let side = place.bar * 4096 + place.at.rem_euclid(place.bar);
+        context(&self.rhythms, RHYTHMS, side as i32)
+    }
+}
+
+/// The last symbols, the nearest last but one, and what is known besides at the end, so that it is
+/// what counts longest.
+fn context(symbols: &[i32], n_symbols: usize, side: i32) -> Vec<i32> {
+    let start = symbols.len().saturating_sub(n_symbols);
+    let missing = n_symbols - (symbols.len() - start);
+    let beginning = std::iter::repeat_n(BEGINNING, missing.min(1));
+    beginning.chain(symbols[start..].iter().copied()).chain([side]).collect()
+}
+
+impl Piece {
+    /// Semitones from the tonic nearest to middle C.
+    pub(super) fn degree(&self, key: u8) -> i32 {
+        i32::from(key) - self.tonic_key()
+    }
+
+    /// The key of the tonic nearest to middle C.
+    pub(super) fn tonic_key(&self) -> i32 {
+        60 + (i32::from(self.tonic) + 6) % 12 - 6
+    }
+
+    fn place(&self, note_idx: usize) -> Place {
+        let at = self.notes[note_idx].at;
+        let is_chord = note_idx > 0 && self.notes[note_idx - 1].at == at;
+        Place { at, bar: self.bar, is_minor: self.is_minor, is_chord }
+    }
+
+    /// The last note of a piece fills its bar.
+    fn rhythm(&self, note_idx: usize) -> Rhythm {
+        let note = self.notes[note_idx];
+        let to_bar = self.bar - note.at.rem_euclid(self.bar);
+        let gap = self.notes.get(note_idx + 1).map_or(to_bar, |next| next.at - note.at);
+        Rhythm { gap: gap.min(STEPS_MAX), length: note.length.min(STEPS_MAX) }
+    }
+}
+
+/// The rhythm behind a symbol of [`Model::rhythms`].
+pub(super) const fn rhythm_of(symbol: i32) -> Rhythm {
+    Rhythm::from_symbol(symbol)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// REQ: the tunes that ship with the model can all be played and learned from.
+    #[test]
+    fn every_tune_is_learned() {
+        let parsed = abc::validate(TUNES).unwrap();
+        assert!(parsed.is_valid(), "{:?}", parsed.errors().next());
+        assert_eq!(PIECES.len(), parsed.book.tunes.len());
+        assert!(PIECES.len() >= 25);
+        let twinkle = &PIECES[0];
+        assert_eq!((twinkle.tonic, twinkle.is_minor, twinkle.bar), (0, false, 4 * STEPS));
+    }
+
+    #[test]
+    fn a_rhythm_comes_back_from_its_symbol() {
+        for gap in [0, 1, 24, STEPS_MAX] {
+            for length in [1, 23, STEPS_MAX] {
+                let rhythm = Rhythm { gap, length };
+                assert_eq!(rhythm_of(rhythm.symbol()), rhythm);
+            }
+        }
+    }
+}

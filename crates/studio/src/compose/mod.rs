@@ -1,0 +1,167 @@
+//! Music from a statistical model of note sequences: no trained network, but counts of what follows
+//! what, in a set of traditional tunes and in the music that is given.
+//!
+//! Main types: [`Piece`] is music on a grid, with its key and its meter; [`compose`] makes more of it
+//! for a [`Task`]; [`judge`] tells whether a piece was performed or programmed.
+//!
+//! Invariants:
+//!
+//! - The same task, settings and seed give the same notes.
+//! - What a piece teaches counts more than all the tunes that ship with the model.
+//! - Learning and composing stop when they are told, and nothing grows without a limit.
+
+mod judge;
+mod learn;
+mod piece;
+mod predictor;
+mod writer;
+
+use rand::SeedableRng as _;
+use rand::rngs::Xoshiro256PlusPlus;
+
+use crate::smf::Sequence;
+pub use judge::{Judgement, judge};
+use learn::Model;
+pub use piece::{Piece, PieceError};
+use writer::{Phrase, Writer};
+
+/// What answers say they were made by.
+pub const BACKEND: &str =
+    "embedded: variable-order statistics of note sequences, no trained network";
+
+/// The most notes of one composition.
+pub const NOTES_MAX: usize = 4096;
+
+/// Attempts of which the one that joins best is taken.
+const ATTEMPTS: usize = 8;
+
+/// How to compose.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// About how many notes; at most [`NOTES_MAX`].
+    pub n_notes: usize,
+    /// How daring: 0 always takes the likeliest.
+    pub temperature: f64,
+    /// Only the likeliest choices that together have this probability.
+    pub top_p: f64,
+    /// The same seed gives the same music.
+    pub seed: u64,
+}
+
+/// What to compose.
+#[derive(Debug, Clone, Copy)]
+pub enum Task<'a> {
+    /// Something new.
+    New,
+    /// Something new that starts as a piece does, and keeps its manner.
+    Seeded(&'a Piece),
+    /// A piece, and how it goes on.
+    Continue(&'a Piece),
+    /// What leads from a piece to another, or anywhere.
+    Bridge(&'a Piece, Option<&'a Piece>),
+    /// What can be played round and round, perhaps in a piece's manner.
+    Loop(Option<&'a Piece>),
+}
+
+/// Music that was made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composed {
+    /// As a MIDI file.
+    pub sequence: Sequence,
+    /// How many notes are new.
+    pub n_notes: usize,
+    /// How long it lasts.
+    pub seconds: f64,
+}
+
+/// It was told to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the composition was told to stop")]
+pub struct Stopped;
+
+/// Composes. `go_on` is asked now and then, and `false` stops it.
+///
+/// # Errors
+/// It was told to stop.
+pub fn compose(
+    task: Task<'_>,
+    settings: &Settings,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Composed, Stopped> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(settings.seed);
+    let settings = Settings { n_notes: settings.n_notes.clamp(1, NOTES_MAX), ..*settings };
+    let given: Vec<&Piece> = match task {
+        Task::New | Task::Loop(None) => Vec::new(),
+        Task::Seeded(piece)
+        | Task::Continue(piece)
+        | Task::Bridge(piece, None)
+        | Task::Loop(Some(piece)) => vec![piece],
+        Task::Bridge(from, Some(to)) => vec![from, to],
+    };
+    let model = Model::learn(&given, go_on)?;
+    let frame = match given.first() {
+        Some(piece) => (*piece).clone(),
+        None => model.example(&mut rng).clone(),
+    };
+    let mut writer = Writer { model: &model, settings, frame: &frame, rng: &mut rng, go_on };
+    let (before, phrase) = match task {
+        Task::New => (Vec::new(), writer.phrase(&[], true)?),
+        Task::Seeded(piece) => {
+            let opening = piece.opening();
+            let phrase = writer.phrase(opening, true)?;
+            (opening.to_vec(), phrase)
+        }
+        Task::Continue(piece) => {
+            let phrase = writer.phrase(&piece.notes, true)?;
+            (piece.notes.clone(), phrase)
+        }
+        Task::Bridge(from, to) => {
+            let best = best_of(&mut writer, |writer| {
+                let phrase = writer.phrase(&from.notes, false)?;
+                let likelihood = to.map_or(0.0, |to| writer.joins(&phrase, to));
+                Ok((phrase, likelihood))
+            })?;
+            (Vec::new(), best)
+        }
+        Task::Loop(_) => {
+            let best = best_of(&mut writer, |writer| {
+                let phrase = writer.round()?;
+                let start = frame.with_notes(&phrase.notes);
+                let likelihood = writer.joins(&phrase, &start);
+                Ok((phrase, likelihood))
+            })?;
+            (Vec::new(), best)
+        }
+    };
+    Ok(finish(&frame, before, phrase))
+}
+
+fn best_of(
+    writer: &mut Writer<'_>,
+    attempt: impl Fn(&mut Writer<'_>) -> Result<(Phrase, f64), Stopped>,
+) -> Result<Phrase, Stopped> {
+    let (mut best, mut best_likelihood) = attempt(writer)?;
+    for _ in 1..ATTEMPTS {
+        let (phrase, likelihood) = attempt(writer)?;
+        if likelihood > best_likelihood {
+            (best, best_likelihood) = (phrase, likelihood);
+        }
+    }
+    Ok(best)
+}
+
+/// A MIDI file of what was there before and what is new, from the first bar on.
+fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Composed {
+    let n_notes = phrase.notes.len();
+    let mut notes = before;
+    notes.extend(phrase.notes);
+    // A phrase that comes after something else starts in a bar of its own.
+    let first = notes.first().map_or(0, |note| note.at);
+    let shift = first - first.rem_euclid(frame.bar);
+    for note in &mut notes {
+        note.at -= shift;
+    }
+    let end = phrase.end - shift;
+    let sequence = frame.sequence(&notes, end);
+    Composed { seconds: sequence.seconds(), sequence, n_notes }
+}

@@ -1,0 +1,8 @@
+//! The music tools over every face of the daemon, with and without model services.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
+
+mod busy;
+mod faces;
+mod model_service;
+mod models;
+mod support;
