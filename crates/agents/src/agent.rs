@@ -9,12 +9,11 @@ use ringback_mcp_wire::{Line, Lines};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::acp::{AcpOptions, Conversation};
 use crate::event::AgentEvent;
-use crate::handle::{AgentHandle, asked_to_end};
+use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
 use crate::spec::{AgentLimits, AgentSpec, StartError};
 use crate::tail::Tail;
 use crate::talk::{Control, Out, Talk, Wait};
@@ -42,9 +41,9 @@ pub struct Agent {
     stderr: Option<ChildStderr>,
     lines: Lines,
     tail: Tail,
-    messages: mpsc::Receiver<String>,
-    controls: mpsc::Receiver<Control>,
-    terminate: watch::Receiver<Option<Duration>>,
+    inbox: Inbox,
+    /// How many aborts came before the last message: those do not mean its turn.
+    n_aborts: u64,
     talk: Talk,
     /// What is being written, and what is to be told.
     out: Out,
@@ -136,9 +135,8 @@ impl Agent {
             stderr: Some(stderr),
             lines: Lines::new(limits.line_bytes_max),
             tail: Tail::new(limits.stderr_bytes_max),
-            messages: inbox.messages,
-            controls: inbox.controls,
-            terminate: inbox.terminate,
+            inbox,
+            n_aborts: 0,
             talk,
             out,
             garbage: None,
@@ -184,14 +182,13 @@ impl Agent {
         let takes_messages = !is_writing && self.stdin.is_some() && self.talk.takes_messages();
         let quiet_at = self.quiet_at;
         let mut errors = [0; 4096];
-        let Self {
-            child, stdin, stdout, stderr, lines, messages, controls, terminate, out, ..
-        } = self;
+        let Self { child, stdin, stdout, stderr, lines, inbox, out, .. } = self;
+        let Inbox { messages, held, controls, terminate } = inbox;
         tokio::select! {
             read = read_lines(stdout, lines), if is_heard => self.on_stdout(&read),
             read = read_errors(stderr, &mut errors) => self.on_stderr(&errors, &read),
             written = write(stdin, &out.bytes), if is_writing => self.on_written(&written),
-            message = messages.recv(), if takes_messages => self.on_message(message),
+            message = next_message(held, messages), if takes_messages => self.on_message(message),
             Some(control) = controls.recv(), if !is_writing => self.on_control(control),
             asked = asked_to_end(terminate), if !has_ended => self.on_terminate(asked),
             exited = child.wait(), if !has_ended => self.on_exit(exited),
@@ -247,21 +244,30 @@ impl Agent {
         }
     }
 
-    fn on_message(&mut self, text: Option<String>) {
-        match text {
-            Some(text) => self.talk.tell(text, &mut self.out),
+    fn on_message(&mut self, message: Option<Told>) {
+        match message {
+            Some(Told { text, n_aborts }) => {
+                self.n_aborts = n_aborts;
+                self.talk.tell(text, &mut self.out);
+            }
             None => self.stdin = None,
         }
     }
 
     fn on_control(&mut self, control: Control) {
-        if matches!(control, Control::Abort) {
-            // Also what it was told and has not seen.
-            while self.messages.try_recv().is_ok() {
-                self.talk.taken_back(&mut self.out);
+        match control {
+            Control::Answer { id, option } => {
+                self.talk.answer(&id, option.as_deref(), &mut self.out);
+            }
+            Control::Abort { number } => {
+                for _ in 0..self.inbox.take_back(number) {
+                    self.talk.taken_back(&mut self.out);
+                }
+                if self.n_aborts < number {
+                    self.talk.abort(&mut self.out);
+                }
             }
         }
-        self.talk.control(control, &mut self.out);
         self.settle();
     }
 
@@ -272,7 +278,7 @@ impl Agent {
             Ok(_) | Err(_) => {
                 self.stdin = None;
                 self.out.bytes.clear();
-                self.messages.close();
+                self.inbox.messages.close();
             }
         }
         self.close_if_told();
@@ -343,8 +349,8 @@ impl Agent {
         self.signal(Signal::KILL);
         self.stdin = None;
         self.out.bytes.clear();
-        self.messages.close();
-        self.controls.close();
+        self.inbox.messages.close();
+        self.inbox.controls.close();
         let status = exited.ok();
         self.phase = Phase::Draining { status, until: Instant::now() + self.limits.drain };
     }

@@ -1,5 +1,7 @@
 //! How an agent is reached.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -16,17 +18,28 @@ const CONTROLS_MAX: usize = 16;
 /// that there will be no more messages by the end of its standard input.
 #[derive(Debug, Clone)]
 pub struct AgentHandle {
-    pub(crate) messages: mpsc::Sender<String>,
-    pub(crate) controls: mpsc::Sender<Control>,
-    pub(crate) terminate: watch::Sender<Option<Duration>>,
-    pub(crate) pid: Option<u32>,
-    pub(crate) line_bytes_max: usize,
+    messages: mpsc::Sender<Told>,
+    controls: mpsc::Sender<Control>,
+    terminate: watch::Sender<Option<Duration>>,
+    n_aborts: Arc<AtomicU64>,
+    pid: Option<u32>,
+    line_bytes_max: usize,
+}
+
+/// A message on its way.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) text: String,
+    /// How many aborts came before it: those do not mean it.
+    pub(crate) n_aborts: u64,
 }
 
 /// The other end of a handle.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    pub(crate) messages: mpsc::Receiver<String>,
+    pub(crate) messages: mpsc::Receiver<Told>,
+    /// A message that was taken from the queue and is the next.
+    pub(crate) held: Option<Told>,
     pub(crate) controls: mpsc::Receiver<Control>,
     pub(crate) terminate: watch::Receiver<Option<Duration>>,
 }
@@ -57,10 +70,11 @@ impl AgentHandle {
             messages: messages_in,
             controls: controls_in,
             terminate: terminate_in,
+            n_aborts: Arc::default(),
             pid,
             line_bytes_max,
         };
-        (handle, Inbox { messages, controls, terminate })
+        (handle, Inbox { messages, held: None, controls, terminate })
     }
 
     /// Gives the agent a message.
@@ -74,7 +88,8 @@ impl AgentHandle {
             return Err(SendError::TooLarge { line_bytes_max });
         }
         let Message::Message { text } = message;
-        self.messages.try_send(text).map_err(|error| SendError::of(&error))
+        let told = Told { text, n_aborts: self.n_aborts.load(Ordering::Acquire) };
+        self.messages.try_send(told).map_err(|error| SendError::of(&error))
     }
 
     /// Answers what the agent asked permission for; without an option the question is taken back.
@@ -93,7 +108,8 @@ impl AgentHandle {
     /// # Errors
     /// When there is nobody to ask.
     pub fn abort(&self) -> Result<(), SendError> {
-        self.controls.try_send(Control::Abort).map_err(|error| SendError::of(&error))
+        let number = self.n_aborts.fetch_add(1, Ordering::AcqRel) + 1;
+        self.controls.try_send(Control::Abort { number }).map_err(|error| SendError::of(&error))
     }
 
     /// Asks the agent and all of its group to end, and ends them after `grace`. The agent's last
@@ -109,12 +125,42 @@ impl AgentHandle {
     }
 }
 
+impl Inbox {
+    /// Takes back what was said before an abort. How many messages that is.
+    pub(crate) fn take_back(&mut self, abort: u64) -> usize {
+        let mut n_taken = 0;
+        loop {
+            match self.held.take().or_else(|| self.messages.try_recv().ok()) {
+                Some(told) if told.n_aborts < abort => n_taken += 1,
+                held => {
+                    self.held = held;
+                    return n_taken;
+                }
+            }
+        }
+    }
+}
+
 impl SendError {
     fn of<T>(error: &mpsc::error::TrySendError<T>) -> Self {
         match error {
             mpsc::error::TrySendError::Full(_) => Self::Busy,
             mpsc::error::TrySendError::Closed(_) => Self::Gone,
         }
+    }
+}
+
+/// The next message; `None` when there will be none.
+///
+/// # Cancel safety
+/// Nothing is lost.
+pub(crate) async fn next_message(
+    held: &mut Option<Told>,
+    messages: &mut mpsc::Receiver<Told>,
+) -> Option<Told> {
+    match held.take() {
+        Some(told) => Some(told),
+        None => messages.recv().await,
     }
 }
 

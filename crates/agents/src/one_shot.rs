@@ -7,13 +7,16 @@ use std::time::Duration;
 use crate::agent::Agent;
 use crate::event::{AgentEvent, StopReason};
 use crate::files::{ConfigFile, write_files};
-use crate::handle::{AgentHandle, Inbox, asked_to_end};
+use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
 use crate::spec::AgentSpec;
 use crate::talk::Control;
 use crate::template::fill;
 
 /// How long a program that is to stop may take.
 const ABORT_GRACE: Duration = Duration::from_secs(2);
+
+/// The name of the conversation that a program continues by itself.
+const LAST: &str = "last";
 
 /// How a message becomes a program's run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +43,10 @@ pub(crate) struct OneShotAgent {
     phase: Phase,
     /// Turns that ended before they began.
     n_taken_back: usize,
+    /// How many aborts came before the last message: those do not mean its run.
+    n_aborts: u64,
+    /// What happened and is told next.
+    held: Option<AgentEvent>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +65,18 @@ impl OneShotAgent {
         files: Vec<ConfigFile>,
     ) -> (Self, AgentHandle) {
         let (handle, inbox) = AgentHandle::new(None, spec.limits.line_bytes_max);
-        let (run, phase, n_taken_back) = (None, Phase::Working, 0);
-        (Self { spec, shot, files, inbox, run, phase, n_taken_back }, handle)
+        let agent = Self {
+            spec,
+            shot,
+            files,
+            inbox,
+            run: None,
+            phase: Phase::Working,
+            n_taken_back: 0,
+            n_aborts: 0,
+            held: None,
+        };
+        (agent, handle)
     }
 
     /// The next thing that happens; `None` after the end.
@@ -68,6 +85,9 @@ impl OneShotAgent {
     /// Nothing is lost.
     pub(crate) async fn next(&mut self) -> Option<AgentEvent> {
         loop {
+            if let Some(event) = self.held.take() {
+                return Some(event);
+            }
             if self.n_taken_back > 0 {
                 self.n_taken_back -= 1;
                 let stop = StopReason::Cancelled;
@@ -78,10 +98,10 @@ impl OneShotAgent {
             }
             let is_idle = self.run.is_none();
             let Self { run, inbox, .. } = self;
-            let Inbox { messages, controls, terminate } = inbox;
+            let Inbox { messages, held, controls, terminate } = inbox;
             let event = tokio::select! {
                 heard = heard(run) => self.on_heard(heard),
-                message = messages.recv(), if is_idle => self.on_message(message),
+                message = next_message(held, messages), if is_idle => self.on_message(message),
                 Some(control) = controls.recv() => self.on_control(&control),
                 grace = asked_to_end(terminate) => self.on_terminate(grace),
             };
@@ -116,8 +136,13 @@ impl OneShotAgent {
                 AgentEvent::Completion { stop: StopReason::Cancelled, usage: None }
             }
             (Phase::Working, Some(0)) => {
-                self.shot.is_begun = true;
-                AgentEvent::Completion { stop: StopReason::EndTurn, usage: None }
+                let end = AgentEvent::Completion { stop: StopReason::EndTurn, usage: None };
+                let was_begun = std::mem::replace(&mut self.shot.is_begun, true);
+                if was_begun || self.shot.args_again.is_empty() {
+                    return end;
+                }
+                self.held = Some(end);
+                AgentEvent::Conversation { id: LAST.to_owned(), is_resumed: false }
             }
             (Phase::Working, _) => {
                 let how = match (code, signal) {
@@ -130,12 +155,13 @@ impl OneShotAgent {
         }
     }
 
-    fn on_message(&mut self, message: Option<String>) -> Option<AgentEvent> {
-        let Some(message) = message else {
+    fn on_message(&mut self, message: Option<Told>) -> Option<AgentEvent> {
+        let Some(Told { text: message, n_aborts }) = message else {
             // There will be no more.
             self.phase = Phase::Over;
             return Some(ended());
         };
+        self.n_aborts = n_aborts;
         let (args, input) = self.shot.call(&message);
         let mut spec = self.spec.clone();
         spec.args.extend(args);
@@ -154,11 +180,11 @@ impl OneShotAgent {
     fn on_control(&mut self, control: &Control) -> Option<AgentEvent> {
         match control {
             Control::Answer { .. } => {}
-            Control::Abort => {
-                while self.inbox.messages.try_recv().is_ok() {
-                    self.n_taken_back += 1;
-                }
-                if let (Some((_, handle)), Phase::Working) = (&self.run, self.phase) {
+            Control::Abort { number } => {
+                self.n_taken_back += self.inbox.take_back(*number);
+                if let (Some((_, handle)), Phase::Working) = (&self.run, self.phase)
+                    && self.n_aborts < *number
+                {
                     handle.terminate(ABORT_GRACE);
                     self.phase = Phase::Aborting;
                 }

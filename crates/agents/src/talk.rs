@@ -25,8 +25,8 @@ pub(crate) enum Talk {
 pub(crate) enum Control {
     /// The answer to what it asked for; `None` takes the question back.
     Answer { id: String, option: Option<String> },
-    /// To stop what it does.
-    Abort,
+    /// To stop what it does, if it was told to before this abort of that number.
+    Abort { number: u64 },
 }
 
 /// What comes of it.
@@ -147,15 +147,19 @@ impl Talk {
         }
     }
 
-    pub(crate) fn control(&mut self, control: Control, out: &mut Out) {
-        match (self, control) {
-            (Self::Acp(conversation), Control::Answer { id, option }) => {
-                conversation.answer(&id, option.as_deref(), out);
-            }
-            (Self::Acp(conversation), Control::Abort) => conversation.abort(out),
+    pub(crate) fn answer(&mut self, id: &str, option: Option<&str>, out: &mut Out) {
+        match self {
+            Self::Acp(conversation) => conversation.answer(id, option, out),
+            // They cannot ask.
+            Self::Lines | Self::Output(_) => {}
+        }
+    }
+
+    pub(crate) fn abort(&mut self, out: &mut Out) {
+        match self {
+            Self::Acp(conversation) => conversation.abort(out),
             // There is no way to ask it.
-            (Self::Lines | Self::Output(_), Control::Abort) => out.is_over = true,
-            (Self::Lines | Self::Output(_), Control::Answer { .. }) => {}
+            Self::Lines | Self::Output(_) => out.is_over = true,
         }
     }
 

@@ -90,9 +90,12 @@ async fn an_agent_is_driven_through_turns_questions_an_abort_and_a_resume() {
     until(&mut driver, "waiting").await;
     handle.send("never seen").unwrap();
     handle.abort().unwrap();
+    handle.send("said after the abort").unwrap();
     let mut told = until(&mut driver, r#""stop":"cancelled""#).await;
     told.extend(until(&mut driver, r#""stop":"cancelled""#).await);
+    told.extend(until(&mut driver, r#""stop":"end_turn""#).await);
     assert!(!told.concat().contains("never seen"), "{told:#?}");
+    assert_has(&told, &["said after the abort"]);
 
     handle.terminate(LONG);
     until(&mut driver, EXITED).await;

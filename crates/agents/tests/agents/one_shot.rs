@@ -40,6 +40,7 @@ async fn a_message_is_a_run_and_the_next_one_continues() {
         told,
         [
             r#"{"type":"message","text":"{\"a\":1}\n--message.say {inside}."}"#,
+            r#"{"type":"conversation","id":"last","is_resumed":false}"#,
             r#"{"type":"completion","stop":"end_turn","usage":null}"#
         ]
     );
