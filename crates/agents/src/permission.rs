@@ -51,6 +51,18 @@ impl PermissionKind {
             _ => Self::Other,
         }
     }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllowOnce => "allow_once",
+            Self::AllowAlways => "allow_always",
+            Self::RejectOnce => "reject_once",
+            Self::RejectAlways => "reject_always",
+            Self::Other => "other",
+        }
+    }
 }
 
 impl Permissions {
