@@ -1,5 +1,6 @@
 //! What each command does, one file per command.
 
+pub mod agents;
 pub mod artifacts;
 pub mod call;
 pub mod cas;
@@ -37,6 +38,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Offer(args) => offer::run(args, environment).await,
         Command::Project(args) => project::run(args, environment).await,
         Command::Session(args) => session::run(args, environment).await,
+        Command::Agents(args) => agents::run(&args, environment).await,
         Command::Tools(args) => tools::run(args, environment).await,
         Command::Jobs(args) => jobs::run(args, environment).await,
         Command::Events(args) => events::run(args, environment).await,

@@ -41,10 +41,12 @@ impl Mcp {
     pub(super) async fn start(
         program: &OsStr,
         args: &[OsString],
+        env: &[(String, String)],
         era: Era,
     ) -> Result<Self, String> {
         let mut child = Command::new(program)
             .args(args)
+            .envs(env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)

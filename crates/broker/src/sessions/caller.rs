@@ -98,6 +98,9 @@ impl Shared {
         principal: &Arc<Principal>,
         request: SessionMessageRequest,
     ) -> Result<SessionMessagedResponse> {
+        if request.answer.is_some() || request.abort {
+            return self.steer(principal, request).await;
+        }
         let SessionMessageRequest {
             message, attachments, context, caller_id, caller_tools, ..
         } = &request;
@@ -116,6 +119,48 @@ impl Shared {
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
         self.deliver(found, request.message)
+    }
+
+    /// Answers an agent that asked for permission, or stops it.
+    async fn steer(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        request: SessionMessageRequest,
+    ) -> Result<SessionMessagedResponse> {
+        let SessionMessageRequest { session_id, message, answer, abort, .. } = request;
+        let Some(session) = session_id else {
+            let message = "`answer` and `abort` are for a session: name it in `session_id`";
+            return Err(Error::invalid_field("session_id", message));
+        };
+        if !message.is_empty() || (abort && answer.is_some()) {
+            let message = "an answer, an abort and a message are sent one by one";
+            return Err(Error::invalid_field("message", message));
+        }
+        let record = self.visible_session(principal, session).await?;
+        if record.owner != principal.id && principal.level != Level::Admin {
+            return Err(Error::forbidden("deciding for this session", "the token that started it"));
+        }
+        let live = self.sessions.live(session).ok_or_else(|| {
+            let message = format!("session {session} has no agent under way");
+            Error::new(ErrorKind::Conflict, message)
+        })?;
+        let last = lock(&self.sessions.table).last_index(session);
+        let order = match answer {
+            Some(answer) => Order::Answer { id: answer.request_id, option: answer.option },
+            None => Order::Abort,
+        };
+        if live.orders.try_send(order).is_err() {
+            return Err(Error::busy("the queue of messages of this session"));
+        }
+        Ok(SessionMessagedResponse {
+            session_id: session,
+            root_session_id: record.root,
+            workspace_id: record.workspace,
+            spawned: false,
+            workspace_created: false,
+            last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
+            confined: false,
+        })
     }
 
     /// An agent's message, to a session of its own.

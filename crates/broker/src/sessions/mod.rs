@@ -5,9 +5,11 @@
 //! what the agent says goes into the session's ring and its journal. The rules (who may start how
 //! many, when a session is idle for too long) are core's.
 
+mod agent;
 mod caller;
 mod doors;
 mod end;
+mod heard;
 mod keeper;
 mod say;
 mod start;
@@ -17,6 +19,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::request::{ProjectLimits, SessionEventInfo};
@@ -24,6 +27,7 @@ use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
+pub use self::agent::AgentProtocol;
 pub(crate) use self::caller::offered;
 pub use self::doors::{SessionFollower, SessionView};
 use self::keeper::Order;
@@ -49,6 +53,8 @@ pub struct SessionSettings {
     pub events_kept_max: usize,
     /// How long an agent may take to end by itself.
     pub end_grace: Duration,
+    /// Who answers an agent that asks for permission, if the agent's own settings do not say.
+    pub permissions: Permissions,
     /// What `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
 }
@@ -64,6 +70,7 @@ impl SessionSettings {
             limits: SessionLimits::default(),
             events_kept_max: 2000,
             end_grace: Duration::from_secs(3),
+            permissions: Permissions::Ask,
             inside: None,
         }
     }
@@ -80,12 +87,18 @@ impl SessionSettings {
 }
 
 /// How an agent is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCommand {
-    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session.
+    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session,
+    /// and `{message}` for the message to an agent that is started for each. Of a preset it is what
+    /// its arguments are added to; its own program if empty.
     pub command: Vec<String>,
     /// What its environment has besides what every agent's has.
     pub env: BTreeMap<String, String>,
+    /// How it is talked to.
+    pub protocol: AgentProtocol,
+    /// Who answers when it asks for permission; as for all sessions if `None`.
+    pub permissions: Option<Permissions>,
 }
 
 /// The program that agents start as their MCP server.

@@ -77,7 +77,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 fn scripted_agent() -> Option<AgentCommand> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
     let words = [program.as_str(), SCRIPTED, "--", "{inside}", "--session-tools"];
-    Some(AgentCommand { command: words.map(str::to_owned).into(), env: BTreeMap::new() })
+    Some(AgentCommand { command: words.map(str::to_owned).into(), ..AgentCommand::default() })
 }
 
 /// The program inside, unpacked when a session first needs it: until then none of its pages is in
@@ -103,8 +103,8 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         .0
         .iter()
         .map(|(name, agent)| {
-            let (command, env) = (agent.command.clone(), agent.env.clone());
-            (name.clone(), AgentCommand { command, env })
+            let crate::config::AgentEntry { command, env, protocol, permissions } = agent.clone();
+            (name.clone(), AgentCommand { command, env, protocol, permissions })
         })
         .collect();
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
@@ -131,6 +131,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         },
         events_kept_max: keys.events_kept,
         end_grace: Duration::from_millis(keys.end_grace),
+        permissions: keys.permissions,
         inside: Some(inside),
     })
 }

@@ -81,3 +81,33 @@ fn what_cannot_be_started_says_what_to_do() {
     let tool = run(&daemon, &["session", "start", "hello", "--tool", "nonsense"]);
     assert_eq!(tool.code, 2, "{tool:?}");
 }
+
+/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds the
+/// tools of its caller through the server that the protocol names.
+#[test]
+fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_ringback");
+    let config = format!(
+        "[sessions]\nagent = \"talks\"\n[sessions.agents.talks]\nprotocol = \"acp\"\n\
+         command = [\"{program}\", \"scripted-agent\", \"--acp\"]\n"
+    );
+    let path = crate::support::file(dir.path(), "config.toml", config.as_bytes());
+    let daemon = Daemon::start_with(&["--config", path.to_str().unwrap()]);
+    let script = r#"{"think":"hm"}
+{"call":{"tool":"here_shout","arguments":{"text":"hello","n":9007199254740993}}}
+{"expect":{"is_error":false}}
+{"print":{}}"#;
+    let start = ["session", "start", script, "--tool", "shout=tr a-z A-Z", "--json"];
+    let shown = run(&daemon, &start).done();
+    let events = events(&shown);
+    let texts = |kind: &str| -> Vec<_> {
+        events.iter().filter(|event| event["type"] == kind).map(|event| &event["text"]).collect()
+    };
+    assert_eq!(texts("thought"), ["hm"], "{shown:?}");
+    assert!(
+        texts("message").iter().any(|text| *text == r#"{"TEXT":"HELLO","N":9007199254740993}"#)
+    );
+    let end = events.iter().find(|event| event["type"] == "completion").unwrap();
+    assert_eq!(end["usage"]["total_tokens"], 7, "{shown:?}");
+}

@@ -183,6 +183,8 @@ sample!(
         caller_id: None,
         caller_tools: None,
         follow: false,
+        answer: None,
+        abort: false,
     },
     Self {
         project_id: Some(project()),
@@ -200,6 +202,8 @@ sample!(
         caller_id: Some(awkward()),
         caller_tools: Some(vec![]),
         follow: true,
+        answer: Some(PermissionAnswer { request_id: awkward(), option: Some("once".into()) }),
+        abort: true,
     }
 );
 sample!(
@@ -264,6 +268,16 @@ sample!(
             role: Some("assistant".into()),
             request_id: Some(awkward()),
             status: Some(SessionState::Failed),
+            options: vec![PermissionChoice {
+                id: awkward(),
+                name: awkward(),
+                kind: "allow_once".into(),
+            }],
+            usage: Some(TokenUsage {
+                input_tokens: 0,
+                output_tokens: u64::MAX,
+                total_tokens: TWO_TO_THE_63,
+            }),
         }],
         last_index: i64::MAX,
         status: SessionState::Ended,
