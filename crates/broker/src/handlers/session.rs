@@ -5,7 +5,8 @@ use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::{
     AckResponse, CleanedResponse, SessionCleanupRequest, SessionEndRequest, SessionEventsRequest,
     SessionEventsResponse, SessionGetRequest, SessionListRequest, SessionListResponse,
-    SessionMessageRequest, SessionMessagedResponse, SessionResponse, SessionSpawnRequest,
+    SessionMessageRequest, SessionMessagedResponse, SessionOpenRequest, SessionOpenedResponse,
+    SessionResponse, SessionSpawnRequest,
 };
 use ringback_proto::tool::tools;
 use ringback_store::SessionFilter;
@@ -120,6 +121,12 @@ impl Handler<tools::SessionCleanup> for Native {
     }
 }
 
+impl Handler<tools::SessionOpen> for Native {
+    async fn handle(ctx: Context, request: SessionOpenRequest) -> Result<SessionOpenedResponse> {
+        ctx.shared.open_session(&ctx.principal, request).await
+    }
+}
+
 impl Shared {
     fn shown_session(&self, record: SessionRecord) -> SessionResponse {
         let (last_index, state) = {
@@ -143,6 +150,7 @@ impl Shared {
             confined: false,
             workspace_path: self.workspace_path(record.workspace).into_string(),
             notice: Some(NOT_CONFINED.to_owned()),
+            url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
         }
     }
 }

@@ -122,7 +122,11 @@ impl Shared {
             self.declare(principal, found.place.id, &caller_id, tools)?;
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
-        self.deliver(found, request.message)
+        let mut told = self.deliver(found, request.message)?;
+        if let Some((url, token)) = self.first_pass(principal.id, found.place) {
+            (told.url, told.token) = (Some(url), token);
+        }
+        Ok(told)
     }
 
     /// An agent's message, to a session of its own.
@@ -233,7 +237,12 @@ impl Shared {
         if let Some(workspace) = &workspace {
             let table = lock(&self.sessions.table);
             let live = table.live_in(principal.id, workspace.id);
-            if let Some((place, _)) = live.and_then(|live| table.find(live)) {
+            let found = live.and_then(|live| table.find(live));
+            drop(table);
+            // A message to whatever agent is there is not for one that nobody here starts.
+            if let Some((place, _)) = found
+                && !self.is_elsewhere(place.id)
+            {
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
@@ -324,6 +333,8 @@ impl Shared {
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
             confined: false,
+            url: None,
+            token: None,
         })
     }
 

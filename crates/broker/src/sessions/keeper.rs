@@ -12,8 +12,8 @@ use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
 use tokio::sync::{mpsc, watch};
 
-use super::Key;
 use super::say::{bounded, event};
+use super::{ELSEWHERE, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -86,6 +86,10 @@ impl Keeper {
 
     /// Passes a message on, to an agent that is started for it if there is none.
     async fn tell(&self, running: &mut Option<Running>, text: String) {
+        if self.agent == ELSEWHERE {
+            // Whoever is at the URL finds it among the events.
+            return self.turn_ended().await;
+        }
         if running.is_none() {
             match Agent::start(&self.spec()) {
                 Ok((agent, handle)) => *running = Some(Running { agent, handle }),

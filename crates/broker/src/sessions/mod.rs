@@ -7,8 +7,10 @@
 
 mod caller;
 mod doors;
+mod elsewhere;
 mod end;
 mod keeper;
+mod pass;
 mod say;
 mod start;
 
@@ -26,7 +28,10 @@ use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::caller::offered;
 pub use self::doors::{SessionFollower, SessionView};
+pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
+use self::pass::Bearer;
+pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
 
@@ -106,6 +111,8 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
     relay: OnceLock<Arc<dyn RelayDoor>>,
+    /// Where the URLs of sessions start, if there is a listener for them.
+    url: OnceLock<String>,
     /// Wakes whoever follows a session.
     bell: Notify,
 }
@@ -117,10 +124,14 @@ pub(crate) struct Live {
     /// True once its keeper has ended, and with it its agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
+    /// The agent it runs.
+    agent: String,
     /// The directory of its socket.
     dir: Utf8PathBuf,
     /// Dropped when the session ends: then nobody is behind the socket.
     socket: Mutex<Option<Socket>>,
+    /// What opens the session's URL.
+    bearer: Bearer,
 }
 
 /// The guard of a session's socket.
@@ -147,6 +158,7 @@ impl Sessions {
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
+            url: OnceLock::new(),
             bell: Notify::new(),
             journal: Arc::new(journal),
             settings,
