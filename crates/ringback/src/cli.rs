@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, project,
-    serve, session, studio, token, tools, verify, why,
+    artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer,
+    project, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -59,6 +59,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
     Mcp(mcp::McpArgs),
+    /// Show which calls there were, whose, and how they ended
+    Audit(audit::AuditArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
     /// Prove that a program of yours offers tools as it should
@@ -90,6 +92,7 @@ impl Command {
             Self::Studio(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
+            Self::Audit(args) => args.json,
             Self::Why(args) => args.json,
             Self::Verify(args) => args.wants_json(),
             Self::Doctor(args) => args.json,

@@ -36,8 +36,8 @@ fn the_same_seed_gives_the_same_history() {
 /// outcome, it is true, and it comes in time.
 #[test]
 fn a_crowd_of_sessions_breaks_no_promise() {
-    for seed in 1..=3 {
-        let (crowd, violations) = run_crowd(seed, 300);
+    for seed in 1..=2 {
+        let (crowd, violations) = run_crowd(seed, 200);
         assert_eq!(violations, [], "seed {seed}");
         let n_asked = crowd.count(|seen| matches!(seen, Seen::Asked { .. }));
         let n_answered = crowd.count(|seen| matches!(seen, Seen::Told(_, Outcome::Result(_))));
@@ -46,7 +46,7 @@ fn a_crowd_of_sessions_breaks_no_promise() {
         let refused = |seen: &Seen| matches!(seen, Seen::Answered { taken: false, .. });
         let n_refused = crowd.count(refused);
         assert!(n_asked > 1000 && n_answered > 200 && n_failed > 200, "too little is tried");
-        assert!(n_ended > 300 && n_refused > 100, "too little goes wrong: {n_ended} {n_refused}");
+        assert!(n_ended > 200 && n_refused > 100, "too little goes wrong: {n_ended} {n_refused}");
     }
 }
 

@@ -12,7 +12,6 @@ use ringback_proto::request::{
 use ringback_proto::{Error, Result};
 use ringback_store::Visible;
 
-use super::caller::is_live;
 use super::{Origin, StartSession, offered};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -92,7 +91,7 @@ impl Shared {
     /// Only who started a session hands it to others.
     fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
         let found = lock(&self.sessions.table).find(session);
-        let found = found.filter(|(place, state)| is_live(*state) && place.owner == principal.id);
+        let found = found.filter(|(place, state)| state.is_live() && place.owner == principal.id);
         found.map(drop).ok_or_else(|| Error::not_found("session", session))
     }
 

@@ -80,12 +80,12 @@ impl Agent {
         let mut tasks = JoinSet::new();
         let way = match door {
             Door::Socket => {
-                let at = ["--socket".to_owned(), socket.to_string()];
-                pipes(at, session, key, outbox, &mut tasks)
+                let at = ["--socket", socket.as_str()];
+                pipes(&at, session, key, outbox, &mut tasks)
             }
             Door::InsideUrl => {
-                let at = ["--url".to_owned(), session.url.clone()];
-                pipes(at, session, key, outbox, &mut tasks)
+                let at = ["--url", session.url.as_str()];
+                pipes(&at, session, key, outbox, &mut tasks)
             }
             Door::Modern | Door::Legacy => {
                 let is_modern = door == Door::Modern;
@@ -365,14 +365,14 @@ async fn pass_on(answer: Response<Incoming>, outbox: mpsc::Sender<String>) {
 
 /// The program inside.
 fn pipes(
-    at: [String; 2],
+    at: &[&str; 2],
     session: &Opened,
     key: Option<&str>,
     outbox: mpsc::Sender<String>,
     tasks: &mut JoinSet<()>,
 ) -> Way {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringback"));
-    command.arg("inside").args(&at).env_clear();
+    command.arg("inside").args(at).env_clear();
     command.env("OUBLIETTE_SESSION_TOKEN", &session.token);
     command.envs(key.map(|key| ("OUBLIETTE_API_KEY", key)));
     let mut child =

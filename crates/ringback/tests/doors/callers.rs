@@ -215,7 +215,7 @@ async fn sessions_never_swap_tools_or_calls() {
             let mut caller = world.caller(session.id);
             let mut agent = world.agent(door, &session).await;
             let name = format!("ant_tool_{n}");
-            assert_eq!(agent.names().await, [name.clone()], "{door:?}");
+            assert_eq!(agent.names().await, [name.as_str()], "{door:?}");
             for id in 0..5 {
                 agent.ask(id, &name, &format!(r#"{{"n":{n}}}"#)).await;
                 let call = caller.next_call().await;

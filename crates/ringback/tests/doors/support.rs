@@ -119,7 +119,13 @@ impl World {
         match reply {
             ResponseEnvelope::Success { response } => Ok(serde_json::to_value(&response).unwrap()),
             ResponseEnvelope::Error(error) => Err(error),
-            other => panic!("neither a result nor an error: {other:?}"),
+            other @ (ResponseEnvelope::JobStarted { .. }
+            | ResponseEnvelope::Ack { .. }
+            | ResponseEnvelope::StreamStart { .. }
+            | ResponseEnvelope::StreamChunk { .. }
+            | ResponseEnvelope::StreamEnd { .. }) => {
+                panic!("neither a result nor an error: {other:?}")
+            }
         }
     }
 

@@ -118,10 +118,11 @@ async fn owner(broker: &Broker, number: usize) -> Credential {
 
 async fn open(broker: &Broker, owner: &Credential) -> SessionId {
     let request = SessionOpenRequest::default();
-    match answer(broker, owner, request.into()).await {
-        ToolResponse::SessionOpened(opened) => opened.session_id,
-        other => unreachable!("a session can be opened: {other:?}"),
-    }
+    let opened = answer(broker, owner, request.into()).await;
+    let ToolResponse::SessionOpened(opened) = opened else {
+        unreachable!("an undisturbed daemon opens sessions")
+    };
+    opened.session_id
 }
 
 /// Where everything is written down.
