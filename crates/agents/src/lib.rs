@@ -8,6 +8,7 @@
 //! * [`AgentSpec`]: which program, with what environment, where.
 //! * [`AgentEvent`]: what happened.
 //! * [`scripted`]: the scripted agent, as a program.
+//! * [`server::ToolServer`]: an MCP server that is started for its tools, and spoken to over its pipes.
 //!
 //! Invariants:
 //!
@@ -22,6 +23,7 @@
 mod agent;
 mod event;
 pub mod scripted;
+pub mod server;
 mod spec;
 mod tail;
 

@@ -32,7 +32,7 @@ impl Handler<tools::SessionSpawn> for Native {
             caller_id,
             caller_tools,
         } = request;
-        let offer = offered(context, caller_id, caller_tools)?;
+        let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (shared, principal) = (&ctx.shared, &ctx.principal);
         let project = shared.visible_project(principal, project_id).await?;
         let workspace = shared.workspace_for(&project, workspace_id, create_workspace).await?;
@@ -40,8 +40,8 @@ impl Handler<tools::SessionSpawn> for Native {
         let principal = std::sync::Arc::clone(principal);
         let start = StartSession { principal, project, workspace, agent, origin };
         let record = shared.start_session(start).await?;
-        if let Some((caller_id, tools)) = offer
-            && let Err(error) = shared.declare(&ctx.principal, record.id, &caller_id, tools)
+        if let Some(offer) = offer
+            && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await
         {
             let why = "its tools were refused";
             shared.end_session(record.id, SessionState::Failed, why).await?;

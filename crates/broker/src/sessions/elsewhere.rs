@@ -6,12 +6,11 @@ use std::sync::Arc;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::{Principal, Target};
 use ringback_proto::record::{ProjectRecord, Record, SessionState};
-use ringback_proto::request::{
-    CallerTool, ProjectLimits, SessionOpenRequest, SessionOpenedResponse,
-};
+use ringback_proto::request::{ProjectLimits, SessionOpenRequest, SessionOpenedResponse};
 use ringback_proto::{Error, Result};
 use ringback_store::Visible;
 
+use super::caller::Offer;
 use super::{Origin, StartSession, offered};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -28,11 +27,11 @@ impl Shared {
     ) -> Result<SessionOpenedResponse> {
         let SessionOpenRequest { project_id, session_id, context, caller_id, caller_tools, ttl_ms } =
             request;
-        let offer = offered(context, caller_id, caller_tools)?;
+        let offer = offered(principal, context, caller_id, caller_tools)?;
         if let Some(session) = session_id {
             self.check_own(principal, session)?;
-            if let Some((caller_id, tools)) = offer {
-                self.declare(principal, session, &caller_id, tools)?;
+            if let Some(offer) = offer {
+                self.take_offer(principal, session, offer).await?;
             }
             let (url, token) = self.new_pass(session)?;
             return Ok(SessionOpenedResponse { session_id: session, url, token });
@@ -67,10 +66,10 @@ impl Shared {
         self: &Arc<Self>,
         principal: &Arc<Principal>,
         session: SessionId,
-        offer: Option<(String, Vec<CallerTool>)>,
+        offer: Option<Offer>,
     ) -> Result<SessionOpenedResponse> {
-        if let Some((caller_id, tools)) = offer {
-            self.declare(principal, session, &caller_id, tools)?;
+        if let Some(offer) = offer {
+            self.take_offer(principal, session, offer).await?;
         }
         let (url, token) = self.new_pass(session)?;
         // Nobody tells when its agent works: it counts as used when something is asked at its URL.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
@@ -12,8 +13,10 @@ use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
 use super::say::{bounded, event};
+use super::server::Served;
 use super::{AgentCommand, ELSEWHERE, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -21,11 +24,16 @@ use crate::sync::lock;
 /// Messages that may wait for the keeper.
 pub(super) const ORDERS_MAX: usize = 64;
 
+/// What servers may take beyond the grace, to notice that it has begun.
+const SERVERS_SLACK: Duration = Duration::from_secs(1);
+
 /// What a keeper is told.
 #[derive(Debug)]
 pub(super) enum Order {
     /// A message for the agent.
     Message(String),
+    /// Keep a server that is a caller.
+    Serve(Box<Served>),
     /// End the agent, and yourself.
     End,
 }
@@ -40,7 +48,7 @@ struct Running {
 /// The word in an agent's command that stands for the program inside.
 const INSIDE: &str = "{inside}";
 /// What an agent finds programs by.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What belongs to one session's agent.
 #[derive(Debug)]
@@ -67,22 +75,32 @@ impl Keeper {
 
     pub(super) async fn run(self, mut inbox: mpsc::Receiver<Order>) {
         let mut running: Option<Running> = None;
+        let mut servers = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
                     Some(Order::Message(text)) => self.tell(&mut running, text).await,
+                    Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
                 heard = next(&mut running) => match heard {
                     Some(heard) => self.hear(heard).await,
                     None => running = None,
                 },
+                // One that has ended stays so: its calls fail at once.
+                Some(_) = servers.join_next() => {}
             }
         }
         if let Some(Running { mut agent, handle }) = running {
             handle.terminate(self.shared.sessions.settings.end_grace);
             while agent.next().await.is_some() {}
+        }
+        // Their streams have ended with the session, and so do they; each has the grace of an agent.
+        let ended = async { while servers.join_next().await.is_some() {} };
+        let grace = self.shared.sessions.settings.end_grace;
+        if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
+            servers.shutdown().await;
         }
         self.done.send_replace(true);
     }

@@ -12,6 +12,7 @@ mod end;
 mod keeper;
 mod pass;
 mod say;
+mod server;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +22,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::request::{ProjectLimits, SessionEventInfo};
+use ringback_proto::request::{CallerServer, ProjectLimits, SessionEventInfo};
 use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
@@ -156,6 +157,8 @@ pub(crate) struct Live {
     socket: Mutex<Option<Socket>>,
     /// What opens the session's URL.
     bearer: Bearer,
+    /// The servers that are its callers, by what they are called.
+    servers: Mutex<HashMap<String, CallerServer>>,
 }
 
 /// The guard of a session's socket.

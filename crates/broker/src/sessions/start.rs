@@ -188,6 +188,7 @@ impl Shared {
             dir: dir.clone(),
             socket,
             bearer: Bearer::default(),
+            servers: Mutex::default(),
         });
         lock(&self.sessions.live).insert(place.id, live);
         self.say_state(place.id, SessionState::Starting, None);

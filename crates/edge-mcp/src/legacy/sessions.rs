@@ -13,6 +13,9 @@ use crate::config::SessionLimits;
 use crate::peer::{Owner, Peer};
 use crate::state::State;
 
+/// Sessions of MCP at the URL of one session of an agent: an agent needs one, and some lose theirs.
+const PER_AGENT_MAX: usize = 16;
+
 /// Every session there is.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -35,7 +38,11 @@ impl Sessions {
         let owner = peer.owner();
         let mut by_id = self.lock();
         let n_own = by_id.values().filter(|session| session.peer.owner() == owner).count();
-        if n_own >= self.limits.per_principal_max || by_id.len() >= self.limits.max {
+        let own_max = match owner {
+            Owner::Principal(_) => self.limits.per_principal_max,
+            Owner::Agent(_) => PER_AGENT_MAX,
+        };
+        if n_own >= own_max || by_id.len() >= self.limits.max {
             let oldest = by_id
                 .values()
                 .filter(|session| session.peer.owner() == owner && session.is_quiet())

@@ -7,4 +7,5 @@ mod answers;
 mod bearer;
 mod callers;
 mod keys;
+mod servers;
 mod support;

@@ -55,7 +55,15 @@ fn secret() -> Secret {
 }
 
 fn context() -> SessionContext {
-    SessionContext { caller_id: Some("ant".into()), caller_tools: Some(caller_tools()) }
+    SessionContext {
+        caller_id: Some("ant".into()),
+        caller_tools: Some(caller_tools()),
+        caller_server: Some(CallerServer {
+            command: awkward(),
+            args: vec![awkward()],
+            env: vec!["HOME".into()],
+        }),
+    }
 }
 
 sample!(
