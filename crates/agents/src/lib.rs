@@ -11,6 +11,7 @@
 //! * [`Agent`]: one process of an agent.
 //! * [`preset`]: agents that are known by name, and whether they are there.
 //! * [`scripted`]: the scripted agent, as a program.
+//! * [`server::ToolServer`]: an MCP server that is started for its tools, and spoken to over its pipes.
 //!
 //! Invariants:
 //!
@@ -34,6 +35,7 @@ mod one_shot;
 mod permission;
 pub mod preset;
 pub mod scripted;
+pub mod server;
 mod spec;
 mod tail;
 mod talk;

@@ -59,6 +59,7 @@ pub use ringback_core::lines::{
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, InsideProgram, RelayDoor, SessionFollower, SessionSettings,
+    AgentCommand, AgentProtocol, InsideProgram, RelayDoor, SessionFollower, SessionPass,
+    SessionSettings,
     SessionView,
 };

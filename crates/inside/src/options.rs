@@ -24,7 +24,8 @@ Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
   --version         say which version this is
 
 OUBLIETTE_API_KEY or RINGBACK_API_KEY has the key for the daemon's own tools. With
---url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token.";
+--url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token,
+and the session's own key counts where there is no other.";
 
 /// What to serve.
 #[derive(Debug, Clone)]

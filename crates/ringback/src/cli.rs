@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agents, artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer,
+    agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer,
     project, serve, session, studio, token, tools, verify, why,
 };
 
@@ -61,6 +61,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
     Mcp(mcp::McpArgs),
+    /// Show which calls there were, whose, and how they ended
+    Audit(audit::AuditArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
     /// Prove that a program of yours offers tools as it should
@@ -93,6 +95,7 @@ impl Command {
             Self::Studio(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
+            Self::Audit(args) => args.json,
             Self::Why(args) => args.json,
             Self::Verify(args) => args.wants_json(),
             Self::Doctor(args) => args.json,

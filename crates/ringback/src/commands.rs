@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod artifacts;
+pub mod audit;
 pub mod call;
 pub mod cas;
 pub mod completions;
@@ -47,6 +48,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Studio(args) => studio::run(&args, environment),
         Command::Token(args) => token::run(args, environment).await,
         Command::Mcp(args) => mcp::run(args, environment).await,
+        Command::Audit(args) => audit::run(args, environment).await,
         Command::Why(args) => why::run(args, environment).await,
         Command::Verify(args) => verify::run(args).await,
         Command::Doctor(args) => doctor::run(&args, environment).await,

@@ -131,6 +131,7 @@ impl Daemon {
         let mcp = McpEdge::new(settings::mcp(config, open), broker.clone());
         let hoot = HootEdge::bind(hoot_config, broker.clone()).await?;
         let listening = listening(config, &http, &hoot, token_file);
+        broker.set_session_url(settings::public_url(config, &http));
 
         let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
         let readiness = Arc::new(ready.clone());

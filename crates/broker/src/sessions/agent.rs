@@ -15,7 +15,7 @@ pub(super) const INSIDE: &str = "{inside}";
 /// What the agent's MCP server is called.
 const SERVER: &str = "ringback";
 /// What an agent finds programs by.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How an agent is talked to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

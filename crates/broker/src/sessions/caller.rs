@@ -10,13 +10,14 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{Level, Principal};
 use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, WorkspaceRecord};
 use ringback_proto::request::{
-    Attachment, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
+    Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
     SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
 };
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::keeper::Order;
 use super::say::event;
+use super::server::check_server;
 use super::{Origin, StartSession};
 use crate::Broker;
 use crate::identity::Credential;
@@ -37,20 +38,45 @@ const WAIT_MS_MAX: u64 = 30_000;
 
 /// What a caller offers with a message, wherever in it that stands.
 pub(crate) fn offered(
+    principal: &Principal,
     context: Option<SessionContext>,
     caller_id: Option<String>,
     caller_tools: Option<Vec<CallerTool>>,
-) -> Result<Option<(String, Vec<CallerTool>)>> {
+) -> Result<Option<Offer>> {
     let context = context.unwrap_or_default();
     let caller_id = caller_id.or(context.caller_id);
-    match (caller_id, caller_tools.or(context.caller_tools)) {
-        (Some(caller_id), Some(tools)) => Ok(Some((caller_id, tools))),
-        (None, Some(tools)) if !tools.is_empty() => {
-            let message = "say who offers `caller_tools`: their names begin with your `caller_id`";
-            Err(Error::invalid_field("caller_id", message))
+    let what = match (caller_tools.or(context.caller_tools), context.caller_server) {
+        (None, None) => return Ok(None),
+        (Some(tools), None) if tools.is_empty() && caller_id.is_none() => return Ok(None),
+        (Some(tools), None) => Offered::Tools(tools),
+        (None, Some(server)) => {
+            check_server(principal, &server)?;
+            Offered::Server(server)
         }
-        (_, None | Some(_)) => Ok(None),
-    }
+        (Some(_), Some(_)) => {
+            let message = "a caller has `caller_tools` or is a `caller_server`, not both";
+            return Err(Error::invalid_field("caller_server", message));
+        }
+    };
+    let caller_id = caller_id.ok_or_else(|| {
+        let message = "say who offers the tools: their names begin with your `caller_id`";
+        Error::invalid_field("caller_id", message)
+    })?;
+    Ok(Some(Offer { caller_id, what }))
+}
+
+/// What a caller offers a session.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) caller_id: String,
+    pub(crate) what: Offered,
+}
+
+/// Tools that it carries out itself, or a server that does.
+#[derive(Debug)]
+pub(crate) enum Offered {
+    Tools(Vec<CallerTool>),
+    Server(CallerServer),
 }
 
 impl Shared {
@@ -105,7 +131,7 @@ impl Shared {
             message, attachments, context, caller_id, caller_tools, ..
         } = &request;
         check_message(message, attachments)?;
-        let offer = offered(context.clone(), caller_id.clone(), caller_tools.clone())?;
+        let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
             (Some(session), _) => self.named_session(principal, session).await?,
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
@@ -114,11 +140,15 @@ impl Shared {
                 return Err(Error::invalid_field("project_id", message));
             }
         };
-        if let Some((caller_id, tools)) = offer {
-            self.declare(principal, found.place.id, &caller_id, tools)?;
+        if let Some(offer) = offer {
+            self.take_offer(principal, found.place.id, offer).await?;
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
-        self.deliver(found, request.message)
+        let mut told = self.deliver(found, request.message)?;
+        if let Some((url, token)) = self.first_pass(principal.id, found.place) {
+            (told.url, told.token) = (Some(url), token);
+        }
+        Ok(told)
     }
 
     /// Answers an agent that asked for permission, or stops it.
@@ -192,6 +222,22 @@ impl Shared {
         let start = StartSession { principal, project, workspace, agent: None, origin };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
+    }
+
+    /// Takes what a caller offers a session.
+    pub(crate) async fn take_offer(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        offer: Offer,
+    ) -> Result<()> {
+        let Offer { caller_id, what } = offer;
+        match what {
+            Offered::Tools(tools) => self.declare(principal, session, &caller_id, tools),
+            Offered::Server(server) => {
+                self.serve_caller(principal, session, caller_id, server).await
+            }
+        }
     }
 
     /// Offers the agent of a session tools of whoever started it.
@@ -271,7 +317,12 @@ impl Shared {
         if let Some(workspace) = &workspace {
             let table = lock(&self.sessions.table);
             let live = table.live_in(principal.id, workspace.id);
-            if let Some((place, _)) = live.and_then(|live| table.find(live)) {
+            let found = live.and_then(|live| table.find(live));
+            drop(table);
+            // A message to whatever agent is there is not for one that nobody here starts.
+            if let Some((place, _)) = found
+                && !self.is_elsewhere(place.id)
+            {
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
@@ -362,6 +413,8 @@ impl Shared {
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
             confined: false,
+            url: None,
+            token: None,
         })
     }
 

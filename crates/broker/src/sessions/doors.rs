@@ -78,6 +78,7 @@ impl Broker {
         tool: String,
         arguments: Any,
         options: CallOptions,
+        edge: Edge,
     ) -> Answer {
         let view = self.session_view(session).ok_or_else(|| Error::not_found("session", session));
         let principal = view.and_then(|view| {
@@ -93,7 +94,7 @@ impl Broker {
                 tool,
                 arguments,
                 options,
-                edge: Edge::Relay,
+                edge,
             }),
             Err(error) => Answer::Now(error.into()),
         }

@@ -43,6 +43,7 @@ impl Shared {
         // First nobody is behind the socket, then the key is dead, then the agent goes: what it
         // still tries has no effect.
         drop(lock(&live.socket).take());
+        live.bearer.end();
         if let Some(key) = &live.key {
             self.revoke_key(key.id).await;
         }

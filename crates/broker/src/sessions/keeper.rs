@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_agents::{AgentEvent, AgentHandle, Driver};
@@ -12,16 +13,21 @@ use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
-use super::Key;
+use super::{ELSEWHERE, Key};
 use super::agent::{INSIDE, Place};
 use super::heard::shown;
 use super::say::{bounded, event};
+use super::server::Served;
 use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Messages that may wait for the keeper.
 pub(super) const ORDERS_MAX: usize = 64;
+
+/// What servers may take beyond the grace, to notice that it has begun.
+const SERVERS_SLACK: Duration = Duration::from_secs(1);
 
 /// What a keeper is told.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ pub(super) enum Order {
     Answer { id: String, option: Option<String> },
     /// Stop what the agent does, and forget what it was told.
     Abort,
+    /// Keep a server that is a caller.
+    Serve(Box<Served>),
     /// End the agent, and yourself.
     End,
 }
@@ -71,6 +79,7 @@ impl Keeper {
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
         let mut running: Option<Running> = None;
+        let mut servers = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
@@ -81,22 +90,35 @@ impl Keeper {
                         self.pass(&running, |handle| handle.answer(id, option));
                     }
                     Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
+                    Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
                 heard = next(&mut running) => match heard {
                     Some(heard) => self.hear(heard).await,
                     None => running = None,
                 },
+                // One that has ended stays so: its calls fail at once.
+                Some(_) = servers.join_next() => {}
             }
         }
         if let Some(Running { mut agent, handle }) = running {
             handle.terminate(self.shared.sessions.settings.end_grace);
             while agent.next().await.is_some() {}
         }
+        // Their streams have ended with the session, and so do they; each has the grace of an agent.
+        let ended = async { while servers.join_next().await.is_some() {} };
+        let grace = self.shared.sessions.settings.end_grace;
+        if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
+            servers.shutdown().await;
+        }
         self.done.send_replace(true);
     }
 
     /// Passes a message on, to an agent that is started for it if there is none.
     async fn tell(&mut self, running: &mut Option<Running>, text: String) {
+        if self.agent == ELSEWHERE {
+            // Whoever is at the URL finds it among the events.
+            return self.turn_ended().await;
+        }
         if running.is_none() {
             match self.start().await {
                 Ok((agent, handle)) => *running = Some(Running { agent, handle }),

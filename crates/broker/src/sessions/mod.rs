@@ -8,10 +8,13 @@
 mod agent;
 mod caller;
 mod doors;
+mod elsewhere;
 mod end;
 mod heard;
 mod keeper;
+mod pass;
 mod say;
+mod server;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +25,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::request::{ProjectLimits, SessionEventInfo};
+use ringback_proto::request::{CallerServer, ProjectLimits, SessionEventInfo};
 use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
@@ -30,7 +33,10 @@ use tokio::sync::{Notify, mpsc, watch};
 pub use self::agent::AgentProtocol;
 pub(crate) use self::caller::offered;
 pub use self::doors::{SessionFollower, SessionView};
+pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
+use self::pass::Bearer;
+pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
 
@@ -132,6 +138,8 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
     relay: OnceLock<Arc<dyn RelayDoor>>,
+    /// Where the URLs of sessions start, if there is a listener for them.
+    url: OnceLock<String>,
     bells: Bells,
 }
 
@@ -154,10 +162,16 @@ pub(crate) struct Live {
     /// True once its keeper has ended, and with it its agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
+    /// The agent it runs.
+    agent: String,
     /// The directory of its socket.
     dir: Utf8PathBuf,
     /// Dropped when the session ends: then nobody is behind the socket.
     socket: Mutex<Option<Socket>>,
+    /// What opens the session's URL.
+    bearer: Bearer,
+    /// The servers that are its callers, by what they are called.
+    servers: Mutex<HashMap<String, CallerServer>>,
 }
 
 /// The guard of a session's socket.
@@ -184,6 +198,7 @@ impl Sessions {
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
+            url: OnceLock::new(),
             bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,

@@ -15,7 +15,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, ORDERS_MAX};
-use super::{Key, Live, Socket};
+use super::{Bearer, ELSEWHERE, Key, Live, Socket};
 use crate::identity::{new_secret, secret_hash};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -99,12 +99,13 @@ impl Shared {
 
     /// Whether there is an agent of this name.
     pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
-        if self.sessions.settings.agents.contains_key(agent) {
+        if agent == ELSEWHERE || self.sessions.settings.agents.contains_key(agent) {
             return Ok(());
         }
         let names: Vec<_> = self.sessions.settings.agents.keys().map(String::as_str).collect();
         let message = format!(
-            "there is no agent `{agent}`; the configuration has {}",
+            "there is no agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is one that \
+             runs at the session's URL",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
         Err(Error::invalid_field("agent", message))
@@ -179,7 +180,16 @@ impl Shared {
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
         let socket = Mutex::new(socket);
-        let live = Arc::new(Live { orders, over, key: key.clone(), dir: dir.clone(), socket });
+        let live = Arc::new(Live {
+            orders,
+            over,
+            key: key.clone(),
+            agent: agent.to_owned(),
+            dir: dir.clone(),
+            socket,
+            bearer: Bearer::default(),
+            servers: Mutex::default(),
+        });
         lock(&self.sessions.live).insert(place.id, live);
         self.say_state(place.id, SessionState::Starting, None);
         let keeper = Keeper::new(Arc::clone(self), place, agent, dir, key, done);

@@ -484,7 +484,8 @@ async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
         let arguments = Any { format: Format::Json, bytes: text.as_bytes().into() };
         let options = CallOptions::default();
         let sent = "send".to_owned();
-        match fixture.broker.call_from_session(session_id, None, sent, arguments, options) {
+        let edge = ringback_broker::Edge::Relay;
+        match fixture.broker.call_from_session(session_id, None, sent, arguments, options, edge) {
             Answer::Later(replies, _) => replies,
             Answer::Now(reply) => panic!("answered at once: {reply:?}"),
         }

@@ -4,6 +4,7 @@ use super::{CallerTool, SessionContext, wire_struct};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::record::SessionState;
+use crate::secret::Secret;
 
 wire_struct! {
     /// A session to start.
@@ -66,6 +67,9 @@ wire_struct! {
         /// What you should know of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
+        /// Where its tools are, as MCP, while it is live; `session_open` gives a token for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
     }
 
     /// A message to an agent: name a session, or a project to start one in.
@@ -154,6 +158,13 @@ wire_struct! {
         last_event_index: i64,
         /// Whether its agent is confined to its workspace.
         confined: bool,
+        /// Where the session's tools are, as MCP, for an agent that runs elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+        /// The bearer token of that URL, with the first message after the session was started. It is
+        /// shown once; `session_open` gives another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<Secret>,
     }
 
     /// Which events of a session.

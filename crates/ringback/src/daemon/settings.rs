@@ -17,7 +17,7 @@ use ringback_edge_mcp::{Door, SessionLimits};
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
-use ringback_service::{HttpConfig, Tls};
+use ringback_service::{HttpConfig, HttpListener, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
@@ -180,6 +180,21 @@ pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
         }],
         patience: Patience::default(),
     })
+}
+
+/// Where others reach the HTTP listener: at the first name it is configured to be called by, else at
+/// its address.
+pub(super) fn public_url(config: &Config, listener: &HttpListener) -> String {
+    let scheme = if listener.is_tls() || config.http.behind_proxy { "https" } else { "http" };
+    let address = listener.local_addr();
+    match config.http.hosts.first() {
+        // A proxy has a port of its own, which its name says if it is not the usual one.
+        Some(host) if host.contains(':') || config.http.behind_proxy => {
+            format!("{scheme}://{host}")
+        }
+        Some(host) => format!("{scheme}://{host}:{}", address.port()),
+        None => format!("{scheme}://{address}"),
+    }
 }
 
 /// What the routes of client tools are told.
