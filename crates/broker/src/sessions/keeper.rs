@@ -109,6 +109,9 @@ impl Keeper {
         for word in command.into_iter().flatten().filter(|word| *word == INSIDE) {
             *word = self.inside().await?;
         }
+        if let Some(usual) = usual.as_mut().filter(|usual| usual.model.is_some()) {
+            self.forward_model(usual).await?;
+        }
         Agent::start(&self.spec(usual.as_ref())).map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}"));
             format!("{error}{}", cause.unwrap_or_default())
@@ -127,6 +130,14 @@ impl Keeper {
             })
         });
         found.await.map(Utf8PathBuf::into_string).map_err(|error| error.to_string())
+    }
+
+    /// Puts the program in front of the agent's that makes its model reachable by an address.
+    async fn forward_model(&self, usual: &mut AgentCommand) -> Result<(), String> {
+        let (inside, socket) = (self.inside().await?, self.dir.join("model.sock").into_string());
+        let before = [&inside, "forward", "--socket", &socket, "--"].map(str::to_owned);
+        usual.command.splice(0..0, before);
+        Ok(())
     }
 
     fn spec(&self, usual: Option<&AgentCommand>) -> AgentSpec {

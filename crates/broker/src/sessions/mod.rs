@@ -80,12 +80,14 @@ impl SessionSettings {
 }
 
 /// How an agent is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCommand {
     /// The program and its arguments; the word `{inside}` stands for the MCP server of the session.
     pub command: Vec<String>,
     /// What its environment has besides what every agent's has.
     pub env: BTreeMap<String, String>,
+    /// The model that it may ask, by name. `{model}` in its arguments and environment is where.
+    pub model: Option<String>,
 }
 
 /// The program that agents start as their MCP server.
@@ -111,6 +113,58 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 }
 
+/// Opens the door of a session to a model.
+pub trait ModelDoor: Send + Sync + std::fmt::Debug {
+    /// Binds `model.sock` in this directory and passes what is asked there to this model, for this
+    /// session, until the guard is dropped.
+    ///
+    /// # Errors
+    /// When there is no such model, or the socket cannot be bound.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
+}
+
+/// A request that a session made of its model: neither what was asked nor what was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRequest {
+    /// Which model, by its name in the configuration.
+    pub model: String,
+    /// The method.
+    pub method: String,
+    /// The path, without a query.
+    pub path: String,
+    /// What was answered; nothing if the agent left before.
+    pub status: Option<u16>,
+    /// Whether the answer passed to its end.
+    pub is_whole: bool,
+    /// From its head to the last byte of its answer.
+    pub duration: Duration,
+    /// The size of what was asked.
+    pub bytes_up: u64,
+    /// The size of what was answered.
+    pub bytes_down: u64,
+}
+
+impl std::fmt::Display for ModelRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, bytes_up, bytes_down, .. } = self;
+        write!(f, "{method} {path}: ")?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("given up")?,
+        }
+        if self.status.is_some() && !self.is_whole {
+            f.write_str(", cut short")?;
+        }
+        let millis = self.duration.as_millis();
+        write!(f, ", {millis} ms, {bytes_up} bytes asked, {bytes_down} answered")
+    }
+}
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -119,6 +173,7 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
     relay: OnceLock<Arc<dyn RelayDoor>>,
+    models: OnceLock<Arc<dyn ModelDoor>>,
     bells: Bells,
 }
 
@@ -141,10 +196,10 @@ pub(crate) struct Live {
     /// True once its keeper has ended, and with it its agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
-    /// The directory of its socket.
+    /// The directory of its sockets.
     dir: Utf8PathBuf,
-    /// Dropped when the session ends: then nobody is behind the socket.
-    socket: Mutex<Option<Socket>>,
+    /// Dropped when the session ends: then nobody is behind them.
+    sockets: Mutex<Vec<Socket>>,
 }
 
 /// The guard of a session's socket.
@@ -171,6 +226,7 @@ impl Sessions {
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
+            models: OnceLock::new(),
             bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,

@@ -1,6 +1,5 @@
 //! Sessions through the broker's door, with small shell scripts as agents.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,7 +37,7 @@ done"#;
 
 fn with_echo(config: &mut Config) {
     let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
-    let echo = AgentCommand { command, env: BTreeMap::new() };
+    let echo = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("echo".to_owned(), echo);
     config.sessions.agent_default = "echo".to_owned();
     config.sessions.end_grace = Duration::from_millis(50);
@@ -439,7 +438,7 @@ async fn the_program_inside_is_written_when_an_agent_needs_it() {
         with_echo(config);
         let says = r#"printf '{"type":"message","text":"%s"}\n{"type":"done"}\n' "$1""#;
         let command = ["/bin/sh", "-c", says, "agent", "{inside}"].map(str::to_owned).to_vec();
-        let agent = AgentCommand { command, env: BTreeMap::new() };
+        let agent = AgentCommand { command, ..AgentCommand::default() };
         config.sessions.agents.insert("plain".to_owned(), agent);
         config.sessions.inside = Some(Arc::<Inside>::clone(&inside));
     })
