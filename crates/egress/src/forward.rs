@@ -20,14 +20,17 @@ use crate::refusal::Refusal;
 use crate::serving::{Account, Serving};
 use crate::tap::{Answer, Upload};
 
+/// A shorter key is a word such as `EMPTY`: no secret, and found everywhere.
+const KEY_BYTES_HIDDEN_MIN: usize = 7;
+
 /// What an agent gets: the provider's answer, or the door's own.
 pub(crate) type Body = Either<Full<Bytes>, Answer>;
 
-/// The provider's answer, and the key that it was given for.
+/// The provider's answer, and the key that must not be seen in it.
 struct Answered {
     parts: Parts,
     body: Incoming,
-    key: Option<Secret>,
+    hidden: Option<Secret>,
 }
 
 impl Serving {
@@ -35,10 +38,10 @@ impl Serving {
     pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let mut account = Account::new(Arc::clone(&self), &request);
         match self.forward(request, &mut account).await {
-            Ok(Answered { parts, body, key }) => {
+            Ok(Answered { parts, body, hidden }) => {
                 account.status = Some(parts.status);
                 let body = Impatient::new(body, self.config.body_timeout);
-                let answer = Answer::new(body, key, account, self.config.answer_bytes_max);
+                let answer = Answer::new(body, hidden, account, self.config.answer_bytes_max);
                 Response::from_parts(parts, Either::Right(answer))
             }
             Err(refusal) => {
@@ -80,13 +83,13 @@ impl Serving {
         *onward.method_mut() = head.method;
         *onward.uri_mut() = uri;
         *onward.headers_mut() = head.headers;
-        self.ask(onward, key).await
+        self.ask(onward, key.filter(|key| key.expose().len() >= KEY_BYTES_HIDDEN_MIN)).await
     }
 
     async fn ask(
         &self,
         request: Request<Upload>,
-        key: Option<Secret>,
+        hidden: Option<Secret>,
     ) -> Result<Answered, Refusal> {
         let patience = self.config.answer_timeout;
         let answered = timeout(patience, self.model.client.request(request)).await;
@@ -97,11 +100,11 @@ impl Serving {
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Refusal::Broken);
         }
-        to_agent(&mut parts.headers, key.as_ref());
+        to_agent(&mut parts.headers, hidden.as_ref());
         // What the provider's connection was asked to become, if anything, stays there.
         parts.extensions.clear();
         parts.version = hyper::Version::HTTP_11;
-        Ok(Answered { parts, body, key })
+        Ok(Answered { parts, body, hidden })
     }
 
     /// Read anew each time, so that a new key needs no restart.

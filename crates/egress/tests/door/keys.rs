@@ -63,6 +63,17 @@ async fn a_key_that_the_provider_repeats_does_not_reach_the_agent() {
     world.stop().await;
 }
 
+/// Rule: what is no secret is not hidden: it would be found everywhere.
+#[tokio::test]
+async fn a_key_that_is_a_mere_word_spoils_no_answer() {
+    let upstream = Upstream::start(|_| async { Response::new(full("the box is EMPTY")) }).await;
+    let mut world = World::start(&upstream.url);
+    write_key(&world.key_file, "EMPTY");
+    assert_eq!(world.post("/v1", "{}").await.body, "the box is EMPTY");
+    assert_eq!(upstream.asked()[0].headers["authorization"], "Bearer EMPTY");
+    world.stop().await;
+}
+
 /// Rule: the key is read at each request, so that a new one needs no restart.
 #[tokio::test]
 async fn a_new_key_is_used_from_the_next_request_on() {
