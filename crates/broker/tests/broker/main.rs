@@ -12,4 +12,5 @@ mod content;
 mod costs;
 mod jobs;
 mod lines;
+mod models;
 mod sessions;
