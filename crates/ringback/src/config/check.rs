@@ -32,6 +32,7 @@ impl Config {
         self.check_http()?;
         self.check_hoot()?;
         self.check_sockets()?;
+        self.check_models()?;
         if let Some(root) = self.files.roots.iter().find(|root| root.is_relative()) {
             let reason = format!("expected absolute paths, found `{}`", root.display());
             return Err(self.invalid("files.roots", reason));
@@ -146,6 +147,23 @@ impl Config {
                 dirs::SOCKET_PATH_BYTES_MAX
             );
             return Err(self.invalid("runtime_dir", reason));
+        }
+        Ok(())
+    }
+
+    fn check_models(&self) -> Result<(), ConfigError> {
+        let models = &self.models.0;
+        for (name, agent) in &self.sessions.agents.0 {
+            let Some(model) = agent.model.as_ref().filter(|model| !models.contains_key(*model))
+            else {
+                continue;
+            };
+            let known: Vec<_> = models.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let reason = format!(
+                "the agent `{name}` has the model `{model}`, which is not in `models`; there is {known}"
+            );
+            return Err(self.invalid("sessions.agents", reason));
         }
         Ok(())
     }

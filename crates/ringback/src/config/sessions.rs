@@ -30,7 +30,8 @@ section! {
         pub agent: String = "scripted".to_owned(),
         /// Further agents by name, `[sessions.agents.NAME]` with `command = ["program", "argument"]` and
         /// perhaps `env = { NAME = "value" }`. The word `{inside}` in a command stands for the
-        /// program that agents start as their MCP server.
+        /// program that agents start as their MCP server. With `model = "NAME"` the agent may ask
+        /// that one of `models`; `{model}` in its arguments and environment stands for its address.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,
@@ -68,6 +69,8 @@ pub struct AgentEntry {
     pub command: Vec<String>,
     /// What its environment has.
     pub env: BTreeMap<String, String>,
+    /// The model that it may ask.
+    pub model: Option<String>,
 }
 
 const EXPECTED: &str = "a table of agents such as `{ mine = { command = [\"/usr/bin/agent\"] } }`";
@@ -105,6 +108,9 @@ impl Value for Agents {
             if !agent.env.is_empty() {
                 entry.insert("env".to_owned(), toml::Value::Table(hidden.collect()));
             }
+            if let Some(model) = agent.model.show() {
+                entry.insert("model".to_owned(), model);
+            }
             (name.clone(), toml::Value::Table(entry))
         };
         (!self.0.is_empty()).then(|| toml::Value::Table(self.0.iter().map(shown).collect()))
@@ -128,8 +134,12 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
                 }
             }
             ("env", _) => return Err("`env` is a table of texts".to_owned()),
+            ("model", value) => {
+                let model = String::parse(Raw::Toml(value));
+                agent.model = Some(model.map_err(|reason| format!("`model`: {reason}"))?);
+            }
             (unknown, _) => {
-                return Err(format!("there is no `{unknown}`, only `command` and `env`"));
+                return Err(format!("there is no `{unknown}`, only `command`, `env` and `model`"));
             }
         }
     }
@@ -145,8 +155,9 @@ mod tests {
 
     #[test]
     fn agents_are_read_whole_and_their_environment_is_hidden() {
-        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" } } }"#;
+        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" }, model = "m" } }"#;
         let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["mine"].model.as_deref(), Some("m"));
         assert_eq!(agents.0["mine"].command, ["/bin/agent", "-v"]);
         assert_eq!(agents.0["mine"].env["KEY"], "secret");
         let shown = agents.show().unwrap().to_string();
@@ -161,6 +172,7 @@ mod tests {
             ("{ mine = { command = \"x\" } }", "list of texts"),
             ("{ mine = { command = [\"x\"], colour = 1 } }", "there is no `colour`"),
             ("{ mine = { command = [\"x\"], env = 1 } }", "table of texts"),
+            ("{ mine = { command = [\"x\"], model = 1 } }", "`model`: expected text"),
             ("3", "table of agents"),
         ] {
             let error = Agents::parse(Raw::Text(text)).unwrap_err();

@@ -14,6 +14,7 @@ use ringback_broker::{
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
+use ringback_egress::{KeyFile, ModelDoors, Provider};
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
@@ -21,7 +22,7 @@ use ringback_service::{HttpConfig, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, TlsFiles};
+use crate::config::{Config, ConfigError, ModelEntry, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -77,7 +78,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 fn scripted_agent() -> Option<AgentCommand> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
     let words = [program.as_str(), SCRIPTED, "--", "{inside}", "--session-tools"];
-    Some(AgentCommand { command: words.map(str::to_owned).into(), env: BTreeMap::new() })
+    Some(AgentCommand { command: words.map(str::to_owned).into(), ..AgentCommand::default() })
 }
 
 /// The program inside, unpacked when a session first needs it: until then none of its pages is in
@@ -104,7 +105,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         .iter()
         .map(|(name, agent)| {
             let (command, env) = (agent.command.clone(), agent.env.clone());
-            (name.clone(), AgentCommand { command, env })
+            (name.clone(), AgentCommand { command, env, model: agent.model.clone() })
         })
         .collect();
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
@@ -133,6 +134,24 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         end_grace: Duration::from_millis(keys.end_grace),
         inside: Some(inside),
     })
+}
+
+/// The doors to the models of the configuration, whose keys and roots are read now.
+pub(super) fn models(config: &Config) -> Result<ModelDoors, ConfigError> {
+    let providers = config.models.0.iter().map(|(name, model)| (name.clone(), provider(model)));
+    ModelDoors::new(ringback_egress::Config::default(), providers.collect())
+        .map_err(|(name, error)| bad(config, &format!("models.{name}"), error.to_string()))
+}
+
+/// What is behind a door.
+pub(crate) fn provider(model: &ModelEntry) -> Provider {
+    Provider {
+        url: model.url.clone(),
+        key: model.key_file.clone().map(KeyFile::new),
+        header: model.header,
+        ca_file: model.ca_file.clone(),
+        requests_max: model.max_requests,
+    }
 }
 
 /// What the music tools are told.
