@@ -105,6 +105,11 @@ pub struct AgentCommand {
     pub protocol: AgentProtocol,
     /// Who answers when it asks for permission; as for all sessions if `None`.
     pub permissions: Option<Permissions>,
+    /// The provider whose models it may ask, by name. `{model}` in its arguments and environment is
+    /// where.
+    pub provider: Option<String>,
+    /// Which of the provider's models a preset is pointed at.
+    pub model: Option<String>,
 }
 
 /// The program that agents start as their MCP server.
@@ -130,6 +135,58 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 }
 
+/// Opens the door of a session to a model.
+pub trait ModelDoor: Send + Sync + std::fmt::Debug {
+    /// Binds `model.sock` in this directory and passes what is asked there to this model, for this
+    /// session, until the guard is dropped.
+    ///
+    /// # Errors
+    /// When there is no such model, or the socket cannot be bound.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
+}
+
+/// A request that a session made of its model: neither what was asked nor what was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRequest {
+    /// Which model, by its name in the configuration.
+    pub model: String,
+    /// The method.
+    pub method: String,
+    /// The path, without a query.
+    pub path: String,
+    /// What was answered; nothing if the agent left before.
+    pub status: Option<u16>,
+    /// Whether the answer passed to its end.
+    pub is_whole: bool,
+    /// From its head to the last byte of its answer.
+    pub duration: Duration,
+    /// The size of what was asked.
+    pub bytes_up: u64,
+    /// The size of what was answered.
+    pub bytes_down: u64,
+}
+
+impl std::fmt::Display for ModelRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, bytes_up, bytes_down, .. } = self;
+        write!(f, "{method} {path}: ")?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("given up")?,
+        }
+        if self.status.is_some() && !self.is_whole {
+            f.write_str(", cut short")?;
+        }
+        let millis = self.duration.as_millis();
+        write!(f, ", {millis} ms, {bytes_up} bytes asked, {bytes_down} answered")
+    }
+}
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -140,6 +197,7 @@ pub(crate) struct Sessions {
     relay: OnceLock<Arc<dyn RelayDoor>>,
     /// Where the URLs of sessions start, if there is a listener for them.
     url: OnceLock<String>,
+    models: OnceLock<Arc<dyn ModelDoor>>,
     bells: Bells,
 }
 
@@ -164,10 +222,10 @@ pub(crate) struct Live {
     key: Option<Key>,
     /// The agent it runs.
     agent: String,
-    /// The directory of its socket.
+    /// The directory of its sockets.
     dir: Utf8PathBuf,
-    /// Dropped when the session ends: then nobody is behind the socket.
-    socket: Mutex<Option<Socket>>,
+    /// Dropped when the session ends: then nobody is behind them.
+    sockets: Mutex<Vec<Socket>>,
     /// What opens the session's URL.
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
@@ -199,6 +257,7 @@ impl Sessions {
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
             url: OnceLock::new(),
+            models: OnceLock::new(),
             bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,

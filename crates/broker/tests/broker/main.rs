@@ -13,4 +13,5 @@ mod content;
 mod costs;
 mod jobs;
 mod lines;
+mod models;
 mod sessions;

@@ -33,7 +33,9 @@ section! {
         pub agent: String = "scripted".to_owned(),
         /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are),
         /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and perhaps
-        /// `protocol = "lines" | "acp" | "one-shot"`; `env = { NAME = "value" }` and `permissions` for both.
+        /// `protocol = "lines" | "acp" | "one-shot"`; `env = { NAME = "value" }` and `permissions` for both. With `provider = "NAME"`
+        /// the agent may ask the models of that one of `providers`: `{model}` in its arguments and environment stands for the address,
+        /// and a preset is pointed at `model = "MODEL"`.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,
@@ -78,6 +80,10 @@ pub struct AgentEntry {
     pub protocol: AgentProtocol,
     /// Who answers when it asks for permission.
     pub permissions: Option<Permissions>,
+    /// The provider whose models it may ask.
+    pub provider: Option<String>,
+    /// Which of them a preset is pointed at.
+    pub model: Option<String>,
 }
 
 const EXPECTED: &str = "a table of agents such as `{ mine = { command = [\"/usr/bin/agent\"] } }`";
@@ -122,6 +128,12 @@ impl Value for Agents {
             }
             if !agent.env.is_empty() {
                 entry.insert("env".to_owned(), toml::Value::Table(hidden.collect()));
+            }
+            if let Some(provider) = agent.provider.show() {
+                agent_PLACE
+            }
+            if let Some(model) = agent.model.show() {
+                entry.insert("model".to_owned(), model);
             }
             (name.clone(), toml::Value::Table(entry))
         };
@@ -195,10 +207,17 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
                 }
             }
             ("env", _) => return Err("`env` is a table of texts".to_owned()),
+            (key @ ("provider" | "model"), value) => {
+                let text = String::parse(Raw::Toml(value));
+                let text = text.map_err(|reason| format!("`{key}`: {reason}"))?;
+                let place =
+                    if key == "model" { &mut agent.model } else { &mut agent.provider };
+                *place = Some(text);
+            }
             (unknown, _) => {
                 return Err(format!(
-                    "there is no `{unknown}`, only `command`, `env`, `preset`, `protocol` and \
-                     `permissions`"
+                    "there is no `{unknown}`, only `command`, `env`, `preset`, `protocol`, \
+                     `permissions`, `provider` and `model`"
                 ));
             }
         }
@@ -216,8 +235,9 @@ mod tests {
 
     #[test]
     fn agents_are_read_whole_and_their_environment_is_hidden() {
-        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" } } }"#;
+        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" }, provider = "p" } }"#;
         let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["mine"].provider.as_deref(), Some("p"));
         assert_eq!(agents.0["mine"].command, ["/bin/agent", "-v"]);
         assert_eq!(agents.0["mine"].env["KEY"], "secret");
         let shown = agents.show().unwrap().to_string();
@@ -248,6 +268,7 @@ mod tests {
             ("{ mine = { preset = \"hal\" } }", "there is no preset `hal`, only goose"),
             ("{ mine = { preset = \"goose\", protocol = \"acp\" } }", "say one of them"),
             ("{ mine = { preset = \"goose\", permissions = \"maybe\" } }", "`ask`, `allow` or"),
+            ("{ mine = { command = [\"x\"], provider = 1 } }", "`provider`: expected text"),
             ("3", "table of agents"),
         ] {
             let error = Agents::parse(Raw::Text(text)).unwrap_err();

@@ -14,6 +14,7 @@ use ringback_broker::{
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
+use ringback_egress::{KeyFile, ModelDoors, Provider};
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
@@ -21,7 +22,7 @@ use ringback_service::{HttpConfig, HttpListener, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, TlsFiles};
+use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -103,8 +104,10 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         .0
         .iter()
         .map(|(name, agent)| {
-            let crate::config::AgentEntry { command, env, protocol, permissions } = agent.clone();
-            (name.clone(), AgentCommand { command, env, protocol, permissions })
+            let crate::config::AgentEntry { command, env, protocol, permissions, provider, model } =
+                agent.clone();
+            let agent = AgentCommand { command, env, protocol, permissions, provider, model };
+            (name.clone(), agent)
         })
         .collect();
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
@@ -134,6 +137,24 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         permissions: keys.permissions,
         inside: Some(inside),
     })
+}
+
+/// The doors to the models of the configuration, whose keys and roots are read now.
+pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
+    let providers = config.providers.0.iter().map(|(name, model)| (name.clone(), provider(model)));
+    ModelDoors::new(ringback_egress::Config::default(), providers.collect())
+        .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))
+}
+
+/// What is behind a door.
+pub(crate) fn provider(model: &ProviderEntry) -> Provider {
+    Provider {
+        url: model.url.clone(),
+        key: model.key_file.clone().map(KeyFile::new),
+        header: model.header,
+        ca_file: model.ca_file.clone(),
+        requests_max: model.max_requests,
+    }
 }
 
 /// What the music tools are told.
