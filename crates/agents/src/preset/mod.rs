@@ -128,6 +128,9 @@ struct Allowed {
 #[serde(deny_unknown_fields)]
 struct Model {
     provider: String,
+    /// What is added for it.
+    #[serde(default)]
+    args: Vec<String>,
     env: BTreeMap<String, String>,
 }
 
@@ -168,20 +171,32 @@ impl Preset {
         };
         Prepared {
             program: self.program.clone(),
-            args: self.arguments(&self.args, setting.permissions),
-            again: self.arguments(&self.args_again, setting.permissions),
+            args: self.arguments(&self.args, setting, &values),
+            again: self.arguments(&self.args_again, setting, &values),
             env: self.environment(setting, &values),
             files: self.files.iter().map(file).collect(),
             protocol: self.protocol,
         }
     }
 
-    fn arguments(&self, args: &[String], permissions: Permissions) -> Vec<String> {
+    fn arguments(
+        &self,
+        args: &[String],
+        setting: &Setting<'_>,
+        values: &[(&str, &str)],
+    ) -> Vec<String> {
+        let mut added = Vec::new();
+        if setting.permissions == Permissions::Allow {
+            added.extend(self.allowed.args.iter().cloned());
+        }
+        if setting.model.is_some() {
+            added.extend(self.model.args.iter().map(|arg| fill(arg, values)));
+        }
         let mut args = args.to_vec();
-        if permissions == Permissions::Allow && !args.is_empty() {
+        if !args.is_empty() {
             // A `-` for the message stays the last.
             let end = args.len() - usize::from(args.last().is_some_and(|arg| arg == "-"));
-            args.splice(end..end, self.allowed.args.iter().cloned());
+            args.splice(end..end, added);
         }
         args
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use ringback_agents::preset::{PresetProtocol, Setting, preset};
+use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
 use ringback_agents::{
     AcpOptions, AgentLimits, AgentSpec, ConfigFile, McpServer, OneShot, Permissions, Protocol,
 };
@@ -14,6 +14,10 @@ use super::AgentCommand;
 pub(super) const INSIDE: &str = "{inside}";
 /// What the agent's MCP server is called.
 const SERVER: &str = "ringback";
+/// What the forwarder replaces by the address of the model.
+const MODEL: &str = "{model}";
+/// What an agent shows in place of a key it does not have.
+const PLACEHOLDER: &str = "placeholder";
 /// What an agent finds programs by.
 pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -38,6 +42,8 @@ pub(super) struct Place {
     pub(super) socket: Utf8PathBuf,
     /// The program inside, if there is one.
     pub(super) inside: Option<String>,
+    /// The socket of its model.
+    pub(super) model_socket: Utf8PathBuf,
     /// What the environment of every agent has.
     pub(super) env: BTreeMap<String, String>,
     /// What the program inside needs of it.
@@ -63,7 +69,7 @@ struct Started {
 impl AgentCommand {
     /// Whether it is told where the program inside is, if there is one.
     pub(super) fn wants_inside(&self, is_there: bool) -> bool {
-        let is_named = self.command.iter().any(|word| word == INSIDE);
+        let is_named = self.provider.is_some() || self.command.iter().any(|word| word == INSIDE);
         match self.protocol {
             AgentProtocol::Lines | AgentProtocol::OneShot => is_named,
             AgentProtocol::Acp | AgentProtocol::Preset(_) => is_named || is_there,
@@ -86,7 +92,7 @@ impl AgentCommand {
         for (name, value) in [("PATH", PATH), ("HOME", home), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
-        let mut command = started.command.into_iter();
+        let mut command = self.forwarded(&place, started.command).into_iter();
         let spec = AgentSpec {
             command: command.next().unwrap_or_default().into(),
             args: command.map(Into::into).collect(),
@@ -95,6 +101,16 @@ impl AgentCommand {
             limits: AgentLimits::default(),
         };
         Ok(Ready { spec, protocol: started.protocol, files: started.files })
+    }
+
+    /// With the program in front that makes its model reachable by an address, if it has one.
+    fn forwarded(&self, place: &Place, command: Vec<String>) -> Vec<String> {
+        if self.provider.is_none() {
+            return command;
+        }
+        let inside = place.inside.as_deref().unwrap_or_default();
+        let before = [inside, "forward", "--socket", place.model_socket.as_str(), "--"];
+        before.into_iter().map(str::to_owned).chain(command).collect()
     }
 
     fn started(
@@ -131,10 +147,15 @@ impl AgentCommand {
     ) -> Result<Started, String> {
         let preset = preset(name).ok_or_else(|| format!("there is no preset `{name}`"))?;
         let server = place.server();
+        let door = self.provider.as_ref().map(|_| ModelDoor {
+            url: MODEL.to_owned(),
+            key: PLACEHOLDER.to_owned(),
+            model: self.model.clone().unwrap_or_default(),
+        });
         let prepared = preset.prepare(&Setting {
             inside: place.inside.as_deref().unwrap_or_default(),
             inside_args: &server.args,
-            model: None,
+            model: door.as_ref(),
             permissions,
         });
         let mut command = self.command.clone();

@@ -197,7 +197,8 @@ impl Keeper {
             key.into_iter().map(|key| ("OUBLIETTE_API_KEY".to_owned(), key)).collect();
         env.extend(server_env.clone());
         let workspace = self.shared.workspace_path(self.place.workspace);
-        Place { workspace, socket, inside, env, server_env }
+        let model_socket = self.dir.join("model.sock");
+        Place { workspace, socket, inside, model_socket, env, server_env }
     }
 
     fn say(&self, event: SessionEventInfo) {

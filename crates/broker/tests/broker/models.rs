@@ -70,8 +70,8 @@ fn with_agents(config: &mut Config) {
     std::fs::write(&inside, INSIDE).unwrap();
     std::fs::set_permissions(&inside, PermissionsExt::from_mode(0o700)).unwrap();
     let command = vec!["/bin/agent".to_owned(), "{model}".to_owned()];
-    let (model, plain) = (Some("mine".to_owned()), vec![inside.to_string(), "plain".to_owned()]);
-    let asks = AgentCommand { command, model, ..AgentCommand::default() };
+    let (provider, plain) = (Some("mine".to_owned()), vec![inside.to_string(), "plain".to_owned()]);
+    let asks = AgentCommand { command, provider, ..AgentCommand::default() };
     let plain = AgentCommand { command: plain, ..AgentCommand::default() };
     config.sessions.agents.extend([("asks".to_owned(), asks), ("plain".to_owned(), plain)]);
     config.sessions.inside = Some(Arc::new(Inside(inside)));

@@ -130,7 +130,7 @@ impl Value for Agents {
                 entry.insert("env".to_owned(), toml::Value::Table(hidden.collect()));
             }
             if let Some(provider) = agent.provider.show() {
-                agent_PLACE
+                entry.insert("provider".to_owned(), provider);
             }
             if let Some(model) = agent.model.show() {
                 entry.insert("model".to_owned(), model);
@@ -223,6 +223,17 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
         }
     }
     let needs_command = !matches!(agent.protocol, AgentProtocol::Preset(_));
+    match (&agent.provider, &agent.model) {
+        (Some(_), None) if !needs_command => {
+            return Err("`model` is missing: which model of its provider it asks".to_owned());
+        }
+        (None, Some(_)) => return Err("`model` needs a `provider`".to_owned()),
+        (Some(_), Some(_)) if needs_command => {
+            let reason = "`model` is for presets; say it in `command` or `env`";
+            return Err(reason.to_owned());
+        }
+        (None | Some(_), _) => {}
+    }
     if needs_command && agent.command.first().is_none_or(String::is_empty) {
         return Err("`command` is missing: the program and its arguments".to_owned());
     }
@@ -269,6 +280,9 @@ mod tests {
             ("{ mine = { preset = \"goose\", protocol = \"acp\" } }", "say one of them"),
             ("{ mine = { preset = \"goose\", permissions = \"maybe\" } }", "`ask`, `allow` or"),
             ("{ mine = { command = [\"x\"], provider = 1 } }", "`provider`: expected text"),
+            ("{ mine = { preset = \"goose\", provider = \"p\" } }", "`model` is missing"),
+            ("{ mine = { preset = \"goose\", model = \"m\" } }", "`model` needs a `provider`"),
+            ("{ mine = { command = [\"x\"], provider = \"p\", model = \"m\" } }", "for presets"),
             ("3", "table of agents"),
         ] {
             let error = Agents::parse(Raw::Text(text)).unwrap_err();

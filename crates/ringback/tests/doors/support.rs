@@ -239,7 +239,7 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
 
 fn broker_config(root: &Utf8Path) -> Config {
     let command = ["/bin/sh", "-c", "exec sleep 600"].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let agent = AgentCommand { command, ..AgentCommand::default() };
     let mut sessions = SessionSettings::in_dir(root.join("run"));
     sessions.agents.insert("scripted".to_owned(), agent);
     sessions.limits = SessionLimits { live_max: 200, agents_max: 200, ..sessions.limits };
