@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer,
-    project, serve, session, studio, token, tools, verify, why,
+    agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp,
+    offer, project, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.

@@ -85,6 +85,7 @@ impl AgentCommand {
     ) -> Result<Ready, String> {
         let permissions = self.permissions.unwrap_or(permissions);
         let started = self.started(&place, permissions, conversation)?;
+        let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
         env.extend(self.env.clone());
         env.extend(place.env);
@@ -92,7 +93,6 @@ impl AgentCommand {
         for (name, value) in [("PATH", PATH), ("HOME", home), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
-        let mut command = self.forwarded(&place, started.command).into_iter();
         let spec = AgentSpec {
             command: command.next().unwrap_or_default().into(),
             args: command.map(Into::into).collect(),

@@ -76,7 +76,7 @@ pub(crate) struct Offer {
 #[derive(Debug)]
 pub(crate) enum Offered {
     Tools(Vec<CallerTool>),
-    Server(CallerServer),
+    Server(Box<CallerServer>),
 }
 
 impl Shared {
@@ -190,6 +190,8 @@ impl Shared {
             workspace_created: false,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
             confined: false,
+            url: None,
+            token: None,
         })
     }
 
@@ -235,7 +237,7 @@ impl Shared {
         match what {
             Offered::Tools(tools) => self.declare(principal, session, &caller_id, tools),
             Offered::Server(server) => {
-                self.serve_caller(principal, session, caller_id, server).await
+                self.serve_caller(principal, session, caller_id, *server).await
             }
         }
     }

@@ -15,11 +15,11 @@ use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::{ELSEWHERE, Key};
 use super::agent::{INSIDE, Place};
 use super::heard::shown;
 use super::say::{bounded, event};
 use super::server::Served;
+use super::{ELSEWHERE, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
 

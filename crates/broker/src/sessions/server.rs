@@ -9,6 +9,7 @@ use std::time::Duration;
 use ringback_agents::server::{
     Heard, ServerAnswer, ServerError, ServerPlace, ServerSpec, ServerTool, ToolServer, refusal,
 };
+use ringback_core::lines::{Holding, ToParty};
 use ringback_core::policy::{Sight, sight};
 use ringback_core::sessions::Where;
 use ringback_proto::any::{Any, Format};
@@ -23,7 +24,7 @@ use super::agent::PATH;
 use super::keeper::Order;
 use crate::Broker;
 use crate::identity::Credential;
-use crate::lines::{CallerStream, Holding, LineCall, ToParty};
+use crate::lines::{CallerStream, LineCall};
 use crate::shared::Shared;
 use crate::sync::lock;
 

@@ -56,7 +56,7 @@ fn answer(session: SessionId, request_id: &str, option: &str) -> SessionMessageR
     let (request_id, option) = (request_id.to_owned(), Some(option.to_owned()));
     SessionMessageRequest {
         session_id: Some(session),
-        answer: Some(PermissionAnswer { request_id, option }),
+        answer: Some(Box::new(PermissionAnswer { request_id, option })),
         ..Default::default()
     }
 }

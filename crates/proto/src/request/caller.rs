@@ -29,7 +29,7 @@ wire_struct! {
         /// In place of `caller_tools`: an MCP server on the daemon's machine whose tools are yours. Only
         /// for administrators.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        caller_server: Option<CallerServer>,
+        caller_server: Option<Box<CallerServer>>,
     }
 
     /// An MCP server that is started for a session, spoken to over its pipes, and ended with it.

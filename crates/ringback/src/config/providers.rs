@@ -146,10 +146,10 @@ mod tests {
     fn a_model_is_read_whole() {
         let text = r#"{ url = "https://api.example/", key_file = "/k", header = "x-api-key", max_requests = 7 }"#;
         let provider = ProviderEntry::parse(Raw::Text(text)).unwrap();
-        assert_eq!(model.url.to_string(), "https://api.example");
-        assert_eq!(model.key_file, Some(PathBuf::from("/k")));
-        assert_eq!((model.header, model.max_requests), (KeyHeader::XApiKey, Some(7)));
-        let shown = model.show().unwrap();
+        assert_eq!(provider.url.to_string(), "https://api.example");
+        assert_eq!(provider.key_file, Some(PathBuf::from("/k")));
+        assert_eq!((provider.header, provider.max_requests), (KeyHeader::XApiKey, Some(7)));
+        let shown = provider.show().unwrap();
         assert_eq!(ProviderEntry::parse(Raw::Text(&shown.to_string())).unwrap(), provider);
         let least = ProviderEntry::parse(Raw::Text("{ url = 'http://127.0.0.1:1' }")).unwrap();
         assert_eq!((least.key_file, least.header), (None, KeyHeader::Authorization));

@@ -210,8 +210,7 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
             (key @ ("provider" | "model"), value) => {
                 let text = String::parse(Raw::Toml(value));
                 let text = text.map_err(|reason| format!("`{key}`: {reason}"))?;
-                let place =
-                    if key == "model" { &mut agent.model } else { &mut agent.provider };
+                let place = if key == "model" { &mut agent.model } else { &mut agent.provider };
                 *place = Some(text);
             }
             (unknown, _) => {

@@ -1,6 +1,6 @@
 //! A broker with both edges that agents come to, and callers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -58,11 +58,11 @@ fn context() -> SessionContext {
     SessionContext {
         caller_id: Some("ant".into()),
         caller_tools: Some(caller_tools()),
-        caller_server: Some(CallerServer {
+        caller_server: Some(Box::new(CallerServer {
             command: awkward(),
             args: vec![awkward()],
             env: vec!["HOME".into()],
-        }),
+        })),
     }
 }
 
@@ -216,7 +216,10 @@ sample!(
         caller_id: Some(awkward()),
         caller_tools: Some(vec![]),
         follow: true,
-        answer: Some(PermissionAnswer { request_id: awkward(), option: Some("once".into()) }),
+        answer: Some(Box::new(PermissionAnswer {
+            request_id: awkward(),
+            option: Some("once".into()),
+        })),
         abort: true,
     }
 );
