@@ -11,6 +11,7 @@ const RULE_BAN: &str = "ban";
 /// here may not exist: adding one is a change of the architecture.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
+    ("ringback-sandbox", &[]),
     ("ringback-service", &[]),
     ("ringback-studio", &[]),
     ("ringback-core", &["ringback-proto"]),
