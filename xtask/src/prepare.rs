@@ -14,6 +14,7 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "bubblewrap", probe: &["bwrap", "--version"] },
     SystemPackage { package: "abcmidi", probe: &["abc2midi", "-ver"] },
     SystemPackage { package: "fluidsynth", probe: &["fluidsynth", "--version"] },
+    SystemPackage { package: "iproute2", probe: &["ip", "-V"] },
     SystemPackage { package: "ffmpeg", probe: &["ffmpeg", "-version"] },
     SystemPackage {
         package: "timgm6mb-soundfont",

@@ -76,6 +76,7 @@ impl Shared {
             shared: Arc::clone(self),
             principal: Arc::clone(&asked.principal),
             job: None,
+            edge: Some(asked.edge),
             stop: admitted.stop.token.clone(),
         };
         let work: Pending<_> = if asked.row.recognises_repeats() {

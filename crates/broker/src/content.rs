@@ -215,7 +215,13 @@ impl Transfer {
         let deadline = Deadline::smallest(now, None, None, shared.config.call_ms_max);
         let admitted = Admitted::admit(shared, id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
-        let ctx = Context { shared: shared.clone(), principal: principal.clone(), job: None, stop };
+        let ctx = Context {
+            shared: shared.clone(),
+            principal: principal.clone(),
+            job: None,
+            edge: Some(edge),
+            stop,
+        };
         let asked = Asked { id, row, principal, edge, deadline, request_id: None, repeat: None };
         shared.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })

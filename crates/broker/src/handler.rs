@@ -43,6 +43,7 @@ use ringback_proto::{Event, Result, StreamChunk, ToolRequest, ToolResponse};
 use ringback_store::{Applied, ReadError, Store, Visible};
 use tokio_util::sync::CancellationToken;
 
+use crate::call::Edge;
 use crate::handlers::{Facts, Native};
 use crate::jobs::LiveJob;
 use crate::lines::Lines;
@@ -86,6 +87,8 @@ pub struct Context {
     pub(crate) principal: Arc<Principal>,
     /// The job this work is, if it is one.
     pub(crate) job: Option<Arc<LiveJob>>,
+    /// Through which edge the answer goes, if it goes out at once.
+    pub(crate) edge: Option<Edge>,
     /// Ends when the work is to stop.
     pub(crate) stop: CancellationToken,
 }

@@ -147,8 +147,11 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(crate) fn load(records: Vec<TokenRecord>) -> Self {
+        let is_over =
+            |record: &TokenRecord| record.session.is_some() && record.revoked_at.is_some();
         let by_hash = records
             .into_iter()
+            .filter(|record| !is_over(record))
             .map(|record| (record.secret_hash, Arc::new(Token::new(record))))
             .collect();
         Self { by_hash: RwLock::new(by_hash) }
@@ -207,6 +210,12 @@ impl Tokens {
         let token = Arc::new(Token::new(record));
         let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         by_hash.insert(token.record.secret_hash, token);
+    }
+
+    /// Forgets a key that ended with its session. Whoever still holds it knows that it ended.
+    pub(crate) fn forget(&self, id: TokenId) {
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        by_hash.retain(|_, token| token.record.id != id);
     }
 
     /// The credential of a principal that was authenticated before.

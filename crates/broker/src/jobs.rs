@@ -1,5 +1,7 @@
 //! The shell of the job table: commits what it wants written, then does what it lets go.
 
+mod live;
+
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -10,19 +12,17 @@ use ringback_core::jobs::{JobLimits, JobTable, Release, StopReason, WorkEnd, Wor
 use ringback_core::{Effects, Now};
 use ringback_proto::chunk::Delivery;
 use ringback_proto::error::ToolError;
-use ringback_proto::ids::{JobId, ProjectId};
+use ringback_proto::ids::JobId;
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
-use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
 use ringback_store::{CommitError, Full};
-use tokio::sync::{Notify, SetOnce};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio::sync::Notify;
 
+pub(crate) use self::live::{Interest, LiveJob};
 use crate::failure;
 use crate::handler::{self, Context};
-use crate::shared::{Outcome, Shared};
+use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -39,72 +39,6 @@ pub(crate) struct Jobs {
     live: Mutex<HashMap<JobId, Arc<LiveJob>>>,
     /// Rung when a deadline may have become the nearest.
     pub(crate) deadlines: Notify,
-}
-
-/// A job that has not ended.
-#[derive(Debug)]
-pub(crate) struct LiveJob {
-    pub(crate) id: JobId,
-    pub(crate) row: &'static ToolRow,
-    pub(crate) owner: PrincipalId,
-    project: Option<ProjectId>,
-    request: Mutex<Option<ToolRequest>>,
-    stop: CancellationToken,
-    /// The blocking parts of the work, waited for before the job counts as stopped.
-    pub(crate) blocking: TaskTracker,
-    streams: Mutex<Vec<Arc<Stream>>>,
-    /// Callers that wait for it, and whether any caller was told its id: a job that nobody knows
-    /// and nobody waits for is stopped.
-    callers: Mutex<Callers>,
-    /// What the work returned, until that is durable.
-    result: Mutex<Option<ToolResponse>>,
-    outcome: SetOnce<Outcome>,
-}
-
-#[derive(Debug, Default)]
-struct Callers {
-    n_waiting: usize,
-    is_known: bool,
-}
-
-/// One caller's interest in a job. Dropped, the caller has left.
-#[derive(Debug)]
-pub(crate) struct Interest {
-    shared: Arc<Shared>,
-    live: Arc<LiveJob>,
-}
-
-impl Interest {
-    pub(crate) fn new(shared: &Arc<Shared>, live: Arc<LiveJob>) -> Self {
-        lock(&live.callers).n_waiting += 1;
-        Self { shared: Arc::clone(shared), live }
-    }
-
-    /// The caller is told the job's id, so the job goes on without it.
-    pub(crate) fn hand_out(&self) {
-        lock(&self.live.callers).is_known = true;
-    }
-}
-
-impl std::ops::Deref for Interest {
-    type Target = LiveJob;
-
-    fn deref(&self) -> &LiveJob {
-        &self.live
-    }
-}
-
-impl Drop for Interest {
-    fn drop(&mut self) {
-        let is_abandoned = {
-            let mut callers = lock(&self.live.callers);
-            callers.n_waiting -= 1;
-            callers.n_waiting == 0 && !callers.is_known
-        };
-        if is_abandoned && self.live.outcome.get().is_none() {
-            self.shared.stop_soon(self.live.id);
-        }
-    }
 }
 
 /// What a submission came to.
@@ -161,47 +95,6 @@ impl Jobs {
     /// How many run.
     pub(crate) fn n_running(&self) -> usize {
         lock(&self.table).n_running()
-    }
-}
-
-impl LiveJob {
-    fn new(id: JobId, request: ToolRequest, owner: PrincipalId) -> Self {
-        Self {
-            id,
-            row: request.row(),
-            owner,
-            project: None,
-            request: Mutex::new(Some(request)),
-            stop: CancellationToken::new(),
-            blocking: TaskTracker::new(),
-            streams: Mutex::default(),
-            callers: Mutex::default(),
-            result: Mutex::default(),
-            outcome: SetOnce::new(),
-        }
-    }
-
-    /// The outcome, once it is durable.
-    pub(crate) async fn outcome(&self) -> Outcome {
-        Arc::clone(self.outcome.wait().await)
-    }
-
-    /// Lets one more reader follow.
-    pub(crate) fn attach(&self, stream: Arc<Stream>) {
-        // Under the lock: an end that comes now finds the stream in the list.
-        let mut streams = lock(&self.streams);
-        match self.outcome.get() {
-            Some(_) => stream.finish(),
-            None => streams.push(stream),
-        }
-    }
-
-    /// The job has ended. The first outcome counts.
-    fn end(&self, outcome: Result<ToolResponse>) {
-        drop(self.outcome.set(Arc::new(outcome)));
-        for stream in lock(&self.streams).drain(..) {
-            stream.finish();
-        }
     }
 }
 
@@ -463,6 +356,7 @@ impl Shared {
             shared: Arc::clone(self),
             principal,
             job: Some(Arc::clone(live)),
+            edge: None,
             stop: live.stop.clone(),
         };
         let work = AssertUnwindSafe(handler::work(ctx, request)).catch_unwind();

@@ -58,4 +58,6 @@ pub use ringback_core::lines::{
 };
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
-pub use sessions::{AgentCommand, RelayDoor, SessionFollower, SessionSettings, SessionView};
+pub use sessions::{
+    AgentCommand, InsideProgram, RelayDoor, SessionFollower, SessionSettings, SessionView,
+};

@@ -1,13 +1,14 @@
 //! Payloads that only pass through: checked by a side view, translated only where the two ends speak
 //! different encodings, and otherwise the same bytes.
 
+use std::io;
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use jsonschema::Validator;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::value::Value;
-use ringback_proto::{Error, Result};
+use ringback_proto::{Error, Result, ToolRequest};
 
 /// Larger inputs are not checked against a schema: the view would cost several times their size.
 const CHECKED_BYTES_MAX: usize = 1 << 20;
@@ -19,6 +20,14 @@ const MISFIT_CHARS_MAX: usize = 300;
 /// The payload in the wanted encoding; the same bytes if it is in it already.
 pub(crate) fn translate(payload: Any, wanted: Format) -> Result<Any> {
     payload.translate(wanted).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Writes a request as JSON, for one whose payload has what MsgPack cannot hold.
+///
+/// # Panics
+/// When it cannot be written as JSON either: such a request never came in.
+pub(crate) fn write_json(writer: impl io::Write, request: &ToolRequest) {
+    serde_json::to_writer(writer, request).expect("what MsgPack cannot hold came as JSON");
 }
 
 fn untranslatable(error: &dyn std::error::Error) -> Error {

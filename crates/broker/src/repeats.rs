@@ -11,6 +11,7 @@ use ringback_proto::record::RepeatKey;
 use ringback_proto::{Certainty, Error, ResponseEnvelope, Result, ToolRequest};
 use tokio::sync::SetOnce;
 
+use crate::payload;
 use crate::sync::lock;
 
 /// Calls that are remembered at the same time, about 300 bytes each.
@@ -105,7 +106,7 @@ pub(crate) fn repeat_key(request_id: RequestId, request: &ToolRequest) -> Repeat
         // A payload that kept its JSON text may have what MsgPack cannot hold. The same request
         // comes here each time, so its hash is the same.
         hasher = HashWriter(blake3::Hasher::new());
-        serde_json::to_writer(&mut hasher, request).expect("what MsgPack cannot hold came as JSON");
+        payload::write_json(&mut hasher, request);
     }
     RepeatKey { request_id, body_hash: BlobHash::from_bytes(*hasher.0.finalize().as_bytes()) }
 }

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use ringback_broker::{Broker, Clock, Entropy, SessionSettings, StartError};
+use ringback_broker::{Broker, Clock, Entropy, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
 use ringback_edge_relay::RelayEdge;
-use ringback_inside_embed::UnpackError;
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -78,9 +77,6 @@ pub enum StartDaemonError {
     /// The HOOT01 sockets cannot be bound.
     #[error(transparent)]
     Hoot(#[from] ringback_edge_hoot::BindError),
-    /// The program that runs in sessions cannot be written.
-    #[error(transparent)]
-    Inside(#[from] UnpackError),
     /// It is being stopped already.
     #[error(transparent)]
     Closed(#[from] StageClosed),
@@ -119,10 +115,9 @@ impl Daemon {
         metrics: PrometheusHandle,
     ) -> Result<Self, StartDaemonError> {
         let started = Instant::now();
-        let (mut broker_config, hoot_config, http_config) =
+        let (broker_config, hoot_config, http_config) =
             (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
         config.create_dirs()?;
-        add_scripted_agent(&mut broker_config.sessions)?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
         let graces = Graces::default();
         let shutdown = Shutdown::new(graces);
@@ -218,15 +213,6 @@ fn listening(
         pid: std::process::id(),
         version: VERSION,
     }
-}
-
-/// The scripted agent needs the program inside as a file.
-fn add_scripted_agent(sessions: &mut SessionSettings) -> Result<(), UnpackError> {
-    let inside = ringback_inside_embed::unpack(sessions.run_dir.join("bin").as_std_path())?;
-    if let Some(scripted) = settings::scripted_agent(&inside) {
-        sessions.agents.entry(settings::SCRIPTED_NAME.to_owned()).or_insert(scripted);
-    }
-    Ok(())
 }
 
 fn serve_http(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::Now;
+use ringback_proto::any::Format;
 use ringback_proto::ids::SessionId;
 use ringback_proto::raw::Raw;
 use ringback_proto::request::{
@@ -11,10 +12,11 @@ use ringback_proto::request::{
     CallerToolRequestsRequest, CallerToolRequestsResponse, CallerToolResponseRequest,
 };
 use ringback_proto::tool::tools;
-use ringback_proto::{Error, ErrorKind, Result};
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
 
 use super::Native;
 use crate::Broker;
+use crate::call::Edge;
 use crate::handler::{Context, Handler};
 use crate::lines::LineCall;
 use crate::sync::lock;
@@ -75,10 +77,27 @@ impl Handler<tools::CallerToolRequests> for Native {
         let only = caller_id.map(|only| vec![Arc::from(only)]);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
         let calls = broker.poll_callers(&credential, root, only, wait).await?;
+        let (calls, unsayable) = match ctx.edge {
+            Some(Edge::Hoot) => calls.into_iter().partition(|call| is_sayable(call)),
+            Some(Edge::Http | Edge::Mcp | Edge::Relay) | None => (calls, Vec::new()),
+        };
+        for call in unsayable {
+            let message = "the arguments have an integer that MsgPack, in which the caller asks \
+                for its calls, cannot hold";
+            let refused = Err(Error::invalid(message).with_certainty(Certainty::NotStarted));
+            // If it has ended meanwhile, so much the better.
+            drop(broker.answer_caller(&credential, root, &call.request_id, refused));
+        }
         let now = ctx.now();
         let requests = calls.iter().map(|call| told(root, call, now)).collect();
         Ok(CallerToolRequestsResponse { requests })
     }
+}
+
+/// Whether MsgPack has a word for everything in the arguments: one call that it cannot say must not
+/// hide the others of an answer.
+fn is_sayable(call: &LineCall) -> bool {
+    call.arguments.clone().translate(Format::MsgPack).is_ok()
 }
 
 impl Broker {

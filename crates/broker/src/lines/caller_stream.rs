@@ -118,12 +118,6 @@ impl CallerStream {
         self.hear().await.map(|delivery| delivery.post)
     }
 
-    /// What there is to tell the caller now, without waiting.
-    #[must_use]
-    pub fn try_next(&mut self) -> Option<ToParty<Arc<LineCall>>> {
-        self.take().map(|delivery| delivery.post)
-    }
-
     async fn hear(&mut self) -> Option<Delivery<Arc<LineCall>>> {
         loop {
             if let Some(delivery) = self.take() {

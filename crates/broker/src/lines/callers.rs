@@ -10,11 +10,10 @@ use ringback_core::lines::{Declaration, LineName, NewTool};
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{CallId, RequestId, SessionId};
-use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::principal::Principal;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
 
 use super::carry::{LineCaller, Outgoing};
-use super::doors::ran;
 use super::{CallContext, LineCall, ToolFace, ToolOffer, new_tool};
 use crate::Broker;
 use crate::call::{Admitted, Answer, Edge};
@@ -177,19 +176,7 @@ impl Broker {
             });
             answered.map_err(|error| (error, table.ended(owner, request_id)))
         };
-        match answered {
-            Ok(ended) => {
-                self.0.end_line_call(ended, outcome.map_err(ran));
-                Ok(())
-            }
-            Err((error, late)) => {
-                warn_of_answer(owner, session, request_id);
-                if let Some(call) = late {
-                    self.0.auditor.late_answer(call);
-                }
-                Err(error)
-            }
-        }
+        self.0.settle(owner, request_id, answered, outcome)
     }
 
     /// A caller says how far it is. The agent hears of it if it follows the call.
@@ -237,10 +224,6 @@ fn elsewhere(session: SessionId, request_id: &str) -> Error {
     let message =
         format!("no request with the id {request_id} of session {session} waits for your answer");
     Error::new(ErrorKind::NotFound, message)
-}
-
-fn warn_of_answer(owner: PrincipalId, session: SessionId, request_id: &str) {
-    tracing::warn!(principal = %owner, %session, request_id, "an answer that nobody waits for");
 }
 
 /// A tool as it is declared: its schema says that it is of an object, as agents want it.

@@ -17,9 +17,6 @@ use crate::call::Edge;
 use crate::identity::Credential;
 use crate::sync::lock;
 
-/// How much of an id that somebody made up is logged.
-const LOGGED_CHARS_MAX: usize = 64;
-
 /// Tools that a party offers.
 #[derive(Debug)]
 pub struct LineOffer {
@@ -180,21 +177,7 @@ impl Broker {
                 answered.map_err(|error| (error, table.ended(owner, request_id)))
             }
         };
-        match answered {
-            Ok(ended) => {
-                self.0.end_line_call(ended, outcome.map_err(ran));
-                Ok(())
-            }
-            Err((error, late)) => {
-                // It is a stranger's text, of any length.
-                let request_id: String = request_id.chars().take(LOGGED_CHARS_MAX).collect();
-                tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
-                if let Some(call) = late {
-                    self.0.auditor.late_answer(call);
-                }
-                Err(error)
-            }
-        }
+        self.0.settle(owner, request_id, answered, outcome)
     }
 
     /// A party says how far it is. The caller hears of it if it follows the call, and a tool that

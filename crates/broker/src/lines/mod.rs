@@ -35,6 +35,8 @@ use crate::sync::lock;
 
 /// Longer descriptions are a mistake.
 const DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// How much of an id that somebody made up is logged.
+const LOGGED_CHARS_MAX: usize = 64;
 
 /// How lines are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,6 +231,32 @@ impl Shared {
                 LineEffect::Withdrawn { line, owner, tools } => {
                     self.announce(&line, owner, &[], &tools);
                 }
+            }
+        }
+    }
+
+    /// A party's answer: it ends the call that waits for it, or is written down as one that nobody
+    /// waited for.
+    fn settle(
+        &self,
+        owner: PrincipalId,
+        request_id: &str,
+        answered: Result<Ended<Held>, (Error, Option<CallId>)>,
+        outcome: Result<Any>,
+    ) -> Result<()> {
+        match answered {
+            Ok(ended) => {
+                self.end_line_call(ended, outcome.map_err(doors::ran));
+                Ok(())
+            }
+            Err((error, late)) => {
+                // It is a stranger's text, of any length.
+                let request_id: String = request_id.chars().take(LOGGED_CHARS_MAX).collect();
+                tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
+                if let Some(call) = late {
+                    self.auditor.late_answer(call);
+                }
+                Err(error)
             }
         }
     }

@@ -35,13 +35,6 @@ const EVENTS_MAX: u32 = 1000;
 /// The longest wait for an event.
 const WAIT_MS_MAX: u64 = 30_000;
 
-pub(super) const fn is_live(state: SessionState) -> bool {
-    match state {
-        SessionState::Starting | SessionState::Running | SessionState::Idle => true,
-        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
-    }
-}
-
 /// What a caller offers with a message, wherever in it that stands.
 pub(crate) fn offered(
     context: Option<SessionContext>,
@@ -195,7 +188,7 @@ impl Shared {
         session: SessionId,
     ) -> Result<Found> {
         let record = self.visible_session(principal, session).await?;
-        let live = lock(&self.sessions.table).find(session).filter(|(_, state)| is_live(*state));
+        let live = lock(&self.sessions.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
             return Ok(Found { place, spawned: false, made_workspace: false });
         }
@@ -343,7 +336,7 @@ impl Shared {
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
         let deadline = tokio::time::Instant::now() + wait;
         loop {
-            let rung = self.sessions.bell.notified();
+            let rung = self.sessions.bells.of(session).notified();
             let is_live = self.sessions.live(session).is_some();
             let page = self.said(session, since, limit, request.include_children).await?;
             if !page.events.is_empty() || !is_live {

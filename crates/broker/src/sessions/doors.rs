@@ -163,7 +163,7 @@ impl SessionFollower {
     /// Dropping it loses nothing.
     pub async fn next(&mut self) -> Option<Vec<SessionEventInfo>> {
         while !self.over {
-            let rung = self.shared.sessions.bell.notified();
+            let rung = self.shared.sessions.bells.of(self.session).notified();
             let is_live = self.shared.sessions.live(self.session).is_some();
             let page = self.shared.said(self.session, self.since, FOLLOW_MAX, true).await.ok()?;
             let n_events = page.events.len();

@@ -34,7 +34,7 @@ impl Shared {
             self.say_state(id, state, Some(why.to_owned()));
             // Only now is it over for whoever follows it: its last word was said.
             lock(&self.sessions.live).remove(&id);
-            self.sessions.bell.notify_waiters();
+            self.sessions.bells.of(id).notify_waiters();
         }
         Ok(())
     }
@@ -71,6 +71,7 @@ impl Shared {
         if let Err(error) = self.commit_for_sure(&[Record::TokenRevoked { id, at }]).await {
             tracing::error!(%id, %error, "the end of a session's key could not be stored");
         }
+        self.tokens.forget(id);
     }
 
     /// Ends the sessions that have had nothing to do for too long.
@@ -108,6 +109,7 @@ impl Shared {
                 records.push(Record::TokenRevoked { id: key, at });
             }
             self.commit(records).await?;
+            record.key.into_iter().for_each(|key| self.tokens.forget(key));
             let index = self.next_journaled(id)?;
             let text = "the daemon was restarted; a message continues the session".to_owned();
             let event = SessionEventInfo {

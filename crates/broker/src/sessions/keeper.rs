@@ -10,10 +10,11 @@ use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
+use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
-use super::Key;
 use super::say::{bounded, event};
+use super::{AgentCommand, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -36,6 +37,8 @@ struct Running {
     handle: AgentHandle,
 }
 
+/// The word in an agent's command that stands for the program inside.
+const INSIDE: &str = "{inside}";
 /// What an agent finds programs by.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -87,12 +90,9 @@ impl Keeper {
     /// Passes a message on, to an agent that is started for it if there is none.
     async fn tell(&self, running: &mut Option<Running>, text: String) {
         if running.is_none() {
-            match Agent::start(&self.spec()) {
+            match self.start().await {
                 Ok((agent, handle)) => *running = Some(Running { agent, handle }),
-                Err(error) => {
-                    let cause = error.source().map(|cause| format!(": {cause}"));
-                    return self.failed(format!("{error}{}", cause.unwrap_or_default())).await;
-                }
+                Err(why) => return self.failed(why).await,
             }
         }
         self.changed(SessionState::Running).await;
@@ -103,9 +103,33 @@ impl Keeper {
         }
     }
 
-    fn spec(&self) -> AgentSpec {
-        let settings = &self.shared.sessions.settings;
-        let usual = settings.agents.get(&self.agent);
+    async fn start(&self) -> Result<(Agent, AgentHandle), String> {
+        let mut usual = self.shared.sessions.settings.agents.get(&self.agent).cloned();
+        let command = usual.as_mut().map(|usual| &mut usual.command);
+        for word in command.into_iter().flatten().filter(|word| *word == INSIDE) {
+            *word = self.inside().await?;
+        }
+        Agent::start(&self.spec(usual.as_ref())).map_err(|error| {
+            let cause = error.source().map(|cause| format!(": {cause}"));
+            format!("{error}{}", cause.unwrap_or_default())
+        })
+    }
+
+    /// The path of the program inside.
+    async fn inside(&self) -> Result<String, String> {
+        let Some(inside) = self.shared.sessions.settings.inside.clone() else {
+            return Err(format!("there is no program that `{INSIDE}` could stand for"));
+        };
+        let found = self.shared.blocking(move || {
+            inside.path().map_err(|error| {
+                let message = format!("the program inside cannot be written: {error}");
+                Error::new(ErrorKind::Internal, message).with_source(error)
+            })
+        });
+        found.await.map(Utf8PathBuf::into_string).map_err(|error| error.to_string())
+    }
+
+    fn spec(&self, usual: Option<&AgentCommand>) -> AgentSpec {
         let mut env: BTreeMap<String, String> =
             usual.map(|usual| usual.env.clone()).unwrap_or_default();
         let socket = self.dir.join("relay.sock");

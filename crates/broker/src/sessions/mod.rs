@@ -49,6 +49,8 @@ pub struct SessionSettings {
     pub events_kept_max: usize,
     /// How long an agent may take to end by itself.
     pub end_grace: Duration,
+    /// What `{inside}` in an agent's command stands for.
+    pub inside: Option<Arc<dyn InsideProgram>>,
 }
 
 impl SessionSettings {
@@ -62,6 +64,7 @@ impl SessionSettings {
             limits: SessionLimits::default(),
             events_kept_max: 2000,
             end_grace: Duration::from_secs(3),
+            inside: None,
         }
     }
 
@@ -79,10 +82,20 @@ impl SessionSettings {
 /// How an agent is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentCommand {
-    /// The program and its arguments.
+    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session.
     pub command: Vec<String>,
     /// What its environment has besides what every agent's has.
     pub env: BTreeMap<String, String>,
+}
+
+/// The program that agents start as their MCP server.
+pub trait InsideProgram: Send + Sync + std::fmt::Debug {
+    /// Where it is. Asked before an agent is started, so that the file need not be there, nor in
+    /// memory, before somebody needs it. May block.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    fn path(&self) -> std::io::Result<Utf8PathBuf>;
 }
 
 /// Opens the socket of a session, on which its agent calls back.
@@ -106,8 +119,19 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
     relay: OnceLock<Arc<dyn RelayDoor>>,
-    /// Wakes whoever follows a session.
-    bell: Notify,
+    bells: Bells,
+}
+
+/// Wake whoever follows a session. A few sessions share one: their followers look once too often,
+/// and miss nothing.
+#[derive(Debug)]
+struct Bells([Notify; 64]);
+
+impl Bells {
+    fn of(&self, session: SessionId) -> &Notify {
+        let [.., last] = session.as_bytes();
+        &self.0[usize::from(*last) % self.0.len()]
+    }
 }
 
 /// A live session's running parts.
@@ -147,7 +171,7 @@ impl Sessions {
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
-            bell: Notify::new(),
+            bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,
         }

@@ -27,7 +27,6 @@ pub(super) fn event(kind: &str) -> SessionEventInfo {
         role: None,
         request_id: None,
         status: None,
-        data: None,
     }
 }
 
@@ -60,15 +59,16 @@ impl Shared {
             }
             heard
         };
-        if !heard.is_empty() {
-            self.sessions.bell.notify_waiters();
+        for (ring, _) in heard {
+            self.sessions.bells.of(ring).notify_waiters();
         }
     }
 
     pub(super) fn journal(&self, ring: SessionId, index: u64, event: &SessionEventInfo) {
         let numbered = SessionEventInfo { index, ..event.clone() };
-        let written =
-            serde_json::to_vec(&numbered).map_err(|error| error.to_string()).and_then(|bytes| {
+        let written = rmp_serde::to_vec_named(&numbered)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| {
                 let bytes = [Bytes::from(bytes)];
                 self.sessions.journal.append(ring, &bytes).map_err(|error| error.to_string())
             });
@@ -157,7 +157,7 @@ impl Shared {
             let kept = journal.read(session, from, limit).map_err(unreadable)?;
             Ok(kept
                 .into_iter()
-                .filter_map(|(_, bytes)| serde_json::from_slice(&bytes).ok())
+                .filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok())
                 .collect())
         })
         .await

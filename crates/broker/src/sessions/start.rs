@@ -79,7 +79,7 @@ impl Shared {
             Origin::New { parent } => (SessionId::from_random(self.entropy.bytes()), *parent, 0),
             Origin::Again(record) => (record.id, None, self.next_index(record.id).await?),
         };
-        let started = lock(&self.sessions.table).start(NewSession {
+        let place = lock(&self.sessions.table).start(NewSession {
             id,
             project: start.project.id,
             workspace: workspace.id,
@@ -88,15 +88,6 @@ impl Shared {
             limits: settings.limits_of(&start.project.limits),
             next_index,
         })?;
-        let place = Where {
-            id,
-            root: started.root,
-            parent,
-            project: start.project.id,
-            workspace: workspace.id,
-            owner: start.principal.id,
-            depth: started.depth,
-        };
         let made = self.equip(&start, &agent, &workspace, place).await;
         if made.is_err() {
             let mut table = lock(&self.sessions.table);

@@ -1,19 +1,26 @@
 //! Sessions through the broker's door, with small shell scripts as agents.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ringback_broker::{AgentCommand, Config, Credential};
+use camino::Utf8PathBuf;
+use ringback_broker::{AgentCommand, Answer, Config, Credential, InsideProgram};
+use ringback_proto::any::{Any, Format};
+use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::principal::Level;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    Attachment, ProjectCreateRequest, ProjectDeleteRequest, ProjectLimits, ProjectListRequest,
-    SessionCleanupRequest, SessionEndRequest, SessionEventInfo, SessionEventsRequest,
-    SessionGetRequest, SessionListRequest, SessionMessageRequest, SessionSpawnRequest,
-    TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
+    Attachment, CallerTool, CallerToolRequestsRequest, CallerToolRequestsResponse,
+    CallerToolResponseRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectLimits,
+    ProjectListRequest, SessionCleanupRequest, SessionEndRequest, SessionEventInfo,
+    SessionEventsRequest, SessionGetRequest, SessionListRequest, SessionMessageRequest,
+    SessionSpawnRequest, TokenCreateRequest, WorkspaceDeleteRequest, WorkspaceListRequest,
 };
-use ringback_proto::{ToolRequest, ToolResponse};
+use ringback_proto::{Certainty, ResponseEnvelope, ToolRequest, ToolResponse};
 
 use crate::common::{Fixture, result, start_with};
 
@@ -71,19 +78,7 @@ async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
 }
 
 fn message(text: &str) -> SessionMessageRequest {
-    SessionMessageRequest {
-        project_id: None,
-        session_id: None,
-        workspace_id: None,
-        create_workspace: false,
-        message: text.to_owned(),
-        attachments: Vec::new(),
-        agent: None,
-        context: None,
-        caller_id: None,
-        caller_tools: None,
-        follow: false,
-    }
+    SessionMessageRequest { message: text.to_owned(), ..Default::default() }
 }
 
 fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
@@ -418,4 +413,99 @@ async fn an_unknown_agent_is_refused_with_those_there_are() {
     assert_eq!(code, "invalid_params");
     assert!(text.contains("gandalf") && text.contains("echo"), "{text}");
     assert_eq!(fixture.broker.under_way().n_sessions, 0);
+}
+
+/// The program inside, which is made by the second try.
+#[derive(Debug, Default)]
+struct Inside {
+    n_asked: AtomicU32,
+}
+
+impl InsideProgram for Inside {
+    fn path(&self) -> io::Result<Utf8PathBuf> {
+        match self.n_asked.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(io::Error::other("no space left")),
+            _ => Ok("/somewhere/inside".into()),
+        }
+    }
+}
+
+/// Rule: the program inside is not asked for before an agent needs it, and a session whose program
+/// cannot be written says so and can be told again.
+#[tokio::test]
+async fn the_program_inside_is_written_when_an_agent_needs_it() {
+    let inside = Arc::new(Inside::default());
+    let fixture = start_with(|config| {
+        with_echo(config);
+        let says = r#"printf '{"type":"message","text":"%s"}\n{"type":"done"}\n' "$1""#;
+        let command = ["/bin/sh", "-c", says, "agent", "{inside}"].map(str::to_owned).to_vec();
+        let agent = AgentCommand { command, env: BTreeMap::new() };
+        config.sessions.agents.insert("plain".to_owned(), agent);
+        config.sessions.inside = Some(Arc::<Inside>::clone(&inside));
+    })
+    .await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let echo = say(&fixture, &who, to_project(project, "hello")).await.session_id;
+    until(&fixture, &who, echo, -1, is_idle).await;
+    assert_eq!(inside.n_asked.load(Ordering::Relaxed), 0);
+
+    let request = SessionMessageRequest {
+        agent: Some("plain".to_owned()),
+        create_workspace: true,
+        ..to_project(project, "go")
+    };
+    let session = say(&fixture, &who, request).await.session_id;
+    let failed = until(&fixture, &who, session, -1, |event| event.kind == "error").await;
+    let text = failed.last().and_then(|event| event.text.clone()).expect("a reason");
+    assert!(text.contains("the program inside cannot be written: no space left"), "{text}");
+    let since = until(&fixture, &who, session, -1, is_idle).await.last().map(|event| event.index);
+    say(&fixture, &who, to_session(session, "go")).await;
+    let since = i64::try_from(since.expect("an event")).expect("a small index");
+    let is_answer = |event: &SessionEventInfo| event.role.as_deref() == Some("assistant");
+    let said = until(&fixture, &who, session, since, is_answer).await;
+    assert_eq!(said.last().and_then(|event| event.text.as_deref()), Some("/somewhere/inside"));
+}
+
+/// Rule: one call that MsgPack has no word for fails by itself, and hides no other from its caller.
+#[tokio::test]
+async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let (name, description) = ("send".to_owned(), None);
+    let tool = CallerTool { name, description, input_schema: None, timeout_ms: None };
+    let request = SessionMessageRequest {
+        caller_id: Some("ant".to_owned()),
+        caller_tools: Some(vec![tool]),
+        ..to_project(project, "one")
+    };
+    let session_id = say(&fixture, &who, request).await.session_id;
+    let ask = |text: &'static str| {
+        let arguments = Any { format: Format::Json, bytes: text.as_bytes().into() };
+        let options = CallOptions::default();
+        let sent = "send".to_owned();
+        match fixture.broker.call_from_session(session_id, None, sent, arguments, options) {
+            Answer::Later(replies, _) => replies,
+            Answer::Now(reply) => panic!("answered at once: {reply:?}"),
+        }
+    };
+    let mut unsayable = ask(r#"{"n":123456789012345678901234567890}"#);
+    let mut plain = ask(r#"{"n":1}"#);
+    let poll = CallerToolRequestsRequest { session_id, caller_id: None, wait_ms: Some(20_000) };
+    let polled = async {
+        let polled: CallerToolRequestsResponse = call(&fixture, &who, poll).await;
+        let [request] = &polled.requests[..] else { panic!("{polled:?}") };
+        let answer = CallerToolResponseRequest {
+            session_id,
+            request_id: request.request_id.clone(),
+            result: None,
+            error: None,
+        };
+        result(&fixture.broker, &who, answer).await.expect("taken")
+    };
+    let (unsayable, plain, _) = tokio::join!(unsayable.next(), plain.next(), polled);
+    let Some(ResponseEnvelope::Error(error)) = unsayable else { panic!("{unsayable:?}") };
+    assert_eq!((&*error.code, error.certainty), ("invalid_params", Certainty::NotStarted));
+    assert!(matches!(plain, Some(ResponseEnvelope::Success { .. })), "{plain:?}");
 }

@@ -17,7 +17,7 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::PrincipalId;
 
 pub use self::ring::{EventPage, Said};
-pub use self::table::{SessionTable, Started, Where};
+pub use self::table::{SessionTable, Where};
 
 /// How far the sessions of a project may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

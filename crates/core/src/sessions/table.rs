@@ -53,22 +53,6 @@ pub struct Where {
     pub depth: u32,
 }
 
-/// What became of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Started {
-    /// The first of its tree.
-    pub root: SessionId,
-    /// How many started one another before it.
-    pub depth: u32,
-}
-
-const fn is_live(state: SessionState) -> bool {
-    match state {
-        SessionState::Starting | SessionState::Running | SessionState::Idle => true,
-        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
-    }
-}
-
 impl<E> SessionTable<E> {
     /// An empty table; each session keeps so many events.
     #[must_use]
@@ -80,7 +64,7 @@ impl<E> SessionTable<E> {
     ///
     /// # Errors
     /// `not_found` for a parent that is not live, `busy` past a limit, with the limit.
-    pub fn start(&mut self, new: NewSession) -> Result<Started> {
+    pub fn start(&mut self, new: NewSession) -> Result<Where> {
         let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
         let (root, depth) = match parent {
             None => (id, 0),
@@ -93,7 +77,7 @@ impl<E> SessionTable<E> {
             return Err(past("sessions may start others only", limits.depth_max, "deep"));
         }
         let before = self.sessions.get(&id).map(|before| before.state);
-        if before.is_some_and(is_live) {
+        if before.is_some_and(SessionState::is_live) {
             let message = format!("session {id} is under way already");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -123,13 +107,13 @@ impl<E> SessionTable<E> {
             self.sessions.entry(parent).and_modify(|parent| parent.children.push(id));
             self.sessions.entry(root).and_modify(|root| root.n_agents += 1);
         }
-        Ok(Started { root, depth })
+        Ok(place)
     }
 
     fn live(&self, id: SessionId) -> Result<&Session<E>> {
         self.sessions
             .get(&id)
-            .filter(|session| is_live(session.state))
+            .filter(|session| session.state.is_live())
             .ok_or_else(|| Error::not_found("session", id))
     }
 
@@ -137,7 +121,7 @@ impl<E> SessionTable<E> {
     #[must_use]
     pub fn n_live(&self, project: ProjectId) -> usize {
         let live =
-            |session: &&Session<E>| session.place.project == project && is_live(session.state);
+            |session: &&Session<E>| session.place.project == project && session.state.is_live();
         self.sessions.values().filter(live).count()
     }
 
@@ -162,7 +146,7 @@ impl<E> SessionTable<E> {
             place.owner == owner
                 && place.workspace == workspace
                 && place.parent.is_none()
-                && is_live(session.state)
+                && session.state.is_live()
         };
         self.sessions.values().filter(here).map(|session| session.place.id).max()
     }
@@ -172,7 +156,7 @@ impl<E> SessionTable<E> {
     pub fn is_used(&self, workspace: WorkspaceId) -> bool {
         self.sessions
             .values()
-            .any(|session| session.place.workspace == workspace && is_live(session.state))
+            .any(|session| session.place.workspace == workspace && session.state.is_live())
     }
 
     /// A message goes to the agent of a session: it runs until it is done with it.
@@ -193,14 +177,14 @@ impl<E> SessionTable<E> {
 
     /// The agent is done with a message. How the session stands now, if that changed.
     pub fn end_turn(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
-        let session = self.sessions.get_mut(&id).filter(|session| is_live(session.state))?;
+        let session = self.sessions.get_mut(&id).filter(|session| session.state.is_live())?;
         session.n_turns = session.n_turns.saturating_sub(1);
         (session.n_turns == 0).then(|| self.rest(now, id)).flatten()
     }
 
     /// The agent has nothing to do, whatever it was told before.
     pub fn rest(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
-        let session = self.sessions.get_mut(&id).filter(|session| is_live(session.state))?;
+        let session = self.sessions.get_mut(&id).filter(|session| session.state.is_live())?;
         if session.state == SessionState::Idle {
             return None;
         }
@@ -220,7 +204,7 @@ impl<E> SessionTable<E> {
     }
 
     fn end_tree(&mut self, id: SessionId, state: SessionState, ended: &mut Vec<SessionId>) {
-        let Some(session) = self.sessions.get_mut(&id).filter(|session| is_live(session.state))
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| session.state.is_live())
         else {
             return;
         };
@@ -238,7 +222,7 @@ impl<E> SessionTable<E> {
     /// Every session that has not ended.
     #[must_use]
     pub fn all_live(&self) -> Vec<SessionId> {
-        let live = |session: &&Session<E>| is_live(session.state);
+        let live = |session: &&Session<E>| session.state.is_live();
         let mut ids: Vec<_> =
             self.sessions.values().filter(live).map(|session| session.place.id).collect();
         ids.sort_unstable();
@@ -247,7 +231,7 @@ impl<E> SessionTable<E> {
 
     /// Forgets a session that has ended; its record and its journal are the store's.
     pub fn forget(&mut self, id: SessionId) {
-        if self.sessions.get(&id).is_some_and(|session| !is_live(session.state)) {
+        if self.sessions.get(&id).is_some_and(|session| !session.state.is_live()) {
             self.sessions.remove(&id);
         }
     }

@@ -1,12 +1,39 @@
 //! Parties that stall, tear and vanish: every call ends, and nothing is left.
 
+use std::process::Command;
+use std::time::Duration;
+
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::execute::{Waiting, succeed};
 use crate::register::register;
-use crate::support::{Agent, World, code};
+use crate::support::{Agent, Options, World, code};
+
+/// Says that the test runs in a network of its own.
+const ALONE: &str = "RINGBACK_TEST_ALONE";
+
+/// Switches the loopback device of this network.
+fn switch_loopback(to: &str) {
+    let switched = Command::new("ip").args(["link", "set", "lo", to]).status().unwrap();
+    assert!(switched.success(), "`ip link set lo {to}` failed");
+}
+
+/// Runs one test of this file again in a network of its own, where it may pull the plug.
+fn in_a_network_of_its_own(test: &str) {
+    let program = std::env::current_exe().unwrap();
+    let run = Command::new("unshare")
+        .args(["--map-root-user", "--net", "--"])
+        .arg(program)
+        .args(["--exact", test, "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    let is_run = run.status.success() && said.contains("1 passed");
+    assert!(is_run, "{said}{}", String::from_utf8_lossy(&run.stderr));
+}
 
 /// Sends the head of a request and no more than `body` of what it announces.
 async fn torn(agent: &Agent, line: &str, n_announced: usize, body: &str) -> TcpStream {
@@ -51,6 +78,37 @@ async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
     drop(stalled);
     world.settled(|broker| broker.under_way().lines == (1, 1, 0)).await;
     world.settled(|broker| broker.under_way().n_calls == 0).await;
+}
+
+/// Rule: a party that vanishes without a FIN is missed by what it does not acknowledge, and its calls
+/// fail long before their deadline.
+#[test]
+fn a_party_that_vanishes_without_a_fin_is_missed() {
+    if std::env::var_os(ALONE).is_none() {
+        in_a_network_of_its_own("faults::a_party_that_vanishes_without_a_fin_is_missed");
+        return;
+    }
+    switch_loopback("up");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let world = World::start_with(Options {
+            keepalive: Duration::from_millis(100),
+            unread_patience: Duration::from_secs(1),
+            call_ms_default: 3_000_000,
+            ..Options::default()
+        });
+        let world = world.await;
+        register(&world.admin, "c", &["t"]).await;
+        let mut stream = world.admin.stream("/client-tools/pending/c").await;
+        let call = Waiting::call(&world.admin, json!({"toolID": "client_c_t", "requestID": "r"}));
+        stream.named("tool-request").await;
+        let under_way = world.broker.under_way();
+        assert_eq!((under_way.lines, under_way.n_calls), ((1, 1, 1), 1));
+        switch_loopback("down");
+        world.settled(|broker| broker.under_way().lines == (1, 0, 0)).await;
+        world.settled(|broker| broker.under_way().n_calls == 0).await;
+        drop(call);
+    });
 }
 
 #[tokio::test]

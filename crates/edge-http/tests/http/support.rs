@@ -46,6 +46,7 @@ pub(crate) struct Options {
     pub(crate) keepalive: Duration,
     pub(crate) call_ms_default: u64,
     pub(crate) body_patience: Duration,
+    pub(crate) unread_patience: Duration,
     pub(crate) body_bytes_max: usize,
 }
 
@@ -55,6 +56,7 @@ impl Default for Options {
             keepalive: LIMIT,
             call_ms_default: 10_000,
             body_patience: LIMIT,
+            unread_patience: LIMIT,
             body_bytes_max: BODY_BYTES_MAX,
         }
     }
@@ -114,7 +116,11 @@ impl World {
             listen: "127.0.0.1:0".parse().unwrap(),
             max_body_bytes: options.body_bytes_max,
             larger_bodies: vec![LargerBodies { path: BLOBS, max_bytes: BLOB_BYTES_MAX }],
-            patience: Patience { body: options.body_patience, ..Patience::default() },
+            patience: Patience {
+                body: options.body_patience,
+                unread: options.unread_patience,
+                ..Patience::default()
+            },
             ..HttpConfig::default()
         });
         let listener = listener.await.unwrap();

@@ -3,7 +3,6 @@
 use super::{CallerTool, SessionContext, wire_struct};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
-use crate::raw::Raw;
 use crate::record::SessionState;
 
 wire_struct! {
@@ -70,6 +69,7 @@ wire_struct! {
     }
 
     /// A message to an agent: name a session, or a project to start one in.
+    #[derive(Default)]
     SessionMessageRequest {
         /// The project, if the message is to start a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,9 +204,6 @@ wire_struct! {
         /// Where the session stands now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<SessionState>,
-        /// What else belongs to it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        data: Option<Raw>,
     }
 
     /// Which sessions.

@@ -141,7 +141,8 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
     target
         .run(async |client| match request {
             SessionRequest::Message { id, message } => {
-                let request = message_to(id, message);
+                let request =
+                    SessionMessageRequest { session_id: Some(id), message, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |sent| {
                     let id = sent.session_id;
@@ -177,26 +178,6 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
             }
         })
         .await
-}
-
-/// A message without anything else.
-pub(in crate::commands) const fn message_to(
-    session: SessionId,
-    message: String,
-) -> SessionMessageRequest {
-    SessionMessageRequest {
-        project_id: None,
-        session_id: Some(session),
-        workspace_id: None,
-        create_workspace: false,
-        message,
-        attachments: Vec::new(),
-        agent: None,
-        context: None,
-        caller_id: None,
-        caller_tools: None,
-        follow: false,
-    }
 }
 
 fn table(screen: Screen, listed: &SessionListResponse) -> String {

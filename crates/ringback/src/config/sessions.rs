@@ -29,7 +29,8 @@ section! {
         /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
         pub agent: String = "scripted".to_owned(),
         /// Further agents by name, `[sessions.agents.NAME]` with `command = ["program", "argument"]` and
-        /// perhaps `env = { NAME = "value" }`.
+        /// perhaps `env = { NAME = "value" }`. The word `{inside}` in a command stands for the
+        /// program that agents start as their MCP server.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,

@@ -1,14 +1,16 @@
 //! From the daemon's configuration to that of its parts.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{AgentCommand, ConfigView, LineSettings, SessionSettings, StudioSettings};
+use ringback_broker::{
+    AgentCommand, ConfigView, InsideProgram, LineSettings, SessionSettings, StudioSettings,
+};
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
@@ -26,7 +28,7 @@ use crate::telemetry;
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// The agent that is always there.
-pub(super) const SCRIPTED_NAME: &str = "scripted";
+const SCRIPTED_NAME: &str = "scripted";
 
 const CURVE_KEY: &str = "hoot.curve_secret_key_file";
 const TLS: &str = "http.tls";
@@ -72,18 +74,31 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 }
 
 /// The agent that does what it is told, line by line, with the program inside as its MCP server.
-pub(super) fn scripted_agent(inside: &Path) -> Option<AgentCommand> {
-    let program = std::env::current_exe().ok()?;
-    let inside = [inside.into(), "--session-tools".into()];
-    let words = [program.into(), SCRIPTED.into(), "--".into()].into_iter().chain(inside);
-    let words = words.map(|word: OsString| word.into_string().ok());
-    Some(AgentCommand { command: words.collect::<Option<_>>()?, env: BTreeMap::new() })
+fn scripted_agent() -> Option<AgentCommand> {
+    let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
+    let words = [program.as_str(), SCRIPTED, "--", "{inside}", "--session-tools"];
+    Some(AgentCommand { command: words.map(str::to_owned).into(), env: BTreeMap::new() })
+}
+
+/// The program inside, unpacked when a session first needs it: until then none of its pages is in
+/// memory.
+#[derive(Debug)]
+struct Embedded {
+    directory: Utf8PathBuf,
+}
+
+impl InsideProgram for Embedded {
+    fn path(&self) -> io::Result<Utf8PathBuf> {
+        let path = ringback_inside_embed::unpack(self.directory.as_std_path());
+        let path = path.map_err(io::Error::other)?;
+        Utf8PathBuf::try_from(path).map_err(io::Error::other)
+    }
 }
 
 /// How sessions are run, with the agents of the configuration.
 fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     let keys = &config.sessions;
-    let agents: BTreeMap<_, _> = keys
+    let mut agents: BTreeMap<_, _> = keys
         .agents
         .0
         .iter()
@@ -98,9 +113,14 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         let reason = format!("there is no agent `{}`, only {names}", keys.agent);
         return Err(bad(config, "sessions.agent", reason));
     }
+    if let Some(scripted) = scripted_agent() {
+        agents.entry(SCRIPTED_NAME.to_owned()).or_insert(scripted);
+    }
+    let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
+    let inside = Arc::new(Embedded { directory: run_dir.join("bin") });
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(SessionSettings {
-        run_dir: utf8(config, "runtime_dir", &config.root.runtime_dir)?,
+        run_dir,
         agents,
         agent_default: keys.agent.clone(),
         limits: ringback_broker::SessionLimits {
@@ -111,6 +131,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         },
         events_kept_max: keys.events_kept,
         end_grace: Duration::from_millis(keys.end_grace),
+        inside: Some(inside),
     })
 }
 

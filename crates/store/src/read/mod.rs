@@ -40,7 +40,6 @@ mod tests {
             sessions::PAGE_OF_OWNER,
             sessions::PAGE_OF_PROJECT,
             sessions::PAGE_OF_OWNER_IN_PROJECT,
-            sessions::LIVE_IN_PROJECT,
         ] {
             let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
             let nulls = vec![rusqlite::types::Null; explain.parameter_count()];

@@ -20,8 +20,6 @@ pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND project = ?4 ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_OWNER_IN_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 AND project = ?5 ORDER BY n DESC LIMIT ?3";
-pub(super) const LIVE_IN_PROJECT: &str =
-    "SELECT count(*) AS sessions FROM session WHERE project = ?1 AND state IN (0, 1, 2)";
 
 /// Which sessions a list is narrowed to.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,24 +79,6 @@ impl Store {
             connection
                 .prepare_cached("SELECT * FROM session WHERE state IN (0, 1, 2) ORDER BY n")?
                 .query_map([], session)?
-                .collect()
-        })
-    }
-
-    /// How many sessions of a project are live.
-    pub fn live_session_count(&self, project: ProjectId) -> Result<u64, ReadError> {
-        self.readers().read("the count of live sessions", |connection| {
-            let mut count = connection.prepare_cached(LIVE_IN_PROJECT)?;
-            count.query_row([project.as_bytes()], |row| row.u64("sessions"))
-        })
-    }
-
-    /// A session and its descendants, oldest first, those that are over included.
-    pub fn sessions_of_root(&self, root: SessionId) -> Result<Vec<SessionRecord>, ReadError> {
-        self.readers().read("a session with its descendants", |connection| {
-            connection
-                .prepare_cached("SELECT * FROM session WHERE root = ?1 ORDER BY n")?
-                .query_map([root.as_bytes()], session)?
                 .collect()
         })
     }

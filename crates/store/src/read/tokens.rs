@@ -2,7 +2,7 @@
 
 use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::record::TokenRecord;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 
 use crate::error::ReadError;
 use crate::row::Columns;
@@ -10,16 +10,6 @@ use crate::store::Store;
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// The token whose secret has this hash, revoked and expired ones included.
-    pub fn token_by_hash(&self, secret_hash: [u8; 32]) -> Result<Option<TokenRecord>, ReadError> {
-        self.readers().read("a token", |connection| {
-            connection
-                .prepare_cached("SELECT * FROM token WHERE secret_hash = ?1")?
-                .query_row([secret_hash], token)
-                .optional()
-        })
-    }
-
     /// All tokens, oldest first, revoked and expired ones included.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, ReadError> {
         self.readers().read("the tokens", |connection| {

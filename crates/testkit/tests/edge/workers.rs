@@ -512,3 +512,29 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
     worker.close().await;
     daemon.stop().await;
 }
+
+/// Rule: any message is a sign of life: a worker that is busy answering needs no heartbeats besides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_says_anything_is_not_taken_for_gone() {
+    const PEER_IDLE: Duration = Duration::from_secs(2);
+    let daemon = Daemon::start_with(Options { peer_idle: PEER_IDLE, ..Options::default() }).await;
+    let mut worker = raw_worker(&daemon, "studio", vec![named("render")]).await;
+    let mut caller = raw(&daemon).await;
+    let asked = call("studio_render", nothing(), CallOptions::default());
+    caller.send_frame(asked.clone()).await.unwrap();
+    let given = next(&mut worker, Command::Request).await;
+    let busy = async {
+        let started = tokio::time::Instant::now();
+        while started.elapsed() < 2 * PEER_IDLE {
+            tokio::time::sleep(PEER_IDLE / 8).await;
+            let chunk = StreamChunk::Progress { percent: 1.0, message: "at work".to_owned() };
+            let told =
+                ResponseEnvelope::StreamChunk { stream_id: StreamId::from_random([7; 16]), chunk };
+            answer(&mut worker, given.request_id, &told).await;
+        }
+        answer(&mut worker, given.request_id, &success(odd_value())).await;
+    };
+    let (reply, ()) = tokio::join!(reply_to(&mut caller, asked.request_id), busy);
+    assert_eq!(*body(&reply), Bytes::from(success(odd_value()).encode()));
+    daemon.stop().await;
+}

@@ -264,7 +264,6 @@ sample!(
             role: Some("assistant".into()),
             request_id: Some(awkward()),
             status: Some(SessionState::Failed),
-            data: Some(raw()),
         }],
         last_index: i64::MAX,
         status: SessionState::Ended,

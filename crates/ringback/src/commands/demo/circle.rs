@@ -21,7 +21,6 @@ use ringback_proto::tool::tools::{
 use super::Step;
 use super::stage::Stage;
 use super::steps::check;
-use crate::commands::session::message_to;
 use crate::failure::Failure;
 
 /// Far more than the agent takes.
@@ -75,9 +74,9 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
     let context = SessionContext { caller_id: Some("you".to_owned()), caller_tools: Some(tools) };
     let request = SessionMessageRequest {
         project_id: Some(project),
-        session_id: None,
+        message: SCRIPT.to_owned(),
         context: Some(context),
-        ..message_to(SessionId::from_random([0; 16]), SCRIPT.to_owned())
+        ..Default::default()
     };
     let session = client.call::<SessionMessage>(request).await?.session_id;
     let circle = async {

@@ -12,7 +12,7 @@ use ringback_proto::request::{
 use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, SessionMessage};
 
 use super::caller::{self, LocalTool};
-use super::{follow, message_to};
+use super::follow;
 use crate::connect::{Target, interruptible};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -99,11 +99,11 @@ async fn start(
     // A workspace of its own: two terminals do not speak into one session by accident.
     let request = SessionMessageRequest {
         project_id: Some(project),
-        session_id: None,
+        message: args.message.clone(),
         create_workspace: true,
         agent: args.agent.clone(),
         context,
-        ..message_to(SessionId::from_random([0; 16]), args.message.clone())
+        ..Default::default()
     };
     let sent = client.call::<SessionMessage>(request).await?;
     Ok(sent.session_id)

@@ -1,0 +1,122 @@
+//! A job that has not ended, and who waits for it.
+
+use std::sync::{Arc, Mutex};
+
+use ringback_proto::ids::{JobId, ProjectId};
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{Result, ToolRequest, ToolResponse};
+use tokio::sync::SetOnce;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::shared::{Outcome, Shared};
+use crate::stream::Stream;
+use crate::sync::lock;
+
+/// A job that has not ended.
+#[derive(Debug)]
+pub(crate) struct LiveJob {
+    pub(crate) id: JobId,
+    pub(crate) row: &'static ToolRow,
+    pub(crate) owner: PrincipalId,
+    pub(super) project: Option<ProjectId>,
+    pub(super) request: Mutex<Option<ToolRequest>>,
+    pub(super) stop: CancellationToken,
+    /// The blocking parts of the work, waited for before the job counts as stopped.
+    pub(crate) blocking: TaskTracker,
+    pub(super) streams: Mutex<Vec<Arc<Stream>>>,
+    /// Callers that wait for it, and whether any caller was told its id: a job that nobody knows
+    /// and nobody waits for is stopped.
+    pub(super) callers: Mutex<Callers>,
+    /// What the work returned, until that is durable.
+    pub(super) result: Mutex<Option<ToolResponse>>,
+    pub(super) outcome: SetOnce<Outcome>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Callers {
+    pub(super) n_waiting: usize,
+    pub(super) is_known: bool,
+}
+
+/// One caller's interest in a job. Dropped, the caller has left.
+#[derive(Debug)]
+pub(crate) struct Interest {
+    shared: Arc<Shared>,
+    live: Arc<LiveJob>,
+}
+
+impl Interest {
+    pub(crate) fn new(shared: &Arc<Shared>, live: Arc<LiveJob>) -> Self {
+        lock(&live.callers).n_waiting += 1;
+        Self { shared: Arc::clone(shared), live }
+    }
+
+    /// The caller is told the job's id, so the job goes on without it.
+    pub(crate) fn hand_out(&self) {
+        lock(&self.live.callers).is_known = true;
+    }
+}
+
+impl std::ops::Deref for Interest {
+    type Target = LiveJob;
+
+    fn deref(&self) -> &LiveJob {
+        &self.live
+    }
+}
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        let is_abandoned = {
+            let mut callers = lock(&self.live.callers);
+            callers.n_waiting -= 1;
+            callers.n_waiting == 0 && !callers.is_known
+        };
+        if is_abandoned && self.live.outcome.get().is_none() {
+            self.shared.stop_soon(self.live.id);
+        }
+    }
+}
+
+impl LiveJob {
+    pub(super) fn new(id: JobId, request: ToolRequest, owner: PrincipalId) -> Self {
+        Self {
+            id,
+            row: request.row(),
+            owner,
+            project: None,
+            request: Mutex::new(Some(request)),
+            stop: CancellationToken::new(),
+            blocking: TaskTracker::new(),
+            streams: Mutex::default(),
+            callers: Mutex::default(),
+            result: Mutex::default(),
+            outcome: SetOnce::new(),
+        }
+    }
+
+    /// The outcome, once it is durable.
+    pub(crate) async fn outcome(&self) -> Outcome {
+        Arc::clone(self.outcome.wait().await)
+    }
+
+    /// Lets one more reader follow.
+    pub(crate) fn attach(&self, stream: Arc<Stream>) {
+        // Under the lock: an end that comes now finds the stream in the list.
+        let mut streams = lock(&self.streams);
+        match self.outcome.get() {
+            Some(_) => stream.finish(),
+            None => streams.push(stream),
+        }
+    }
+
+    /// The job has ended. The first outcome counts.
+    pub(super) fn end(&self, outcome: Result<ToolResponse>) {
+        drop(self.outcome.set(Arc::new(outcome)));
+        for stream in lock(&self.streams).drain(..) {
+            stream.finish();
+        }
+    }
+}
