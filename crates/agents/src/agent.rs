@@ -100,13 +100,12 @@ impl Agent {
     /// # Errors
     /// When there is nothing to start.
     pub fn start(spec: &AgentSpec) -> Result<(Self, AgentHandle), StartError> {
-        let mut child = spawn(spec)?;
+        let (mut child, group) = launch(spec)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(StartError::NoPipes { command: spec.command.clone() });
         };
         let pid = child.id();
-        let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let (messages_in, messages) = mpsc::channel(MESSAGES_MAX);
         let (terminate_in, terminate) = watch::channel(None);
         let limits = spec.limits;
@@ -313,7 +312,7 @@ impl AgentHandle {
         self.terminate.send_replace(Some(grace));
     }
 
-    /// The agent's process, which is also its group.
+    /// The agent's process. It is also its group, where no launcher has started it.
     #[must_use]
     pub const fn pid(&self) -> Option<u32> {
         self.pid
@@ -335,6 +334,20 @@ impl Garbage {
     fn event(self) -> AgentEvent {
         AgentEvent::AgentGarbage { lines: self.n_lines, sample: self.sample }
     }
+}
+
+/// Starts the agent's process; its group is where signals go.
+fn launch(spec: &AgentSpec) -> Result<(Child, Option<Pid>), StartError> {
+    if let Some(launcher) = &spec.launcher {
+        let launched = launcher.launch(spec).map_err(|source| {
+            let command = spec.command.clone();
+            StartError::Launch { command, source }
+        })?;
+        return Ok((launched.child, Some(launched.group)));
+    }
+    let child = spawn(spec)?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    Ok((child, pid))
 }
 
 fn spawn(spec: &AgentSpec) -> Result<Child, StartError> {

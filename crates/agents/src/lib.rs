@@ -5,7 +5,8 @@
 //! Main types:
 //!
 //! * [`Agent`]: a running agent and what it tells; [`AgentHandle`] sends messages and ends it.
-//! * [`AgentSpec`]: which program, with what environment, where.
+//! * [`AgentSpec`]: which program, with what environment, where; a [`Launcher`] starts it in a place
+//!   of its own.
 //! * [`AgentEvent`]: what happened.
 //! * [`scripted`]: the scripted agent, as a program.
 //!
@@ -27,4 +28,4 @@ mod tail;
 
 pub use agent::{Agent, AgentHandle, SendError};
 pub use event::{AgentEvent, Message};
-pub use spec::{AgentLimits, AgentSpec, StartError};
+pub use spec::{AgentLimits, AgentSpec, Launched, Launcher, StartError};

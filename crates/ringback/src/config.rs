@@ -13,6 +13,7 @@ mod error;
 mod file;
 mod flags;
 mod reference;
+mod sandbox;
 mod section;
 mod sections;
 mod sessions;
@@ -27,6 +28,7 @@ pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
+pub use sandbox::{Bound, Sandbox, SandboxBackend};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Root, Studio, Telemetry};
 pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
@@ -47,6 +49,8 @@ pub struct Config {
     pub client_tools: ClientTools,
     /// `[sessions]`
     pub sessions: Sessions,
+    /// `[sandbox]`
+    pub sandbox: Sandbox,
     /// `[callerTools]`
     pub caller_tools: CallerTools,
     /// `[mcp]`
@@ -162,13 +166,14 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 12] {
+    fn sections(&self) -> [&dyn Section; 13] {
         [
             &self.root,
             &self.http,
             &self.hoot,
             &self.client_tools,
             &self.sessions,
+            &self.sandbox,
             &self.caller_tools,
             &self.mcp,
             &self.limits,
@@ -179,13 +184,14 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 12] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 13] {
         [
             &mut self.root,
             &mut self.http,
             &mut self.hoot,
             &mut self.client_tools,
             &mut self.sessions,
+            &mut self.sandbox,
             &mut self.caller_tools,
             &mut self.mcp,
             &mut self.limits,

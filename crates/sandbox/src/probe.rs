@@ -28,9 +28,10 @@ const CONTAINER_FIX: &str = "this looks like a container, whose own walls forbid
     it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt \
     systempaths=unconfined`, or run the daemon outside of it";
 const APPARMOR_FIX: &str = "AppArmor keeps user namespaces from programs without a profile (as in \
-    Ubuntu 24.04); give bubblewrap one: write `abi <abi/4.0>, include <tunables/global> profile bwrap \
-    /usr/bin/bwrap flags=(unconfined) { userns, }` to `/etc/apparmor.d/bwrap` and run `systemctl \
-    reload apparmor`, or run `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`";
+    Ubuntu 24.04); give bubblewrap one, as root: `printf 'abi <abi/4.0>,\\ninclude \
+    <tunables/global>\\nprofile bwrap /usr/bin/bwrap flags=(unconfined) {\\n  userns,\\n}\\n' > \
+    /etc/apparmor.d/bwrap && systemctl reload apparmor`, or switch it off: `sysctl -w \
+    kernel.apparmor_restrict_unprivileged_userns=0`";
 
 /// A part of what a box promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -120,6 +120,14 @@ impl Sandbox {
             .map_err(|_| StartError::Closed)?
     }
 
+    /// The same where it may block, within a runtime.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_blocking(&self, spec: &SandboxSpec) -> Result<Confined, StartError> {
+        self.0.start(spec, &Handle::current())
+    }
+
     /// What this machine can give of what a box with these limits needs. Starts a box to find out.
     pub async fn probe(&self, limits: &Limits) -> Probe {
         probe::probe(self, limits).await

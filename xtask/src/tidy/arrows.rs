@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-blobs",
             "ringback-studio",
             "ringback-agents",
+            "ringback-sandbox",
         ],
     ),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
@@ -56,6 +57,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-inside",
             "ringback-inside-embed",
             "ringback-agents",
+            // `doctor` and `demo` ask what this machine can give before there is a broker.
+            "ringback-sandbox",
         ],
     ),
     (

@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod driver;
+mod launcher;
 mod scripted;
 mod support;

@@ -12,7 +12,7 @@ use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{NOT_CONFINED, Origin, StartSession, offered};
+use crate::sessions::{Origin, StartSession, offered};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -140,9 +140,9 @@ impl Shared {
             ended_at: record.ended_at,
             last_event_index: last_index
                 .map_or(-1, |index| i64::try_from(index).unwrap_or(i64::MAX)),
-            confined: false,
+            confined: self.sessions.are_confined(),
             workspace_path: self.workspace_path(record.workspace).into_string(),
-            notice: Some(NOT_CONFINED.to_owned()),
+            notice: self.sessions.notice().map(str::to_owned),
         }
     }
 }

@@ -316,7 +316,7 @@ impl Shared {
             spawned: found.spawned,
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: false,
+            confined: self.sessions.are_confined(),
         })
     }
 

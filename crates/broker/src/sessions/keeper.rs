@@ -2,17 +2,18 @@
 //! events.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
+use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec, Launcher};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Error, ErrorKind};
+use ringback_sandbox::places;
 use tokio::sync::{mpsc, watch};
 
+use super::confine::{BoxLauncher, Seen};
 use super::say::{bounded, event};
 use super::{AgentCommand, Key};
 use crate::shared::Shared;
@@ -35,6 +36,8 @@ pub(super) enum Order {
 struct Running {
     agent: Agent,
     handle: AgentHandle,
+    /// Where it runs, if it is confined.
+    launcher: Option<Arc<BoxLauncher>>,
 }
 
 /// The word in an agent's command that stands for the program inside.
@@ -80,9 +83,12 @@ impl Keeper {
                 },
             }
         }
-        if let Some(Running { mut agent, handle }) = running {
+        if let Some(Running { mut agent, handle, launcher }) = running {
             handle.terminate(self.shared.sessions.settings.end_grace);
             while agent.next().await.is_some() {}
+            if let Some(launcher) = launcher {
+                launcher.gone().await;
+            }
         }
         self.done.send_replace(true);
     }
@@ -91,7 +97,7 @@ impl Keeper {
     async fn tell(&self, running: &mut Option<Running>, text: String) {
         if running.is_none() {
             match self.start().await {
-                Ok((agent, handle)) => *running = Some(Running { agent, handle }),
+                Ok(started) => *running = Some(started),
                 Err(why) => return self.failed(why).await,
             }
         }
@@ -103,20 +109,30 @@ impl Keeper {
         }
     }
 
-    async fn start(&self) -> Result<(Agent, AgentHandle), String> {
-        let mut usual = self.shared.sessions.settings.agents.get(&self.agent).cloned();
+    async fn start(&self) -> Result<Running, String> {
+        let sessions = &self.shared.sessions;
+        let mut usual = sessions.settings.agents.get(&self.agent).cloned();
+        let names_inside = usual.iter().flat_map(|usual| &usual.command).any(|word| word == INSIDE);
+        let inside = if names_inside { Some(self.inside().await?) } else { None };
+        let launcher = sessions
+            .confiner
+            .clone()
+            .map(|confiner| BoxLauncher::new(confiner, self.dir.clone(), inside.clone()));
+        let seen = if launcher.is_some() { Some(places::INSIDE.into()) } else { inside };
         let command = usual.as_mut().map(|usual| &mut usual.command);
         for word in command.into_iter().flatten().filter(|word| *word == INSIDE) {
-            *word = self.inside().await?;
+            *word = seen.clone().map(Utf8PathBuf::into_string).unwrap_or_default();
         }
-        Agent::start(&self.spec(usual.as_ref())).map_err(|error| {
-            let cause = error.source().map(|cause| format!(": {cause}"));
-            format!("{error}{}", cause.unwrap_or_default())
-        })
+        let mut spec = self.spec(usual.as_ref());
+        spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
+        let started = self.shared.blocking(move || Ok(Agent::start(&spec)));
+        let (agent, handle) =
+            started.await.map_err(|error| error.to_string())?.map_err(|error| causes(&error))?;
+        Ok(Running { agent, handle, launcher })
     }
 
     /// The path of the program inside.
-    async fn inside(&self) -> Result<String, String> {
+    async fn inside(&self) -> Result<Utf8PathBuf, String> {
         let Some(inside) = self.shared.sessions.settings.inside.clone() else {
             return Err(format!("there is no program that `{INSIDE}` could stand for"));
         };
@@ -126,20 +142,19 @@ impl Keeper {
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         });
-        found.await.map(Utf8PathBuf::into_string).map_err(|error| error.to_string())
+        found.await.map_err(|error| error.to_string())
     }
 
     fn spec(&self, usual: Option<&AgentCommand>) -> AgentSpec {
         let mut env: BTreeMap<String, String> =
             usual.map(|usual| usual.env.clone()).unwrap_or_default();
-        let socket = self.dir.join("relay.sock");
-        env.insert("RINGBACK_SOCKET".to_owned(), socket.into_string());
+        let workspace = self.shared.workspace_path(self.place.workspace);
+        Seen::of(self.shared.sessions.are_confined(), &workspace, &self.dir).tell(&mut env);
         env.insert("RINGBACK_SESSION".to_owned(), self.place.id.to_string());
         if let Some(key) = &self.key {
             env.insert("OUBLIETTE_API_KEY".to_owned(), key.secret.expose().to_owned());
         }
-        let workspace = self.shared.workspace_path(self.place.workspace);
-        for (name, value) in [("PATH", PATH), ("HOME", workspace.as_str()), ("LANG", "C.UTF-8")] {
+        for (name, value) in [("PATH", PATH), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
         let mut command = usual.map(|usual| usual.command.clone()).unwrap_or_default().into_iter();
@@ -149,6 +164,7 @@ impl Keeper {
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             workspace: workspace.into(),
             limits: AgentLimits::default(),
+            launcher: None,
         }
     }
 
@@ -241,6 +257,17 @@ impl Keeper {
             tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
         }
     }
+}
+
+/// An error with all that caused it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 /// The next thing an agent says; `None` when it is gone, never if there is none.

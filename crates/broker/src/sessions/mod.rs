@@ -6,6 +6,7 @@
 //! many, when a session is idle for too long) are core's.
 
 mod caller;
+mod confine;
 mod doors;
 mod end;
 mod keeper;
@@ -25,14 +26,12 @@ use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
 pub(crate) use self::caller::offered;
+use self::confine::Confiner;
+pub use self::confine::{Confinement, SandboxRules};
 pub use self::doors::{SessionFollower, SessionView};
 use self::keeper::Order;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
-
-/// Said where an agent is not confined: until it is, everybody who starts one is told.
-pub(crate) const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process \
-    group and directory, without further confinement";
 
 /// How sessions are run.
 #[derive(Debug, Clone)]
@@ -51,6 +50,8 @@ pub struct SessionSettings {
     pub end_grace: Duration,
     /// What `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
+    /// What keeps agents from the rest of this machine.
+    pub confinement: Confinement,
 }
 
 impl SessionSettings {
@@ -65,6 +66,7 @@ impl SessionSettings {
             events_kept_max: 2000,
             end_grace: Duration::from_secs(3),
             inside: None,
+            confinement: Confinement::Unconfined,
         }
     }
 
@@ -115,6 +117,8 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) settings: SessionSettings,
+    /// What confines agents; `None` if nothing does.
+    confiner: Option<Arc<Confiner>>,
     pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
@@ -168,6 +172,7 @@ pub(crate) struct Key {
 impl Sessions {
     pub(crate) fn new(settings: SessionSettings, journal: Journal) -> Self {
         Self {
+            confiner: Confiner::new(&settings.confinement),
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),

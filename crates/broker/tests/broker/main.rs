@@ -8,6 +8,7 @@
 mod callers;
 mod calls;
 mod common;
+mod confined;
 mod content;
 mod costs;
 mod jobs;

@@ -36,7 +36,7 @@ const ECHO: &str = r#"while read -r line; do
   echo '{"type":"done"}'
 done"#;
 
-fn with_echo(config: &mut Config) {
+pub(crate) fn with_echo(config: &mut Config) {
     let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
     let echo = AgentCommand { command, env: BTreeMap::new() };
     config.sessions.agents.insert("echo".to_owned(), echo);
@@ -44,7 +44,7 @@ fn with_echo(config: &mut Config) {
     config.sessions.end_grace = Duration::from_millis(50);
 }
 
-async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
+pub(crate) async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
     fixture: &Fixture,
     who: &Credential,
     request: impl Into<ToolRequest>,
@@ -53,7 +53,7 @@ async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
     T::try_from(response).unwrap_or_else(|other| panic!("another answer: {other:?}"))
 }
 
-async fn refused(
+pub(crate) async fn refused(
     fixture: &Fixture,
     who: &Credential,
     request: impl Into<ToolRequest>,
@@ -72,7 +72,7 @@ fn named(name: &str) -> ProjectCreateRequest {
     }
 }
 
-async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
+pub(crate) async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
     let made: ringback_proto::request::ProjectResponse = call(fixture, who, named("p")).await;
     made.project_id
 }
@@ -81,7 +81,7 @@ fn message(text: &str) -> SessionMessageRequest {
     SessionMessageRequest { message: text.to_owned(), ..Default::default() }
 }
 
-fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
+pub(crate) fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
     SessionMessageRequest { project_id: Some(project), ..message(text) }
 }
 
@@ -89,7 +89,7 @@ fn to_session(session: SessionId, text: &str) -> SessionMessageRequest {
     SessionMessageRequest { session_id: Some(session), ..message(text) }
 }
 
-async fn say(
+pub(crate) async fn say(
     fixture: &Fixture,
     who: &Credential,
     request: SessionMessageRequest,
@@ -97,7 +97,7 @@ async fn say(
     call(fixture, who, request).await
 }
 
-async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
+pub(crate) async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
     let ended = result(&fixture.broker, who, SessionEndRequest { session_id }).await;
     assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
 }
@@ -114,7 +114,7 @@ fn after(session: SessionId, since: i64) -> SessionEventsRequest {
 }
 
 /// The events after an index, up to the first of this kind.
-async fn until(
+pub(crate) async fn until(
     fixture: &Fixture,
     who: &Credential,
     session: SessionId,
@@ -137,11 +137,11 @@ async fn until(
     }
 }
 
-fn is_idle(event: &SessionEventInfo) -> bool {
+pub(crate) fn is_idle(event: &SessionEventInfo) -> bool {
     event.status == Some(SessionState::Idle)
 }
 
-fn said(events: &[SessionEventInfo]) -> Vec<&str> {
+pub(crate) fn said(events: &[SessionEventInfo]) -> Vec<&str> {
     let by_agent = |event: &&SessionEventInfo| {
         event.kind == "message" && event.role.as_deref() == Some("assistant")
     };

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_broker::{
-    AgentCommand, ConfigView, InsideProgram, LineSettings, SessionSettings, StudioSettings,
+    AgentCommand, ConfigView, Confinement, InsideProgram, LineSettings, SandboxRules,
+    SessionSettings, StudioSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -21,7 +22,7 @@ use ringback_service::{HttpConfig, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, TlsFiles};
+use crate::config::{Config, ConfigError, SandboxBackend, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -132,7 +133,28 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         events_kept_max: keys.events_kept,
         end_grace: Duration::from_millis(keys.end_grace),
         inside: Some(inside),
+        confinement: confinement(config)?,
     })
+}
+
+/// What keeps agents from the rest of this machine.
+fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
+    let data_dir = utf8(config, "data_dir", &config.root.data_dir)?;
+    let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
+    let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
+    let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
+    match config.sandbox.backend {
+        SandboxBackend::None => Ok(Confinement::Unconfined),
+        SandboxBackend::Auto | SandboxBackend::Bubblewrap => {
+            Ok(Confinement::Sandbox(SandboxRules {
+                state_dir: data_dir.join("sandbox"),
+                limits: config.sandbox.limits(),
+                read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
+                hidden: vec![data_dir, run_dir],
+                program: program.transpose()?,
+            }))
+        }
+    }
 }
 
 /// What the music tools are told.

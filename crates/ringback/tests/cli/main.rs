@@ -8,6 +8,7 @@ mod content;
 mod daemon;
 mod mcp;
 mod offer;
+mod sandbox;
 mod secrets;
 mod sessions;
 mod studio;

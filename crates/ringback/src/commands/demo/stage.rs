@@ -11,7 +11,8 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::JobSleep;
 use tokio::sync::Mutex;
 
-use crate::config::{Config, Environment, ServeFlags};
+use crate::config::{Config, Environment, SandboxBackend, ServeFlags};
+use crate::confinement;
 use crate::daemon::{Daemon, Listening};
 use crate::failure::Failure;
 
@@ -27,6 +28,8 @@ pub(super) struct Stage {
     dir: tempfile::TempDir,
     pub(super) client: Client,
     heard: Mutex<Heard>,
+    /// Why agents run unconfined, if they do.
+    unconfined: Option<String>,
 }
 
 /// What was heard, and what is still to come.
@@ -51,7 +54,12 @@ impl Stage {
             ..ServeFlags::default()
         };
         // Nothing from this user's environment: the demonstration is the same everywhere.
-        let config = Config::load(&flags, &Environment::default())?;
+        let mut config = Config::load(&flags, &Environment::default())?;
+        let missing = confinement::probe(&config.sandbox).await?.first_missing();
+        let unconfined = missing.map(|missing| missing.to_string());
+        if unconfined.is_some() {
+            config.sandbox.backend = SandboxBackend::None;
+        }
         let metrics = PrometheusBuilder::new().build_recorder().handle();
         let daemon = Daemon::start(&config, false, metrics).await?;
         let listening = daemon.listening();
@@ -61,9 +69,24 @@ impl Stage {
         let topics = Event::TOPICS.map(str::to_owned).to_vec();
         let subscriber = Subscriber::connect(&listening.iopub, &credentials, topics).await?;
         let heard = Mutex::new(Heard { subscriber, events: Vec::new() });
-        let stage = Self { daemon, dir, client, heard };
+        let stage = Self { daemon, dir, client, heard, unconfined };
         stage.warm_up().await?;
         Ok(stage)
+    }
+
+    /// How agents are confined, in a sentence.
+    pub(super) fn confinement(&self) -> String {
+        match &self.unconfined {
+            None => {
+                "The agent runs in a sandbox: its workspace, its tools, and nothing else of this \
+                machine."
+                    .to_owned()
+            }
+            Some(why) => format!(
+                "The agent runs UNCONFINED in this demonstration: {why}. A daemon would refuse to start \
+                 it, unless `sandbox.backend = \"none\"` says so."
+            ),
+        }
     }
 
     pub(super) const fn listening(&self) -> &Listening {
