@@ -1,6 +1,6 @@
 //! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack`, `mcp` and
-//! `schemathesis`, the Node packages of `tests/interop/mcp`, both in `target/`, and the programs that
-//! music is compared with.
+//! `schemathesis`, the Node packages of `tests/interop/mcp`, both in `target/`, the programs that
+//! music is compared with, and what sandboxes are made by.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,6 +11,7 @@ use crate::steps::{Outcome, Steps};
 const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3", probe: &["python3", "--version"] },
     SystemPackage { package: "npm", probe: &["npm", "--version"] },
+    SystemPackage { package: "bubblewrap", probe: &["bwrap", "--version"] },
     SystemPackage { package: "abcmidi", probe: &["abc2midi", "-ver"] },
     SystemPackage { package: "fluidsynth", probe: &["fluidsynth", "--version"] },
     SystemPackage { package: "iproute2", probe: &["ip", "-V"] },

@@ -116,13 +116,12 @@ impl Agent {
         spec: &AgentSpec,
         talk: impl FnOnce(Option<u32>, &mut Out) -> Talk,
     ) -> Result<(Self, AgentHandle), StartError> {
-        let mut child = spawn(spec)?;
+        let (mut child, group) = launch(spec)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(StartError::NoPipes { command: spec.command.clone() });
         };
         let pid = child.id();
-        let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
         let limits = spec.limits;
         let (handle, inbox) = AgentHandle::new(pid, limits.line_bytes_max);
         let mut out = Out::default();
@@ -399,6 +398,20 @@ impl Garbage {
     fn event(self) -> AgentEvent {
         AgentEvent::AgentGarbage { lines: self.n_lines, sample: self.sample }
     }
+}
+
+/// Starts the agent's process; its group is where signals go.
+fn launch(spec: &AgentSpec) -> Result<(Child, Option<Pid>), StartError> {
+    if let Some(launcher) = &spec.launcher {
+        let launched = launcher.launch(spec).map_err(|source| {
+            let command = spec.command.clone();
+            StartError::Launch { command, source }
+        })?;
+        return Ok((launched.child, Some(launched.group)));
+    }
+    let child = spawn(spec)?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    Ok((child, pid))
 }
 
 fn spawn(spec: &AgentSpec) -> Result<Child, StartError> {

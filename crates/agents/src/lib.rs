@@ -6,7 +6,8 @@
 //!
 //! * [`Driver`]: an agent under way, however it is talked to ([`Protocol`]); [`AgentHandle`] sends
 //!   messages, answers what it asks permission for, stops it and ends it.
-//! * [`AgentSpec`]: which program, with what environment, where.
+//! * [`AgentSpec`]: which program, with what environment, where; a [`Launcher`] starts it in a place
+//!   of its own.
 //! * [`AgentEvent`]: what happened.
 //! * [`Agent`]: one process of an agent.
 //! * [`preset`]: agents that are known by name, and whether they are there.
@@ -50,4 +51,4 @@ pub use files::{ConfigFile, WriteFileError, write_files};
 pub use handle::{AgentHandle, SendError};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
-pub use spec::{AgentLimits, AgentSpec, StartError};
+pub use spec::{AgentLimits, AgentSpec, Launched, Launcher, StartError};

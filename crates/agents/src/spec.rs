@@ -1,10 +1,15 @@
 //! Which agent to start, and how.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::process::Pid;
+use tokio::process::Child;
 
 /// The program of an agent and what it gets.
 #[derive(Clone)]
@@ -19,6 +24,26 @@ pub struct AgentSpec {
     pub workspace: PathBuf,
     /// Its limits.
     pub limits: AgentLimits,
+    /// Who starts its processes, if not the driver itself as plain children.
+    pub launcher: Option<Arc<dyn Launcher>>,
+}
+
+/// Starts the processes of an agent in a place of their own, such as a sandbox.
+pub trait Launcher: fmt::Debug + Send + Sync {
+    /// Starts the program of `spec` with its three pipes. May block, and is called within a runtime.
+    ///
+    /// # Errors
+    /// When it does not run. The text is for whoever wanted the agent.
+    fn launch(&self, spec: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>>;
+}
+
+/// A process that a [`Launcher`] has started.
+#[derive(Debug)]
+pub struct Launched {
+    /// What is talked to and waited for.
+    pub child: Child,
+    /// The process group that is asked to end, and killed.
+    pub group: Pid,
 }
 
 /// How much an agent may say.
@@ -49,6 +74,15 @@ pub enum StartError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// Its launcher did not start it.
+    #[error("cannot start the agent `{command}`")]
+    Launch {
+        /// The program.
+        command: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The system gave the child no pipes.
     #[error("the agent `{command}` was started without its pipes")]
@@ -85,6 +119,7 @@ impl fmt::Debug for AgentSpec {
             .field("env", &names)
             .field("workspace", &self.workspace)
             .field("limits", &self.limits)
+            .field("launcher", &self.launcher)
             .finish()
     }
 }
@@ -102,6 +137,7 @@ mod tests {
             env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
             workspace: "w".into(),
             limits: AgentLimits::default(),
+            launcher: None,
         };
         let shown = format!("{spec:?}");
         assert!(shown.contains("OUBLIETTE_API_KEY") && !shown.contains("secret"), "{shown}");

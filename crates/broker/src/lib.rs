@@ -59,6 +59,6 @@ pub use ringback_core::lines::{
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, InsideProgram, ModelDoor, ModelRequest, RelayDoor,
-    SessionFollower, SessionPass, SessionSettings, SessionView,
+    AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest, RelayDoor,
+    SandboxRules, SessionFollower, SessionPass, SessionSettings, SessionView,
 };

@@ -14,6 +14,7 @@ mod file;
 mod flags;
 mod providers;
 mod reference;
+mod sandbox;
 mod section;
 mod sections;
 mod sessions;
@@ -29,6 +30,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use providers::{ProviderEntry, Providers};
+pub use sandbox::{Bound, Sandbox, SandboxBackend};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
 pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
@@ -51,6 +53,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// `[providers.NAME]`
     pub providers: Providers,
+    /// `[sandbox]`
+    pub sandbox: Sandbox,
     /// `[callerTools]`
     pub caller_tools: CallerTools,
     /// `[mcp]`
@@ -168,7 +172,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 14] {
+    fn sections(&self) -> [&dyn Section; 15] {
         [
             &self.root,
             &self.http,
@@ -176,6 +180,7 @@ impl Config {
             &self.client_tools,
             &self.sessions,
             &self.providers,
+            &self.sandbox,
             &self.caller_tools,
             &self.mcp,
             &self.limits,
@@ -187,7 +192,7 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 14] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 15] {
         [
             &mut self.root,
             &mut self.http,
@@ -195,6 +200,7 @@ impl Config {
             &mut self.client_tools,
             &mut self.sessions,
             &mut self.providers,
+            &mut self.sandbox,
             &mut self.caller_tools,
             &mut self.mcp,
             &mut self.limits,

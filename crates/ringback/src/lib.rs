@@ -22,6 +22,7 @@ mod arguments;
 pub mod cli;
 pub mod commands;
 pub mod config;
+mod confinement;
 pub mod connect;
 pub mod daemon;
 pub mod failure;

@@ -11,6 +11,7 @@ const RULE_BAN: &str = "ban";
 /// here may not exist: adding one is a change of the architecture.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
+    ("ringback-sandbox", &[]),
     ("ringback-service", &[]),
     ("ringback-studio", &[]),
     ("ringback-models", &[]),
@@ -28,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-studio",
             "ringback-models",
             "ringback-agents",
+            "ringback-sandbox",
         ],
     ),
     ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
@@ -63,6 +65,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-inside",
             "ringback-inside-embed",
             "ringback-agents",
+            // `doctor` and `demo` ask what this machine can give before there is a broker.
+            "ringback-sandbox",
         ],
     ),
     (

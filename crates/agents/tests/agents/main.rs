@@ -3,6 +3,7 @@
 
 mod acp;
 mod driver;
+mod launcher;
 mod one_shot;
 mod scripted;
 mod support;

@@ -20,6 +20,7 @@ pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         workspace: std::env::temp_dir(),
         limits: AgentLimits::default(),
+        launcher: None,
     }
 }
 

@@ -13,7 +13,7 @@ use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{NOT_CONFINED, Origin, StartSession, offered};
+use crate::sessions::{Origin, StartSession, offered};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -133,13 +133,15 @@ impl Shared {
             let table = lock(&self.sessions.table);
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
+        let agent = record.agent;
+        let (confined, notice) = (self.sessions.confines(&agent), self.sessions.notice(&agent));
         SessionResponse {
             session_id: record.id,
             root_session_id: record.root,
             parent_id: record.parent,
             project_id: record.project,
             workspace_id: record.workspace,
-            agent: record.agent,
+            agent,
             status: state.unwrap_or(record.state),
             depth: record.depth,
             created_at: record.created_at,
@@ -147,9 +149,9 @@ impl Shared {
             ended_at: record.ended_at,
             last_event_index: last_index
                 .map_or(-1, |index| i64::try_from(index).unwrap_or(i64::MAX)),
-            confined: false,
+            confined,
             workspace_path: self.workspace_path(record.workspace).into_string(),
-            notice: Some(NOT_CONFINED.to_owned()),
+            notice: notice.map(str::to_owned),
             url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
         }
     }

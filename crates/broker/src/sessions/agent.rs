@@ -38,6 +38,8 @@ pub enum AgentProtocol {
 /// Where an agent finds what belongs to its session, as it sees it.
 #[derive(Debug)]
 pub(super) struct Place {
+    /// Where its workspace is on this machine.
+    pub(super) host_workspace: Utf8PathBuf,
     pub(super) workspace: Utf8PathBuf,
     pub(super) socket: Utf8PathBuf,
     /// The program inside, if there is one.
@@ -54,6 +56,8 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) spec: AgentSpec,
+    /// The agent's own program, whatever stands in front of it.
+    pub(super) program: String,
     pub(super) protocol: Protocol,
     pub(super) files: Vec<ConfigFile>,
 }
@@ -85,6 +89,7 @@ impl AgentCommand {
     ) -> Result<Ready, String> {
         let permissions = self.permissions.unwrap_or(permissions);
         let started = self.started(&place, permissions, conversation)?;
+        let program = started.command.first().cloned().unwrap_or_default();
         let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
         env.extend(self.env.clone());
@@ -97,10 +102,11 @@ impl AgentCommand {
             command: command.next().unwrap_or_default().into(),
             args: command.map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            workspace: place.workspace.into(),
+            workspace: place.host_workspace.into(),
             limits: AgentLimits::default(),
+            launcher: None,
         };
-        Ok(Ready { spec, protocol: started.protocol, files: started.files })
+        Ok(Ready { spec, program, protocol: started.protocol, files: started.files })
     }
 
     /// With the program in front that makes its model reachable by an address, if it has one.

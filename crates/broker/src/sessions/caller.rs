@@ -189,7 +189,7 @@ impl Shared {
             spawned: false,
             workspace_created: false,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: false,
+            confined: self.sessions.confines(&live.agent),
             url: None,
             token: None,
         })
@@ -414,7 +414,7 @@ impl Shared {
             spawned: found.spawned,
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: false,
+            confined: self.sessions.confines(&live.agent),
             url: None,
             token: None,
         })

@@ -2,12 +2,11 @@
 //! events.
 
 use std::collections::BTreeMap;
-use std::error::Error as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use camino::Utf8PathBuf;
-use ringback_agents::{AgentEvent, AgentHandle, Driver};
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::{AgentEvent, AgentHandle, Driver, Launcher};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
@@ -15,7 +14,8 @@ use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::agent::{INSIDE, Place};
+use super::agent::{INSIDE, Place, Ready};
+use super::confine::{BoxLauncher, Seen};
 use super::heard::shown;
 use super::say::{bounded, event};
 use super::server::Served;
@@ -49,6 +49,8 @@ pub(super) enum Order {
 struct Running {
     agent: Driver,
     handle: AgentHandle,
+    /// Where it runs, if it is confined.
+    launcher: Option<Arc<BoxLauncher>>,
 }
 
 /// What belongs to one session's agent.
@@ -100,9 +102,12 @@ impl Keeper {
                 Some(_) = servers.join_next() => {}
             }
         }
-        if let Some(Running { mut agent, handle }) = running {
+        if let Some(Running { mut agent, handle, launcher }) = running {
             handle.terminate(self.shared.sessions.settings.end_grace);
             while agent.next().await.is_some() {}
+            if let Some(launcher) = launcher {
+                launcher.gone().await;
+            }
         }
         // Their streams have ended with the session, and so do they; each has the grace of an agent.
         let ended = async { while servers.join_next().await.is_some() {} };
@@ -121,7 +126,7 @@ impl Keeper {
         }
         if running.is_none() {
             match self.start().await {
-                Ok((agent, handle)) => *running = Some(Running { agent, handle }),
+                Ok(started) => *running = Some(started),
                 Err(why) => return self.failed(why).await,
             }
         }
@@ -149,7 +154,7 @@ impl Keeper {
         self.say(SessionEventInfo { text: Some(refused), ..event("log") });
     }
 
-    async fn start(&mut self) -> Result<(Driver, AgentHandle), String> {
+    async fn start(&mut self) -> Result<Running, String> {
         let settings = &self.shared.sessions.settings;
         let (usual, permissions) =
             (settings.agents.get(&self.agent).cloned(), settings.permissions);
@@ -157,11 +162,17 @@ impl Keeper {
         let is_wanted = usual.wants_inside(settings.inside.is_some());
         let inside = if is_wanted { Some(self.inside().await?) } else { None };
         let conversation = self.conversation().await;
-        let ready = usual.ready(self.agent_place(inside), permissions, conversation)?;
-        Driver::start(ready.spec, ready.protocol, ready.files).map_err(|error| {
-            let cause = error.source().map(|cause| format!(": {cause}"));
-            format!("{error}{}", cause.unwrap_or_default())
-        })
+        let place = self.agent_place(inside.as_deref());
+        let Ready { mut spec, program, protocol, files } =
+            usual.ready(place, permissions, conversation)?;
+        let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
+            BoxLauncher::new(confiner, self.dir.clone(), inside, program.into())
+        });
+        spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
+        let started = self.shared.blocking(move || Ok(Driver::start(spec, protocol, files)));
+        let (agent, handle) =
+            started.await.map_err(|error| error.to_string())?.map_err(|error| causes(&error))?;
+        Ok(Running { agent, handle, launcher })
     }
 
     /// The conversation to go on with: of this agent's predecessor, or of an earlier run.
@@ -173,7 +184,7 @@ impl Keeper {
     }
 
     /// The path of the program inside.
-    async fn inside(&self) -> Result<String, String> {
+    async fn inside(&self) -> Result<Utf8PathBuf, String> {
         let Some(inside) = self.shared.sessions.settings.inside.clone() else {
             return Err(format!("there is no program that `{INSIDE}` could stand for"));
         };
@@ -183,11 +194,16 @@ impl Keeper {
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         });
-        found.await.map(Utf8PathBuf::into_string).map_err(|error| error.to_string())
+        found.await.map_err(|error| error.to_string())
     }
 
-    fn agent_place(&self, inside: Option<String>) -> Place {
-        let socket = self.dir.join("relay.sock");
+    /// What belongs to the session, as its agent sees it.
+    fn agent_place(&self, inside: Option<&Utf8Path>) -> Place {
+        let host_workspace = self.shared.workspace_path(self.place.workspace);
+        let is_confined = self.shared.sessions.confiner.is_some();
+        let Seen { workspace, session_dir, inside } =
+            Seen::of(is_confined, &host_workspace, &self.dir, inside);
+        let socket = session_dir.join("relay.sock");
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
             ("RINGBACK_SESSION".to_owned(), self.place.id.to_string()),
@@ -196,9 +212,8 @@ impl Keeper {
         let server_env: Vec<_> =
             key.into_iter().map(|key| ("OUBLIETTE_API_KEY".to_owned(), key)).collect();
         env.extend(server_env.clone());
-        let workspace = self.shared.workspace_path(self.place.workspace);
-        let model_socket = self.dir.join("model.sock");
-        Place { workspace, socket, inside, model_socket, env, server_env }
+        let model_socket = session_dir.join("model.sock");
+        Place { host_workspace, workspace, socket, inside, model_socket, env, server_env }
     }
 
     fn say(&self, event: SessionEventInfo) {
@@ -291,6 +306,17 @@ impl After {
             | AgentEvent::AgentGarbage { .. } => Self::GoesOn,
         }
     }
+}
+
+/// An error with all that caused it.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 /// The next thing an agent says; `None` when it is gone, never if there is none.

@@ -7,6 +7,7 @@
 
 mod agent;
 mod caller;
+mod confine;
 mod doors;
 mod elsewhere;
 mod end;
@@ -32,6 +33,8 @@ use tokio::sync::{Notify, mpsc, watch};
 
 pub use self::agent::AgentProtocol;
 pub(crate) use self::caller::offered;
+use self::confine::Confiner;
+pub use self::confine::{Confinement, SandboxRules};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
@@ -39,10 +42,6 @@ use self::pass::Bearer;
 pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
-
-/// Said where an agent is not confined: until it is, everybody who starts one is told.
-pub(crate) const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process \
-    group and directory, without further confinement";
 
 /// How sessions are run.
 #[derive(Debug, Clone)]
@@ -63,6 +62,8 @@ pub struct SessionSettings {
     pub permissions: Permissions,
     /// What `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
+    /// What keeps agents from the rest of this machine.
+    pub confinement: Confinement,
 }
 
 impl SessionSettings {
@@ -78,6 +79,7 @@ impl SessionSettings {
             end_grace: Duration::from_secs(3),
             permissions: Permissions::Ask,
             inside: None,
+            confinement: Confinement::Unconfined,
         }
     }
 
@@ -191,6 +193,8 @@ impl std::fmt::Display for ModelRequest {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     pub(crate) settings: SessionSettings,
+    /// What confines agents; `None` if nothing does.
+    confiner: Option<Arc<Confiner>>,
     pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
@@ -253,6 +257,7 @@ pub(crate) struct Key {
 impl Sessions {
     pub(crate) fn new(settings: SessionSettings, journal: Journal) -> Self {
         Self {
+            confiner: Confiner::new(&settings.confinement),
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),

@@ -68,6 +68,9 @@ impl Shared {
             })
             .unwrap_or_else(|| settings.agent_default.clone());
         self.check_agent(&agent)?;
+        if agent != ELSEWHERE {
+            self.check_confinement().await?;
+        }
         let now = self.now().unix;
         let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
             id: WorkspaceId::from_random(self.entropy.bytes()),

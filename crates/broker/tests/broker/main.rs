@@ -9,6 +9,7 @@ mod acp;
 mod callers;
 mod calls;
 mod common;
+mod confined;
 mod content;
 mod costs;
 mod jobs;

@@ -35,7 +35,7 @@ const ECHO: &str = r#"while read -r line; do
   echo '{"type":"done"}'
 done"#;
 
-fn with_echo(config: &mut Config) {
+pub(crate) fn with_echo(config: &mut Config) {
     let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
     let echo = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("echo".to_owned(), echo);
@@ -96,7 +96,7 @@ pub(crate) async fn say(
     call(fixture, who, request).await
 }
 
-async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
+pub(crate) async fn end(fixture: &Fixture, who: &Credential, session_id: SessionId) {
     let ended = result(&fixture.broker, who, SessionEndRequest { session_id }).await;
     assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
 use ringback_edge_mcp::stdio::{self, Target};
+use ringback_sandbox::{LayerReport, LayerState};
 use serde::Serialize;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::commands::mcp::{Agent, key};
-use crate::config::{Config, ConfigError, Environment};
+use crate::config::{Config, ConfigError, Environment, SandboxBackend};
+use crate::confinement;
 use crate::connect::ConnectArgs;
 use crate::daemon::TOKEN_FILE;
 use crate::daemon::settings::provider;
@@ -70,6 +72,7 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
             findings.add("configuration", Health::Good, "can be used");
             look_at_files(&mut findings, &config);
             look_at_providers(&mut findings, &config);
+            look_at_sandbox(&mut findings, &config).await;
             look_at_daemon(&mut findings, args, environment, &config).await;
             look_at_models(&mut findings, &config).await;
         }
@@ -137,6 +140,27 @@ fn look_at_providers(findings: &mut Findings, config: &Config) {
             }
             Ok(()) => findings.add(&what, Health::Good, format!("{}, without a key", model.url)),
             Err(error) => findings.add(&what, Health::Bad, error.to_string()),
+        }
+    }
+}
+
+async fn look_at_sandbox(findings: &mut Findings, config: &Config) {
+    if config.sandbox.backend == SandboxBackend::None {
+        let text = "agents run unconfined, because `sandbox.backend` is `none`";
+        return findings.add("sandbox", Health::Note, text);
+    }
+    let probe = match confinement::probe(&config.sandbox).await {
+        Ok(probe) => probe,
+        Err(failure) => return findings.add("sandbox", Health::Bad, failure.to_string()),
+    };
+    for LayerReport { layer, state } in probe.layers {
+        let what = format!("sandbox, {layer}");
+        match state {
+            LayerState::Given { by } => findings.add(&what, Health::Good, by),
+            LayerState::Missing { why, fix } => {
+                let text = format!("{why}, so no agent is started; {fix}");
+                findings.add(&what, Health::Bad, text);
+            }
         }
     }
 }

@@ -13,6 +13,9 @@ const GIB: u64 = KIB * KIB * KIB;
 /// Below this not even a tool list fits.
 const MESSAGE_BYTES_LEAST: u64 = 64 * KIB;
 
+/// What a shell and a few small programs need.
+const SANDBOX_BYTES_LEAST: u64 = 16 * KIB * KIB;
+
 /// A peer cannot be slower than this without being gone for every practical purpose.
 const PEER_IDLE_SECS_MOST: u64 = 24 * 60 * 60;
 
@@ -63,7 +66,16 @@ impl Config {
         let (http, hoot, limits) = (&self.http, &self.hoot, &self.limits);
         let clients = &self.client_tools;
         let count = |n: usize| n as u64;
+        let sandbox = self.sandbox.limits();
         let ranges = [
+            // Less, and nothing starts: the programs that make a box count too.
+            (
+                "sandbox.memory",
+                sandbox.memory_bytes.unwrap_or(GIB),
+                SANDBOX_BYTES_LEAST..=KIB * GIB,
+            ),
+            ("sandbox.openFiles", sandbox.open_files.unwrap_or(KIB), 16..=COUNT_MOST),
+            ("sandbox.tmp", sandbox.tmp_bytes, KIB..=KIB * GIB),
             ("mcp.sessions_max", count(self.mcp.sessions_max), 1..=COUNT_MOST),
             ("mcp.session_idle_secs", self.mcp.session_idle_secs, 1..=PEER_IDLE_SECS_MOST),
             ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),

@@ -363,7 +363,7 @@ impl<T: Value> Value for Secret<T> {
     }
 }
 
-fn text(raw: Raw<'_>) -> Option<&str> {
+pub(super) fn text(raw: Raw<'_>) -> Option<&str> {
     match raw {
         Raw::Toml(value) => value.as_str(),
         Raw::Text(text) => Some(text),
@@ -380,7 +380,7 @@ fn parse_addr(text: &str) -> Option<SocketAddr> {
     format!("{host}:{port}").parse().ok()
 }
 
-fn mismatch(expected: &str, found: Raw<'_>) -> String {
+pub(super) fn mismatch(expected: &str, found: Raw<'_>) -> String {
     match found {
         Raw::Text(text) => format!("expected {expected}, found `{text}`"),
         Raw::Toml(DeValue::String(text)) => format!("expected {expected}, found `{text}`"),

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_broker::{
-    AgentCommand, ConfigView, InsideProgram, LineSettings, SessionSettings, StudioSettings,
+    AgentCommand, ConfigView, Confinement, InsideProgram, LineSettings, SandboxRules,
+    SessionSettings, StudioSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -22,7 +23,7 @@ use ringback_service::{HttpConfig, HttpListener, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
+use crate::config::{Config, ConfigError, ProviderEntry, SandboxBackend, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -136,6 +137,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         end_grace: Duration::from_millis(keys.end_grace),
         permissions: keys.permissions,
         inside: Some(inside),
+        confinement: confinement(config)?,
     })
 }
 
@@ -154,6 +156,26 @@ pub(crate) fn provider(model: &ProviderEntry) -> Provider {
         header: model.header,
         ca_file: model.ca_file.clone(),
         requests_max: model.max_requests,
+    }
+}
+
+/// What keeps agents from the rest of this machine.
+fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
+    let data_dir = utf8(config, "data_dir", &config.root.data_dir)?;
+    let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
+    let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
+    let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
+    match config.sandbox.backend {
+        SandboxBackend::None => Ok(Confinement::Unconfined),
+        SandboxBackend::Auto | SandboxBackend::Bubblewrap => {
+            Ok(Confinement::Sandbox(SandboxRules {
+                state_dir: data_dir.join("sandbox"),
+                limits: config.sandbox.limits(),
+                read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
+                hidden: vec![data_dir, run_dir],
+                program: program.transpose()?,
+            }))
+        }
     }
 }
 

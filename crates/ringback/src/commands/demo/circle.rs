@@ -89,12 +89,13 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
             followed = follow(stage, session) => followed,
         }
     };
-    let happened = tokio::time::timeout(PATIENCE, circle)
+    let mut happened = tokio::time::timeout(PATIENCE, circle)
         .await
         .unwrap_or_else(|_| Err(Failure::Wrong("the agent did not come to an end".to_owned())))?;
     client.call::<SessionEnd>(SessionEndRequest { session_id: session }).await?;
     let n_calls = happened.iter().filter(|line| line.contains("calls")).count();
     check(n_calls == 4, "the agent calls four tools")?;
+    happened.insert(0, stage.confinement());
     Ok(Step {
         title: "an agent calls your functions",
         command: r#"ringback session start "…" --tool weather=… --tool send=…"#,

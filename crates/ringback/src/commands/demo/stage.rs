@@ -11,6 +11,8 @@ use ringback_proto::tool::tools::JobSleep;
 use tokio::sync::Mutex;
 
 use crate::commands::passing::PassingDaemon;
+use crate::config::{Sandbox, SandboxBackend};
+use crate::confinement;
 use crate::daemon::Listening;
 use crate::failure::Failure;
 
@@ -25,6 +27,8 @@ pub(super) struct Stage {
     daemon: PassingDaemon,
     pub(super) client: Client,
     heard: Mutex<Heard>,
+    /// Why agents run unconfined, if they do.
+    unconfined: Option<String>,
 }
 
 /// What was heard, and what is still to come.
@@ -35,7 +39,14 @@ struct Heard {
 
 impl Stage {
     pub(super) async fn open() -> Result<Self, Failure> {
-        let daemon = PassingDaemon::start("demo", |_| ()).await?;
+        let missing = confinement::probe(&Sandbox::default()).await?.first_missing();
+        let unconfined = missing.map(|missing| missing.to_string());
+        let daemon = PassingDaemon::start("demo", |config| {
+            if unconfined.is_some() {
+                config.sandbox.backend = SandboxBackend::None;
+            }
+        });
+        let daemon = daemon.await?;
         let listening = daemon.listening();
         let credentials = Credentials::Token(daemon.token()?);
         let client =
@@ -43,9 +54,24 @@ impl Stage {
         let topics = Event::TOPICS.map(str::to_owned).to_vec();
         let subscriber = Subscriber::connect(&listening.iopub, &credentials, topics).await?;
         let heard = Mutex::new(Heard { subscriber, events: Vec::new() });
-        let stage = Self { daemon, client, heard };
+        let stage = Self { daemon, client, heard, unconfined };
         stage.warm_up().await?;
         Ok(stage)
+    }
+
+    /// How agents are confined, in a sentence.
+    pub(super) fn confinement(&self) -> String {
+        match &self.unconfined {
+            None => {
+                "The agent runs in a sandbox: its workspace, its tools, and nothing else of this \
+                machine."
+                    .to_owned()
+            }
+            Some(why) => format!(
+                "The agent runs UNCONFINED in this demonstration: {why}. A daemon would refuse to start \
+                 it, unless `sandbox.backend = \"none\"` says so."
+            ),
+        }
     }
 
     pub(super) const fn listening(&self) -> &Listening {

@@ -1,0 +1,59 @@
+//! Agents whose processes somebody else starts.
+
+use std::error::Error;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_agents::{Agent, AgentEvent, AgentSpec, Launched, Launcher};
+use rustix::process::Pid;
+
+use crate::support::{next, rest, spec};
+
+/// Starts the agent, and something else that signals go to.
+#[derive(Debug)]
+struct Elsewhere;
+
+#[derive(Debug)]
+struct Refuses;
+
+impl Launcher for Elsewhere {
+    fn launch(&self, spec: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
+        let mut command = tokio::process::Command::new(&spec.command);
+        command.args(&spec.args).process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn()?;
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+        Ok(Launched { child, group: pid.ok_or("it has ended")? })
+    }
+}
+
+impl Launcher for Refuses {
+    fn launch(&self, _: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
+        Err("there is no room".into())
+    }
+}
+
+/// Rule: an agent that a launcher has started is talked to and ended as any other.
+#[tokio::test]
+async fn an_agent_from_a_launcher_is_talked_to_and_ended() {
+    let script = r#"trap 'echo "{\"type\":\"log\",\"text\":\"asked\"}"; exit 4' TERM
+        read -r line; echo '{"type":"done"}'; while :; do sleep 0.02; done"#;
+    let spec =
+        AgentSpec { launcher: Some(Arc::new(Elsewhere)), ..spec("/bin/sh", &["-c", script]) };
+    let (mut agent, handle) = Agent::start(&spec).unwrap();
+    handle.send("go").unwrap();
+    assert!(matches!(next(&mut agent).await, AgentEvent::Done));
+    handle.terminate(Duration::from_secs(20));
+    let told = rest(&mut agent).await.join(" ");
+    assert!(told.contains("asked") && told.contains("\"code\":4"), "{told}");
+}
+
+/// Rule: why a launcher has not started an agent is told.
+#[tokio::test]
+async fn what_a_launcher_refuses_is_told() {
+    let spec = AgentSpec { launcher: Some(Arc::new(Refuses)), ..spec("/bin/agent", &[]) };
+    let error = Agent::start(&spec).unwrap_err();
+    assert!(error.to_string().contains("/bin/agent"), "{error}");
+    assert_eq!(error.source().unwrap().to_string(), "there is no room");
+}

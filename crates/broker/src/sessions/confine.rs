@@ -1,0 +1,249 @@
+//! What keeps agents from the rest of this machine, and from each other.
+
+use std::error::Error as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::{AgentSpec, Launched, Launcher};
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
+use ringback_sandbox::{
+    Confined, Hold, Limits, Network, OpenError, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
+    StartError, places,
+};
+
+use super::{ELSEWHERE, Sessions};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Said where an agent is not confined, to everybody who starts one.
+const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process group and \
+    directory, without further confinement";
+/// Said where an agent cannot be confined: what to do if nothing else helps.
+const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
+/// Where every box has its programs: what is there need not be shown to it.
+const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64"];
+
+/// How agents are confined.
+#[derive(Debug, Clone)]
+pub enum Confinement {
+    /// Not at all: an agent can do what the daemon's user can.
+    Unconfined,
+    /// In a sandbox, or not started.
+    Sandbox(SandboxRules),
+}
+
+/// What the sandboxes of agents are like.
+#[derive(Debug, Clone)]
+pub struct SandboxRules {
+    /// Where the sandbox keeps its own files.
+    pub state_dir: Utf8PathBuf,
+    /// How far an agent may go.
+    pub limits: Limits,
+    /// What of this machine an agent can read besides the system.
+    pub read_only: Vec<Utf8PathBuf>,
+    /// What no agent may see, whatever else is said.
+    pub hidden: Vec<Utf8PathBuf>,
+    /// Where bubblewrap is, if not where it usually is.
+    pub program: Option<Utf8PathBuf>,
+}
+
+/// Confines agents.
+#[derive(Debug)]
+pub(super) struct Confiner {
+    rules: SandboxRules,
+    sandbox: OnceLock<Sandbox>,
+    /// This machine was seen to give all that is promised.
+    is_complete: AtomicBool,
+}
+
+/// Starts the processes of one session's agent in boxes.
+#[derive(Debug)]
+pub(super) struct BoxLauncher {
+    confiner: Arc<Confiner>,
+    session_dir: Utf8PathBuf,
+    inside: Option<Utf8PathBuf>,
+    /// The agent's own program.
+    program: PathBuf,
+    /// The boxes there were since nobody looked.
+    holds: Mutex<Vec<Hold>>,
+}
+
+/// Where an agent finds what it is told of.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) workspace: Utf8PathBuf,
+    /// Where its sockets are.
+    pub(super) session_dir: Utf8PathBuf,
+    /// The program inside.
+    pub(super) inside: Option<String>,
+}
+
+impl Confiner {
+    pub(super) fn new(confinement: &Confinement) -> Option<Arc<Self>> {
+        match confinement {
+            Confinement::Unconfined => None,
+            Confinement::Sandbox(rules) => Some(Arc::new(Self {
+                rules: rules.clone(),
+                sandbox: OnceLock::new(),
+                is_complete: AtomicBool::new(false),
+            })),
+        }
+    }
+
+    /// Opens the sandbox, the first time. May block.
+    fn open(&self) -> std::result::Result<&Sandbox, OpenError> {
+        if let Some(sandbox) = self.sandbox.get() {
+            return Ok(sandbox);
+        }
+        let hidden = self.rules.hidden.iter().map(PathBuf::from).collect();
+        let state_dir = self.rules.state_dir.clone().into();
+        let program = self.rules.program.clone().map(Into::into);
+        let opened = Sandbox::open(SandboxSettings { state_dir, hidden, program })?;
+        Ok(self.sandbox.get_or_init(|| opened))
+    }
+
+    /// What an agent's program needs to be shown, if it is not part of the system.
+    fn shown(&self, program: &Path) -> Vec<ReadOnly> {
+        let is_elsewhere =
+            program.is_absolute() && !SYSTEM.iter().any(|system| program.starts_with(system));
+        let own = is_elsewhere.then(|| ReadOnly::same(program));
+        self.rules.read_only.iter().map(ReadOnly::same).chain(own).collect()
+    }
+}
+
+impl BoxLauncher {
+    pub(super) fn new(
+        confiner: Arc<Confiner>,
+        session_dir: Utf8PathBuf,
+        inside: Option<Utf8PathBuf>,
+        program: PathBuf,
+    ) -> Arc<Self> {
+        let holds = Mutex::new(Vec::new());
+        Arc::new(Self { confiner, session_dir, inside, program, holds })
+    }
+
+    /// Ends what is left in the boxes, and returns when they are gone.
+    pub(super) async fn gone(&self) {
+        let holds = std::mem::take(&mut *lock(&self.holds));
+        for hold in holds {
+            hold.gone().await;
+        }
+    }
+
+    fn spec(&self, agent: &AgentSpec) -> SandboxSpec {
+        SandboxSpec {
+            program: agent.command.clone(),
+            args: agent.args.clone(),
+            env: agent.env.clone(),
+            workspace: agent.workspace.clone(),
+            session_dir: Some(self.session_dir.clone().into()),
+            inside: self.inside.clone().map(Into::into),
+            read_only: self.confiner.shown(&self.program),
+            limits: self.confiner.rules.limits,
+            network: Network::None,
+        }
+    }
+}
+
+impl Launcher for BoxLauncher {
+    fn launch(
+        &self,
+        spec: &AgentSpec,
+    ) -> std::result::Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
+        let sandbox = self.confiner.open()?;
+        let Confined { child, hold } = sandbox.start_blocking(&self.spec(spec))?;
+        let group = hold.group();
+        // An agent has one process at a time: the boxes before this one are over.
+        let before = std::mem::replace(&mut *lock(&self.holds), vec![hold]);
+        drop(before);
+        Ok(Launched { child, group })
+    }
+}
+
+impl Seen {
+    /// As they are in a box, or on this machine.
+    pub(super) fn of(
+        is_confined: bool,
+        workspace: &Utf8Path,
+        session_dir: &Utf8Path,
+        inside: Option<&Utf8Path>,
+    ) -> Self {
+        let (workspace, session_dir, inside) = if is_confined {
+            let inside = inside.map(|_| Utf8Path::new(places::INSIDE));
+            (Utf8Path::new(places::WORKSPACE), Utf8Path::new(places::SESSION), inside)
+        } else {
+            (workspace, session_dir, inside)
+        };
+        Self {
+            workspace: workspace.to_owned(),
+            session_dir: session_dir.to_owned(),
+            inside: inside.map(Utf8Path::to_string),
+        }
+    }
+}
+
+impl Sessions {
+    /// Whether an agent is confined here. One that runs elsewhere is not ours to confine.
+    pub(crate) fn confines(&self, agent: &str) -> bool {
+        self.confiner.is_some() && agent != ELSEWHERE
+    }
+
+    /// What everybody who starts a session with this agent should know.
+    pub(crate) fn notice(&self, agent: &str) -> Option<&'static str> {
+        if self.confines(agent) || agent == ELSEWHERE { None } else { Some(NOT_CONFINED) }
+    }
+}
+
+impl Shared {
+    /// Whether agents are confined as they should be; if they cannot be, none is started.
+    pub(crate) async fn check_confinement(&self) -> Result<()> {
+        let Some(confiner) = self.sessions.confiner.clone() else { return Ok(()) };
+        if confiner.is_complete.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let sandbox = self.open_sandbox(&confiner).await?;
+        let probe = sandbox.probe(&confiner.rules.limits).await;
+        match probe.first_missing() {
+            // What is missing may be installed at any time; what is there stays.
+            None => confiner.is_complete.store(true, Ordering::Relaxed),
+            Some(missing) => return Err(refused(&missing)),
+        }
+        Ok(())
+    }
+
+    /// Ends agents that outlived a daemon that was killed.
+    pub(crate) async fn end_leftover_agents(&self) {
+        if let Some(confiner) = self.sessions.confiner.clone()
+            && let Err(error) = self.open_sandbox(&confiner).await
+        {
+            tracing::error!(%error, "agents cannot be confined, and none will be started");
+        }
+    }
+
+    async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
+        let confiner = Arc::clone(confiner);
+        self.blocking(move || {
+            confiner.open().cloned().map_err(|error| {
+                let message = told(&error, error.source());
+                Error::new(ErrorKind::Internal, message).with_source(error)
+            })
+        })
+        .await
+    }
+}
+
+fn refused(missing: &StartError) -> Error {
+    let why = told(missing, missing.source());
+    let message = format!("agents cannot be confined here, so none is started: {why}; {OR_ELSE}");
+    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
+}
+
+fn told(
+    error: &dyn std::error::Error,
+    source: Option<&(dyn std::error::Error + 'static)>,
+) -> String {
+    let cause = source.map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}

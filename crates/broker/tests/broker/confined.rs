@@ -1,0 +1,149 @@
+//! Sessions whose agents are in a sandbox, through the broker's door.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
+use ringback_broker::{AgentCommand, Config, Confinement, Credential, InsideProgram, SandboxRules};
+use ringback_proto::request::{SessionListRequest, SessionListResponse};
+use ringback_sandbox::Limits;
+
+use crate::common::{Fixture, start_with};
+use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
+
+/// Does what each message says, in a shell, and tells what came of it.
+const SHELL: &str = r#"while read -r line; do
+  text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
+  printf '{"type":"message","text":"%s"}\n' "$(eval "$text" 2>&1 | tr '\n' ' ')"
+  echo '{"type":"done"}'
+done"#;
+
+#[derive(Debug)]
+struct Inside(Utf8PathBuf);
+
+impl InsideProgram for Inside {
+    fn path(&self) -> std::io::Result<Utf8PathBuf> {
+        Ok(self.0.clone())
+    }
+}
+
+fn rules(config: &Config) -> SandboxRules {
+    let is_root = rustix::process::geteuid().is_root();
+    SandboxRules {
+        state_dir: config.data_dir.join("sandbox"),
+        limits: if is_root { Limits::default() } else { Limits::none() },
+        read_only: Vec::new(),
+        hidden: vec![config.data_dir.clone(), config.sessions.run_dir.clone()],
+        program: None,
+    }
+}
+
+fn with_shell(config: &mut Config) {
+    let command = ["/bin/sh", "-c", SHELL, "{inside}"].map(str::to_owned).to_vec();
+    let agent = AgentCommand { command, env: BTreeMap::new() };
+    config.sessions.agents.insert("shell".to_owned(), agent);
+    config.sessions.agent_default = "shell".to_owned();
+    config.sessions.inside = Some(Arc::new(Inside("/usr/bin/env".into())));
+    config.sessions.end_grace = std::time::Duration::from_millis(50);
+    config.sessions.confinement = Confinement::Sandbox(rules(config));
+}
+
+/// What the agent says to one message.
+async fn ask(fixture: &Fixture, text: &str) -> String {
+    let who = Credential::local();
+    let project = project(fixture, &who).await;
+    let started = say(fixture, &who, to_project(project, text)).await;
+    let (session, since) = (started.session_id, started.last_event_index);
+    let events = until(fixture, &who, session, since, is_idle).await;
+    assert_eq!(said(&events).len(), 1, "{events:?}");
+    let answer = said(&events)[0].to_owned();
+    end(fixture, &who, session).await;
+    answer
+}
+
+/// Rule: a confined agent has its workspace, its socket and its program inside where they always are,
+/// and whoever starts it is told that it is confined.
+#[tokio::test]
+async fn a_confined_agent_finds_everything_where_it_always_is() {
+    let fixture = start_with(with_shell).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let text = "echo $0 $RINGBACK_SOCKET $HOME $PWD; test -x $0 && ls -A /mcp; touch made";
+    let started = say(&fixture, &who, to_project(project, text)).await;
+    assert!(started.confined);
+    let (session, since) = (started.session_id, started.last_event_index);
+    let events = until(&fixture, &who, session, since, is_idle).await;
+    let expected = "/mcp/bin/ringback-inside /mcp/relay.sock /workspace /workspace bin ";
+    assert_eq!(said(&events), [expected], "{events:?}");
+    let listed: SessionListResponse = call(&fixture, &who, SessionListRequest::default()).await;
+    assert!(listed.sessions[0].confined && listed.sessions[0].notice.is_none());
+    let workspace = std::path::Path::new(&listed.sessions[0].workspace_path);
+    assert!(workspace.join("made").exists(), "the workspace is shared with this machine");
+    end(&fixture, &who, session).await;
+    let notes = fixture.dir.path().join("data/sandbox/boxes");
+    assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0, "nothing is left of the box");
+}
+
+/// Rule: an agent sees neither the data directory nor the workspace or socket of another session.
+#[tokio::test]
+async fn a_confined_agent_sees_nothing_of_the_daemon_or_of_others() {
+    let fixture = start_with(with_shell).await;
+    let dir = fixture.dir.path().display().to_string();
+    let script = format!("ls -d {dir} {dir}/data {dir}/run /proc/1/root{dir} || true");
+    let answer = ask(&fixture, &script).await;
+    assert_eq!(answer.matches("No such file").count(), 4, "{answer}");
+    assert_eq!(ask(&fixture, "ls -A /workspace /tmp | grep -v :; true").await.trim(), "");
+}
+
+/// Rule: when a session ends, nothing of its agent is left, whatever it did to stay.
+#[tokio::test]
+async fn ending_a_confined_session_ends_what_left_its_group() {
+    let fixture = start_with(with_shell).await;
+    let number = 1_000_000 + std::process::id();
+    let script = format!("setsid sleep {number} >/dev/null & until pgrep -x sleep; do :; done");
+    ask(&fixture, &script).await;
+    let left = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|process| std::fs::read_to_string(process.path().join("cmdline")).ok());
+    assert_eq!(left.filter(|said| said == &format!("sleep\0{number}\0")).count(), 0);
+}
+
+/// Rule: where a layer is missing no session starts, and the error names it, its fix, and the way to
+/// go without.
+#[tokio::test]
+async fn without_a_layer_no_session_starts() {
+    let without = |config: &mut Config| {
+        with_shell(config);
+        let program = Some("/nowhere/bwrap".into());
+        let rules = SandboxRules { program, ..rules(config) };
+        config.sessions.confinement = Confinement::Sandbox(rules);
+    };
+    let fixture = start_with(without).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let (_, message) = refused(&fixture, &who, to_project(project, "echo ran")).await;
+    for part in ["bubblewrap", "apt install bubblewrap", "sandbox.backend = \"none\""] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let listed: SessionListResponse = call(&fixture, &who, SessionListRequest::default()).await;
+    assert!(listed.sessions.is_empty(), "{listed:?}");
+}
+
+/// Rule: a program that is not there is told as what it is.
+#[tokio::test]
+async fn an_agent_that_is_not_in_the_box_is_told() {
+    let missing = |config: &mut Config| {
+        with_shell(config);
+        let command = vec!["/usr/bin/no-such-agent".to_owned()];
+        let agent = AgentCommand { command, env: BTreeMap::new() };
+        config.sessions.agents.insert("shell".to_owned(), agent);
+    };
+    let fixture = start_with(missing).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let started = say(&fixture, &who, to_project(project, "hello")).await;
+    let events = until(&fixture, &who, started.session_id, -1, |event| event.kind == "error").await;
+    let text = events.last().unwrap().text.clone().unwrap();
+    assert!(text.contains("no-such-agent") && text.contains("No such file"), "{text}");
+}

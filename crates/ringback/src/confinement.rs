@@ -1,0 +1,16 @@
+//! What this machine can give to confine agents, without a daemon.
+
+use ringback_sandbox::{Probe, Sandbox, SandboxSettings};
+
+use crate::config;
+use crate::failure::Failure;
+
+/// Makes a box as it is configured, in a place of its own, to find out.
+pub(crate) async fn probe(config: &config::Sandbox) -> Result<Probe, Failure> {
+    let failed = |source| Failure::System { action: "make a temporary directory", source };
+    let dir = tempfile::Builder::new().prefix("ringback-").tempdir().map_err(failed)?;
+    let program = config.bwrap.clone();
+    let settings = SandboxSettings { program, ..SandboxSettings::in_dir(dir.path()) };
+    let sandbox = Sandbox::open(settings).map_err(|error| Failure::Wrong(error.to_string()))?;
+    Ok(sandbox.probe(&config.limits()).await)
+}

@@ -1,0 +1,109 @@
+//! Agents in sandboxes, as a user meets them.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::{Daemon, Run, file, is_confinable, ringback};
+
+const NO_BUBBLEWRAP: &str = "[sandbox]\nbwrap = \"/nowhere/bwrap\"\n";
+
+/// A daemon with this configuration.
+fn daemon(config: &str) -> (Daemon, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "config.toml", config.as_bytes());
+    (Daemon::start_with(&["--config", path.to_str().unwrap()]), dir)
+}
+
+fn start(daemon: &Daemon, script: &str) -> Run {
+    let arguments = ["session", "start", script, "--tool", "shout=tr a-z A-Z", "--json"];
+    Run::of(daemon.client(&arguments).env("PATH", "/usr/bin:/bin"))
+}
+
+/// Rule: the scripted agent, the program inside and the socket all work in a sandbox, and the session
+/// says that it is in one.
+#[test]
+fn a_session_is_confined_and_says_so() {
+    let daemon = Daemon::start();
+    let script = r#"{"call":{"tool":"here_shout","arguments":{"text":"hi"}}}
+{"expect":{"is_error":false,"contains":"HI"}}"#;
+    let shown = start(&daemon, script).done();
+    assert!(!shown.stdout.contains("\"error\""), "{shown:?}");
+    let listed = daemon.run(&["session", "list", "--json"]).json();
+    let session = &listed["sessions"][0];
+    assert_eq!(session["confined"], is_confinable(), "{session}");
+    assert_eq!(session["notice"].is_null(), is_confinable(), "{session}");
+}
+
+/// Rule: where a layer is missing a session is refused with the layer, its fix and the way to go
+/// without; that way has to be taken in so many words, and is told.
+#[test]
+fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
+    if !is_confinable() {
+        return;
+    }
+    let (refusing, _config) = daemon(NO_BUBBLEWRAP);
+    let refused = start(&refusing, r#"{"say":"hello"}"#);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    for part in ["apt install bubblewrap", "sandbox.backend = \"none\""] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+    }
+    let (open, _config) = daemon("[sandbox]\nbackend = \"none\"\n");
+    let shown = start(&open, r#"{"say":"hello"}"#).done();
+    assert!(shown.stdout.contains("hello"), "{shown:?}");
+    let listed = open.run(&["session", "list", "--json"]).json();
+    let session = &listed["sessions"][0];
+    assert_eq!(session["confined"], false);
+    assert!(session["notice"].as_str().unwrap().contains("without further confinement"));
+}
+
+/// Rule: the doctor names each layer, and what to do about one that is missing.
+#[test]
+fn the_doctor_looks_at_each_layer() {
+    let home = tempfile::tempdir().unwrap();
+    let doctor = |name: &str, value: &str| {
+        let mut command = ringback(home.path());
+        command.env("RINGBACK_HTTP__LISTEN", "127.0.0.1:0");
+        command.env("RINGBACK_HOOT__LISTEN", "tcp://127.0.0.1:0");
+        command.env("RINGBACK_HOOT__IOPUB", "tcp://127.0.0.1:0");
+        Run::of(command.env(name, value).arg("doctor"))
+    };
+    let auto = ("RINGBACK_SANDBOX__BACKEND", "auto");
+    if is_confinable() {
+        let good = doctor(auto.0, auto.1).done();
+        for layer in ["bubblewrap", "namespaces", "a limit on memory", "a filter for system calls"]
+        {
+            assert!(good.stdout.contains(&format!("ok   sandbox, {layer}: ")), "{good:?}");
+        }
+        let bad = doctor("RINGBACK_SANDBOX__BWRAP", "/nowhere/bwrap");
+        assert_eq!(bad.code, 1, "{bad:?}");
+        assert!(bad.stdout.contains("BAD  sandbox, bubblewrap: "), "{bad:?}");
+        assert!(bad.stdout.contains("apt install bubblewrap"), "{bad:?}");
+    }
+    let none = doctor(auto.0, "none").done();
+    assert!(none.stdout.contains("note sandbox: agents run unconfined"), "{none:?}");
+}
+
+/// Rule: the demonstration works on any machine: where there is no sandbox it says so, and how to get
+/// one.
+#[test]
+fn the_demo_works_without_a_sandbox_and_says_so() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    // As a user who can limit nothing.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let program = dir.path().join("ringback");
+    let built = env!("CARGO_BIN_EXE_ringback");
+    std::fs::hard_link(built, &program)
+        .or_else(|_| std::fs::copy(built, &program).map(drop))
+        .unwrap();
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    command.arg(&program).arg("demo").env_clear();
+    command.env("HOME", dir.path()).env("TMPDIR", dir.path());
+    let shown = Run::of(&mut command).done();
+    for part in ["UNCONFINED", "a limit on memory", "Delegate=yes", "All of it was checked"] {
+        assert!(shown.stdout.contains(part), "{part}: {shown:?}");
+    }
+}

@@ -1,0 +1,79 @@
+//! Notes of what a box has outside of itself, for the start after a crash.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cgroups;
+use crate::error::OpenError;
+
+/// What every control group of ours is called, and something random after it.
+const PREFIX: &str = "ringback-";
+/// How long what a killed daemon left may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The directory of notes: a file for each box, with a line for each control group.
+#[derive(Debug, Clone)]
+pub(crate) struct Notes {
+    state_dir: PathBuf,
+    dir: PathBuf,
+}
+
+impl Notes {
+    pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
+        let dir = state_dir.join("boxes");
+        fs::create_dir_all(&dir)
+            .map_err(|source| OpenError::State { path: dir.clone(), source })?;
+        Ok(Self { state_dir: state_dir.to_owned(), dir })
+    }
+
+    /// A name that nothing has.
+    pub(crate) fn new_name() -> String {
+        format!("{PREFIX}{}", uuid::Uuid::new_v4().simple())
+    }
+
+    pub(crate) fn state_dir(&self) -> &Path {
+        &self.state_dir
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Before anything of it is made.
+    pub(crate) fn write(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
+        let lines: String = groups.iter().map(|dir| format!("{}\n", dir.display())).collect();
+        fs::write(self.path(name), lines)
+    }
+
+    /// Ends and removes what boxes of an earlier run left; says how many there were.
+    pub(crate) fn sweep(&self) -> Result<usize, OpenError> {
+        let path = self.dir.clone();
+        let listed = fs::read_dir(&self.dir)
+            .map_err(|source| OpenError::State { path: path.clone(), source })?;
+        let mut n_swept = 0;
+        for entry in listed {
+            let entry = entry.map_err(|source| OpenError::State { path: path.clone(), source })?;
+            if let Err(error) = sweep_one(&entry.path()) {
+                tracing::warn!(note = %entry.path().display(), %error, "a sandbox of an earlier run is left");
+            }
+            n_swept += 1;
+        }
+        Ok(n_swept)
+    }
+}
+
+fn sweep_one(note: &Path) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    for dir in fs::read_to_string(note)?.lines().map(Path::new).filter(|dir| is_ours(dir)) {
+        cgroups::remove(dir, until)?;
+    }
+    fs::remove_file(note)
+}
+
+/// Whatever a note says, nothing else is removed.
+fn is_ours(dir: &Path) -> bool {
+    let name = dir.file_name().and_then(|name| name.to_str());
+    dir.is_absolute() && name.is_some_and(|name| name.starts_with(PREFIX))
+}

@@ -1,0 +1,43 @@
+//! Starts a program in a box: with a system that it can read, a workspace that it can write, the
+//! directory of its session, and nothing else of this machine. Limits what it may use, and ends it
+//! with everything it started. The one kind of box there is so far is made by bubblewrap.
+//!
+//! Main types:
+//!
+//! * [`Sandbox`]: makes boxes. It finds out what this machine can give, and cleans up.
+//! * [`SandboxSpec`], [`Limits`]: what to run, and how far it may go.
+//! * [`Confined`]: a program that runs in its box, with its three pipes; [`Hold`] ends the box.
+//! * [`Probe`]: which [`Layer`]s this machine gives, and how to get those that are missing.
+//!
+//! Invariants:
+//!
+//! * A layer that was promised and cannot be given is an error before the program runs. Nothing is
+//!   left out silently.
+//! * Every box has a first process of its own. When that is gone, so is everything in the box; and it
+//!   goes with its bubblewrap, with its [`Hold`], and with the process that started it.
+//! * Boxes are started from one thread that lives as long as the [`Sandbox`]: the system ends a child
+//!   with the *thread* that started it.
+//! * What a box leaves outside of it (control groups) is written down before it is made, so that the
+//!   next start finds it.
+//! * Neither the environment of a box nor what is mounted in it can be seen in a list of processes.
+//! * No agent, session or tool is known here.
+
+mod bubblewrap;
+mod cgroups;
+mod confined;
+mod error;
+mod etc;
+mod leftovers;
+mod probe;
+mod rlimits;
+mod sandbox;
+mod seccomp;
+mod spawner;
+mod spec;
+mod sweeper;
+
+pub use confined::{Confined, Hold};
+pub use error::{OpenError, StartError};
+pub use probe::{Layer, LayerReport, LayerState, Probe};
+pub use sandbox::{Sandbox, SandboxSettings};
+pub use spec::{Limits, Network, ReadOnly, SandboxSpec, places};

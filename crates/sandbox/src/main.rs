@@ -1,0 +1,167 @@
+//! `ringback-box`: runs a command in a box, to see by hand what it can do there. The tests of the
+//! sandbox try to get out of it.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::ValueExt as _;
+use ringback_sandbox::{
+    Confined, LayerState, Limits, Network, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
+};
+use rustix::process::{Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{SignalKind, signal};
+
+const HELP: &str = "\
+ringback-box --state DIR --workspace DIR [OPTIONS] -- PROGRAM [ARGUMENTS]
+ringback-box --state DIR --probe
+
+  --session DIR      the directory at /mcp
+  --inside FILE      the program at /mcp/bin/ringback-inside
+  --hidden DIR       refuse to show this directory
+  --read-only PATH   show this path, at the same place
+  --env NAME=VALUE   set a variable; there are no others
+  --memory BYTES  --processes N  --cpu PERCENT  --file BYTES  --open-files N  --tmp BYTES
+  --grace MS         how long the program may take to end when this one is asked to
+  --probe            say what this machine can give
+";
+
+#[derive(Debug)]
+struct Options {
+    settings: SandboxSettings,
+    spec: SandboxSpec,
+    grace: Duration,
+    probe: bool,
+}
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let done = match parse(lexopt::Parser::from_env()) {
+        Ok(Some(options)) => run(options).await,
+        Ok(None) => std::io::stdout().write_all(HELP.as_bytes()).map(|()| 0).map_err(Into::into),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            let told = writeln!(std::io::stderr(), "ringback-box: {error}{cause}");
+            ExitCode::from(if told.is_ok() { 125 } else { 126 })
+        }
+    }
+}
+
+fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
+    let mut options = Options {
+        settings: SandboxSettings::in_dir(""),
+        spec: SandboxSpec {
+            program: PathBuf::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            workspace: PathBuf::new(),
+            session_dir: None,
+            inside: None,
+            read_only: Vec::new(),
+            limits: Limits::none(),
+            network: Network::None,
+        },
+        grace: Duration::from_secs(3),
+        probe: false,
+    };
+    let spec = &mut options.spec;
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("help") => return Ok(None),
+            Long("state") => options.settings.state_dir = parser.value()?.into(),
+            Long("workspace") => spec.workspace = parser.value()?.into(),
+            Long("session") => spec.session_dir = Some(parser.value()?.into()),
+            Long("inside") => spec.inside = Some(parser.value()?.into()),
+            Long("hidden") => options.settings.hidden.push(parser.value()?.into()),
+            Long("read-only") => spec.read_only.push(ReadOnly::same(parser.value()?)),
+            Long("env") => spec.env.push(variable(&parser.value()?.string()?)),
+            Long("memory") => spec.limits.memory_bytes = Some(parser.value()?.parse()?),
+            Long("processes") => spec.limits.processes = Some(parser.value()?.parse()?),
+            Long("cpu") => spec.limits.cpu_percent = Some(parser.value()?.parse()?),
+            Long("file") => spec.limits.file_bytes = Some(parser.value()?.parse()?),
+            Long("open-files") => spec.limits.open_files = Some(parser.value()?.parse()?),
+            Long("tmp") => spec.limits.tmp_bytes = parser.value()?.parse()?,
+            Long("grace") => options.grace = Duration::from_millis(parser.value()?.parse()?),
+            Long("probe") => options.probe = true,
+            Value(program) => {
+                spec.program = program.into();
+                spec.args = parser.raw_args()?.collect();
+            }
+            Short(_) | Long(_) => return Err(arg.unexpected().into()),
+        }
+    }
+    Ok(Some(options))
+}
+
+fn variable(text: &str) -> (OsString, OsString) {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    (name.into(), value.into())
+}
+
+async fn run(options: Options) -> Result<u8, Failure> {
+    let sandbox = Sandbox::open(options.settings)?;
+    if options.probe {
+        return probe(&sandbox).await;
+    }
+    let Confined { mut child, hold } = sandbox.start(options.spec).await?;
+    let group = hold.group();
+    let mut asked = signal(SignalKind::terminate())?;
+    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    drop(stdin);
+    let mut passed = tokio::task::JoinSet::new();
+    passed.spawn(pass(stdout, tokio::io::stdout()));
+    passed.spawn(pass(stderr, tokio::io::stderr()));
+    let ended = tokio::select! {
+        ended = child.wait() => ended?,
+        _ = asked.recv() => {
+            kill_process_group(group, Signal::TERM)?;
+            match tokio::time::timeout(options.grace, child.wait()).await {
+                Ok(ended) => ended?,
+                Err(_) => {
+                    kill_process_group(group, Signal::KILL)?;
+                    child.wait().await?
+                }
+            }
+        }
+    };
+    hold.gone().await;
+    while let Some(passed) = passed.join_next().await {
+        passed??;
+    }
+    Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(127))
+}
+
+async fn probe(sandbox: &Sandbox) -> Result<u8, Failure> {
+    let probe = sandbox.probe(&Limits::default()).await;
+    let mut out = std::io::stdout();
+    for report in &probe.layers {
+        match &report.state {
+            LayerState::Given { by } => writeln!(out, "given    {}: {by}", report.layer)?,
+            LayerState::Missing { why, fix } => {
+                writeln!(out, "missing  {}: {why}; {fix}", report.layer)?;
+            }
+        }
+    }
+    Ok(u8::from(!probe.is_complete()))
+}
+
+async fn pass(
+    from: Option<impl AsyncRead + Unpin>,
+    mut to: impl AsyncWrite + Unpin,
+) -> std::io::Result<()> {
+    if let Some(mut from) = from {
+        tokio::io::copy(&mut from, &mut to).await?;
+    }
+    Ok(())
+}

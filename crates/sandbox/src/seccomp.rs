@@ -1,0 +1,195 @@
+//! The system calls that a box does not have.
+//!
+//! A list of what is forbidden, not of what is allowed: agents are programs for Node, Go, Python and
+//! the shell, and start compilers. Forbidden is what reaches past namespaces, what loads code into the
+//! kernel, and what has been a way out of boxes before and no agent needs.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, sock_filter,
+};
+
+/// Always refused.
+#[rustfmt::skip]
+const REFUSED: &[libc::c_long] = &[
+    // Mounts.
+    libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_move_mount,
+    libc::SYS_open_tree, libc::SYS_fsopen, libc::SYS_fsconfig, libc::SYS_fsmount, libc::SYS_fspick,
+    libc::SYS_mount_setattr, OPEN_TREE_ATTR,
+    // Namespaces; `clone` has its own rule.
+    libc::SYS_unshare, libc::SYS_setns,
+    // Other processes' memory and files.
+    libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd, libc::SYS_process_madvise,
+    // Files by number, past every path.
+    libc::SYS_open_by_handle_at, libc::SYS_name_to_handle_at, libc::SYS_fanotify_init,
+    // Keyrings are not in a namespace.
+    libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key,
+    // Code in the kernel, and large parts of it that are rarely needed and often broken.
+    libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register,
+    libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module,
+    libc::SYS_kexec_load, libc::SYS_kexec_file_load,
+    // The machine.
+    libc::SYS_reboot, libc::SYS_swapon, libc::SYS_swapoff, libc::SYS_acct, libc::SYS_quotactl,
+    libc::SYS_quotactl_fd, libc::SYS_settimeofday, libc::SYS_clock_settime, libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime, libc::SYS_syslog, libc::SYS_vhangup, libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl, libc::SYS_sethostname, libc::SYS_setdomainname,
+    libc::SYS_migrate_pages, libc::SYS_move_pages,
+];
+
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[libc::c_long] = &[
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_modify_ldt,
+    libc::SYS_uselib,
+    libc::SYS_ustat,
+    libc::SYS_sysfs,
+    libc::SYS__sysctl,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[libc::c_long] = &[];
+
+/// Newer than what `libc` knows on every architecture; their numbers are the same on all.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+const FCHMODAT2: libc::c_long = 452;
+
+/// Said not to exist, so that programs do without: their arguments are behind a pointer, where no
+/// filter can look.
+const ABSENT: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+
+/// What `clone` must not make.
+const NAMESPACES: &[i32] = &[
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// The families of sockets there are: a network namespace does not hold all others back.
+const SOCKETS: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// Types on a terminal's behalf, and the console's variant of it.
+const TERMINAL_INPUT: &[libc::c_ulong] = &[libc::TIOCSTI, libc::TIOCLINUX];
+
+/// A file that runs as its owner: outside of the box, that is the daemon's user.
+const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
+
+/// Numbers from here on are a second set of all calls, which no other rule speaks of.
+const X32_START: u32 = 0x4000_0000;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+type Compiled<T> = Result<T, seccompiler::BackendError>;
+
+/// The programs for the kernel, each as bubblewrap reads it.
+pub(crate) fn programs() -> Compiled<Vec<Vec<u8>>> {
+    let refused = compile(refused()?, libc::EPERM)?;
+    let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
+    let absent = compile(absent, libc::ENOSYS)?;
+    Ok([refused, absent, second_set()].iter().map(bytes).collect())
+}
+
+fn compile(rules: Rules, errno: i32) -> Compiled<BpfProgram> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
+    SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
+}
+
+fn refused() -> Compiled<Rules> {
+    let mut rules: Rules =
+        REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let namespaces = NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs()));
+    rules.insert(libc::SYS_clone, any(namespaces)?);
+    let inputs = TERMINAL_INPUT.iter().map(|request| is(1, *request));
+    rules.insert(libc::SYS_ioctl, any(inputs)?);
+    let others: Compiled<Vec<_>> = SOCKETS.iter().map(|family| is_not(0, *family)).collect();
+    rules.insert(libc::SYS_socket, vec![SeccompRule::new(others?)?]);
+    for (call, mode_at) in
+        [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)]
+    {
+        rules.insert(call, any(SET_ID.iter().map(|bit| has(mode_at, *bit)))?);
+    }
+    rules.insert(libc::SYS_openat, made_with_set_id(2)?);
+    #[cfg(target_arch = "x86_64")]
+    {
+        for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod] {
+            rules.insert(call, any(SET_ID.iter().map(|bit| has(1, *bit)))?);
+        }
+        rules.insert(libc::SYS_open, made_with_set_id(1)?);
+    }
+    Ok(rules)
+}
+
+/// Opening has a mode only where it makes a file; otherwise there may be anything.
+fn made_with_set_id(flags_at: u8) -> Compiled<Vec<SeccompRule>> {
+    // The part of `O_TMPFILE` that is not `O_DIRECTORY`.
+    let unnamed = libc::O_TMPFILE & !libc::O_DIRECTORY;
+    let mut rules = Vec::new();
+    for makes in [libc::O_CREAT, unnamed] {
+        for bit in SET_ID {
+            let both = vec![has(flags_at, makes.unsigned_abs())?, has(flags_at + 1, *bit)?];
+            rules.push(SeccompRule::new(both)?);
+        }
+    }
+    Ok(rules)
+}
+
+fn any(conditions: impl Iterator<Item = Compiled<SeccompCondition>>) -> Compiled<Vec<SeccompRule>> {
+    conditions.map(|condition| SeccompRule::new(vec![condition?])).collect()
+}
+
+/// The kernel looks at 32 bits of all of these: whatever is above must not hide them.
+fn has(argument: u8, bits: u32) -> Compiled<SeccompCondition> {
+    let bits = u64::from(bits);
+    let op = SeccompCmpOp::MaskedEq(bits);
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, bits)
+}
+
+fn is(argument: u8, value: u64) -> Compiled<SeccompCondition> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn is_not(argument: u8, value: i32) -> Compiled<SeccompCondition> {
+    let value = u64::from(value.unsigned_abs());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+/// Refuses the second set of calls. It compares with "at least", which the compiler does not.
+fn second_set() -> BpfProgram {
+    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    vec![
+        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_START),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, SeccompAction::Errno(libc::ENOSYS as u32).into()),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, SeccompAction::Allow.into()),
+    ]
+}
+
+/// As `struct sock_filter` is in memory.
+fn bytes(program: &BpfProgram) -> Vec<u8> {
+    let steps = program.iter().flat_map(|step| {
+        let [code_low, code_high] = step.code.to_ne_bytes();
+        let [k0, k1, k2, k3] = step.k.to_ne_bytes();
+        [code_low, code_high, step.jt, step.jf, k0, k1, k2, k3]
+    });
+    steps.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: the filter is what the kernel takes: whole steps, and fewer than 4096.
+    #[test]
+    fn the_programs_compile_for_this_machine() {
+        for program in programs().unwrap() {
+            assert!(program.len() % 8 == 0 && program.len() / 8 <= 4096, "{}", program.len());
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Cleans up after boxes, on a thread of its own: whoever drops a box does not wait.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use tokio::sync::oneshot;
+
+use crate::cgroups;
+use crate::error::OpenError;
+
+/// Boxes that wait to be cleaned up after; whoever drops another waits for a place.
+const WAITING_MAX: usize = 256;
+/// How long a killed box may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a box has outside of itself.
+#[derive(Debug)]
+pub(crate) struct Remains {
+    /// Its first process; everything in the box ends with it.
+    pub(crate) first: Option<OwnedFd>,
+    pub(crate) groups: Vec<PathBuf>,
+    pub(crate) note: PathBuf,
+}
+
+#[derive(Debug)]
+struct Job {
+    remains: Remains,
+    done: Option<oneshot::Sender<()>>,
+}
+
+/// Hands boxes to the thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Sweeper(SyncSender<Job>);
+
+impl Sweeper {
+    /// The thread ends once every handle is gone and everything is cleaned up.
+    pub(crate) fn start() -> Result<(Self, JoinHandle<()>), OpenError> {
+        let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
+        let thread = std::thread::Builder::new()
+            .name("sandbox-sweeper".to_owned())
+            .spawn(move || {
+                for Job { remains, done } in jobs {
+                    if let Err(error) = sweep(&remains) {
+                        tracing::error!(note = %remains.note.display(), %error, "a sandbox is left; the next start tries again");
+                    }
+                    done.map(|done| done.send(()));
+                }
+            })
+            .map_err(OpenError::Thread)?;
+        Ok((Self(jobs_in), thread))
+    }
+
+    /// Ends a box and removes what it has; tells when that is done.
+    pub(crate) fn sweep(&self, remains: Remains, done: Option<oneshot::Sender<()>>) {
+        if let Err(unsent) = self.0.send(Job { remains, done })
+            && let Err(error) = sweep(&unsent.0.remains)
+        {
+            tracing::error!(%error, "a sandbox is left; the next start tries again");
+        }
+    }
+}
+
+fn sweep(remains: &Remains) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    if let Some(first) = &remains.first {
+        // One that has ended has what was wanted.
+        pidfd_send_signal(first, Signal::KILL).unwrap_or_default();
+        let mut ended = [PollFd::new(first, PollFlags::IN)];
+        let limit = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+        if poll(&mut ended, Some(&limit))? == 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it was killed and has not ended"));
+        }
+        // Its parent is gone. That it is now a child of this process is so only where this is the
+        // first process of a container; otherwise somebody else's init takes it.
+        let nobodys_child = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        waitid(WaitId::PidFd(first.as_fd()), nobodys_child).unwrap_or_default();
+    }
+    for dir in &remains.groups {
+        cgroups::remove(dir, until)?;
+    }
+    match std::fs::remove_file(&remains.note) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Runs scripts in boxes.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// How long anything may take to come true.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The user without any rights, and its group.
+const NOBODY: u32 = 65534;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum User {
+    Me,
+    Nobody,
+}
+
+/// A place with everything that a box needs, and something that it must not see.
+pub(crate) struct Bench {
+    user: User,
+    program: PathBuf,
+    dir: TempDir,
+}
+
+/// What a script did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The same test as two users.
+macro_rules! as_both {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        mod $name {
+            #[test]
+            fn as_this_user() {
+                super::$name(&crate::bench::Bench::new(crate::bench::User::Me));
+            }
+
+            #[test]
+            fn as_a_user_without_rights() {
+                // Where these tests have none themselves, the other test is this one.
+                if rustix::process::geteuid().is_root() {
+                    super::$name(&crate::bench::Bench::new(crate::bench::User::Nobody));
+                }
+            }
+        }
+    };
+}
+pub(crate) use as_both;
+
+impl Bench {
+    pub(crate) fn new(user: User) -> Self {
+        let dir = tempfile::Builder::new().prefix("box").tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["state", "workspace", "session", "other", "data"] {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).unwrap();
+            if user == User::Nobody {
+                chown(&path, Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+        }
+        let built = PathBuf::from(env!("CARGO_BIN_EXE_ringback-box"));
+        let program = match user {
+            User::Me => built,
+            User::Nobody => {
+                // Where it was built, only its builder may be allowed to go.
+                let program = dir.path().join("ringback-box");
+                fs::copy(built, &program).unwrap();
+                program
+            }
+        };
+        let bench = Self { user, program, dir };
+        fs::write(bench.path("data/token"), "SECRET").unwrap();
+        bench
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The command that runs a program in a box.
+    pub(crate) fn command(&self, options: &[&str], program: &[&str]) -> Command {
+        let mut command = match self.user {
+            User::Me => Command::new(&self.program),
+            User::Nobody => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+                command.arg(&self.program);
+                command
+            }
+        };
+        command.arg("--state").arg(self.path("state"));
+        command.arg("--workspace").arg(self.path("workspace"));
+        command.arg("--session").arg(self.path("session"));
+        command.arg("--hidden").arg(self.path("data"));
+        command.args(["--env", "PATH=/usr/bin:/bin"]).args(options).arg("--").args(program);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn shell(&self, options: &[&str], script: &str) -> Ran {
+        self.command(options, &["/bin/sh", "-c", script]).output().unwrap().into()
+    }
+
+    pub(crate) fn python(&self, options: &[&str], script: &str) -> Ran {
+        self.command(options, &["/usr/bin/python3", "-c", script]).output().unwrap().into()
+    }
+
+    pub(crate) fn start(&self, options: &[&str], script: &str) -> Child {
+        self.command(options, &["/bin/sh", "-c", script]).spawn().unwrap()
+    }
+
+    /// Control groups of boxes that are there now, or were when their daemon was killed.
+    pub(crate) fn groups(&self) -> Vec<PathBuf> {
+        groups(&self.path("state"))
+    }
+}
+
+/// The control groups that the notes in a directory speak of.
+pub(crate) fn groups(state: &Path) -> Vec<PathBuf> {
+    let notes = fs::read_dir(state.join("boxes")).into_iter().flatten().flatten();
+    let texts = notes.filter_map(|note| fs::read_to_string(note.path()).ok());
+    texts.flat_map(|text| text.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// It ran to its end, and this is all it said.
+    #[track_caller]
+    pub(crate) fn says(&self, expected: &str) {
+        assert_eq!((self.code, self.out.trim()), (Some(0), expected), "{self:?}");
+    }
+}
+
+/// Level-triggered: true once it is true.
+#[track_caller]
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < until, "it never came true that {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A number that a script can compute and nobody has on a command line.
+pub(crate) fn marker() -> (u32, u32) {
+    let own = std::process::id();
+    let sum = own.wrapping_mul(1000) % 900_000_000 + 1_000_000_000;
+    (sum - 12_345, sum)
+}
+
+/// The processes of this machine that sleep for as long as this number.
+pub(crate) fn sleepers(number: u32) -> Vec<u32> {
+    let wanted = format!("sleep\0{number}\0");
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        let said = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        said.ends_with(wanted.as_bytes())
+    })
+    .collect()
+}
+
+/// The processes of this machine whose command line has this in it, but for these tests.
+pub(crate) fn mentioning(text: &str) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let said = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    said.map(|said| String::from_utf8_lossy(&said).replace('\0', " "))
+        .filter(|said| said.contains(text))
+        .collect()
+}

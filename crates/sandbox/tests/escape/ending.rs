@@ -1,0 +1,164 @@
+//! How everything ends.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+
+use crate::bench::{Bench, User, as_both, marker, mentioning, sleepers, wait_for};
+
+/// Starts sleepers in every way that has outlived its parent somewhere.
+fn stubborn(part: u32) -> String {
+    format!(
+        "trap '' TERM HUP INT; N=$(({part} + 12345)); \
+         (trap '' TERM; setsid sleep $N & ) & \
+         setsid sh -c \"trap '' TERM HUP; (sleep $N &)\" ; \
+         nohup sleep $N >/dev/null 2>&1 & \
+         touch ready; sleep $N; sleep $N"
+    )
+}
+
+as_both! {
+    /// Rule: what ignores SIGTERM, forks twice and leaves its session does not survive the end.
+    nothing_survives_the_end
+}
+fn nothing_survives_the_end(bench: &Bench) {
+    let (part, sum) = marker();
+    let mut child = bench.start(&["--grace", "100"], &stubborn(part));
+    wait_for("all of them sleep", || sleepers(sum).len() >= 4);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    assert_eq!(sleepers(sum), Vec::<u32>::new());
+}
+
+as_both! {
+    /// Rule: what a program left behind when it ended by itself ends with it.
+    nothing_survives_a_program_that_ends_by_itself
+}
+fn nothing_survives_a_program_that_ends_by_itself(bench: &Bench) {
+    let (part, sum) = marker();
+    let script = format!(
+        "setsid sleep $(({part} + 12345)) >/dev/null 2>&1 & \
+         until pgrep -x sleep >/dev/null; do :; done; echo bye; exit 7"
+    );
+    let ran = bench.shell(&[], &script);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(7), "bye\n"), "{ran:?}");
+    assert_eq!(sleepers(sum), Vec::<u32>::new());
+}
+
+as_both! {
+    /// Rule: nothing survives `kill -9` of the process that started it.
+    nothing_survives_a_kill_of_the_parent
+}
+fn nothing_survives_a_kill_of_the_parent(bench: &Bench) {
+    let (part, sum) = marker();
+    let mut child = bench.start(&[], &stubborn(part));
+    wait_for("all of them sleep", || sleepers(sum).len() >= 4);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("all of them are gone", || sleepers(sum).is_empty());
+    wait_for("no bubblewrap is left", || mentioning(&format!("{part} + 12345")).is_empty());
+}
+
+/// Rule: a parent that is killed while boxes start leaves nothing that runs, and what hangs in their
+/// making is ended by the next start.
+#[test]
+fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bench = Bench::new(User::Me);
+    let (part, sum) = marker();
+    let script = format!("sleep $(({part} + 12345))");
+    for after_ms in 0..30 {
+        let mut child = bench.start(&["--processes", "9"], &script);
+        // Not to wait for anything: to hit another moment of the start each time.
+        std::thread::sleep(Duration::from_micros(after_ms * 700));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    bench.shell(&[], "echo next").says("next");
+    assert_eq!(sleepers(sum), Vec::<u32>::new());
+    wait_for("no bubblewrap is left", || mentioning(&format!("{part} + 12345")).is_empty());
+    assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Rule: control groups that a killed daemon left are removed at the next start.
+#[test]
+fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bench = Bench::new(User::Me);
+    let (part, sum) = marker();
+    let options = ["--processes", "50", "--memory", "268435456", "--cpu", "100"];
+    let mut child = bench.start(&options, &stubborn(part));
+    wait_for("all of them sleep", || sleepers(sum).len() >= 4);
+    let groups = bench.groups();
+    assert!(!groups.is_empty() && groups.iter().all(|group| group.exists()), "{groups:?}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("all of them are gone", || sleepers(sum).is_empty());
+    bench.shell(&[], "echo next").says("next");
+    assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
+    assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Rule: a process that a killed daemon left in a group of its own is ended at the next start.
+#[test]
+fn a_process_that_was_left_in_a_group_is_ended_by_the_next_start() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let bench = Bench::new(User::Me);
+    let mut running = bench.start(&["--processes", "9"], "touch ready; sleep 30");
+    wait_for("it runs", || bench.path("workspace/ready").exists());
+    let home = bench.groups()[0].parent().unwrap().to_owned();
+    kill_process(Pid::from_child(&running), Signal::TERM).unwrap();
+    running.wait().unwrap();
+    let name = format!("ringback-test{}", std::process::id());
+    let group = home.join(&name);
+    fs::create_dir(&group).unwrap();
+    let mut left = Command::new("sleep").arg("1000").spawn().unwrap();
+    fs::write(group.join("cgroup.procs"), left.id().to_string()).unwrap();
+    fs::write(bench.path("state/boxes").join(&name), format!("{}\n", group.display())).unwrap();
+    bench.shell(&[], "echo next").says("next");
+    assert!(!left.wait().unwrap().success());
+    assert!(!group.exists());
+}
+
+as_both! {
+    /// Rule: a program that is asked to end has time to do so.
+    a_program_that_is_asked_to_end_can_tidy_up
+}
+fn a_program_that_is_asked_to_end_can_tidy_up(bench: &Bench) {
+    let script = "trap 'echo tidy; exit 3' TERM; touch ready; while :; do sleep 0.05; done";
+    let child = bench.start(&["--grace", "20000"], script);
+    wait_for("it runs", || bench.path("workspace/ready").exists());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(3), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "tidy\n");
+}
+
+/// Rule: a box lives as long as whoever holds it, not as long as the thread that asked for it.
+#[test]
+fn a_box_outlives_the_thread_that_asked_for_it() {
+    let bench = Bench::new(User::Me);
+    let sandbox = crate::many::sandbox(&bench);
+    let spec = crate::many::spec(&bench, "sleep 1000");
+    let (confined, runtime) = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        (runtime.block_on(sandbox.start(spec)).unwrap(), runtime)
+    })
+    .join()
+    .unwrap();
+    let first = confined.hold.group();
+    // It would be gone at once: the kernel tells children of a thread's end before it can be joined.
+    assert!(test_kill_process(first).is_ok());
+    let (child, hold) = (confined.child, confined.hold);
+    runtime.block_on(hold.gone());
+    drop(child);
+    wait_for("it is gone", || test_kill_process(first).is_err());
+}

@@ -1,0 +1,133 @@
+//! How far a program can go.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::bench::{Bench, User, as_both, marker, sleepers, wait_for};
+
+/// Control groups need rights that not everybody has. Without them a limit is refused, which another
+/// test is about.
+fn bench() -> Option<Bench> {
+    rustix::process::geteuid().is_root().then(|| Bench::new(User::Me))
+}
+
+/// Rule: a fork bomb stops at the limit on processes, and the host goes on.
+#[test]
+fn a_fork_bomb_stops_at_the_limit() {
+    let Some(bench) = bench() else { return };
+    let script = "
+import os, errno
+n = 0
+try:
+    while True:
+        if os.fork() == 0:
+            import signal; signal.pause()
+        n += 1
+except OSError as error:
+    print(n, errno.errorcode[error.errno], flush=True)
+    os._exit(0)";
+    // Twenty, of which this program is one.
+    bench.python(&["--processes", "20"], script).says("19 EAGAIN");
+}
+
+/// Rule: a real fork bomb hurts nobody else, and its end is the end of all of it.
+#[test]
+fn a_real_fork_bomb_can_be_ended() {
+    let Some(bench) = bench() else { return };
+    let (part, sum) = marker();
+    let script =
+        format!("bomb() {{ bomb | bomb & sleep $(({part} + 12345)); }}; bomb 2>/dev/null; wait");
+    let options = ["--processes", "64", "--memory", "268435456", "--grace", "100"];
+    let mut child = bench.start(&options, &script);
+    wait_for("it bombs", || !sleepers(sum).is_empty());
+    assert!(Command::new("true").status().unwrap().success());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+    assert_eq!(sleepers(sum), Vec::<u32>::new());
+    assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Rule: a runaway allocation ends in its own box; a neighbour does not notice.
+#[test]
+fn a_runaway_allocation_ends_its_own_box_only() {
+    let (Some(bench), Some(neighbour)) = (bench(), bench()) else { return };
+    let options = ["--memory", "67108864"];
+    let script = "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo alive";
+    let child = neighbour.start(&options, script);
+    wait_for("the neighbour runs", || neighbour.path("workspace/ready").exists());
+    let ran = bench.python(&options, "x = bytearray(1 << 30); print('got it')");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(137), ""), "{ran:?}");
+    fs::write(neighbour.path("workspace/go"), "").unwrap();
+    let said = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "alive\n");
+}
+
+/// Rule: files in memory are memory.
+#[test]
+fn files_in_tmp_count_as_memory() {
+    let Some(bench) = bench() else { return };
+    let ran = bench
+        .shell(&["--memory", "67108864"], "head -c 500000000 /dev/zero > /tmp/x && echo all of it");
+    assert!(!ran.out.contains("all of it"), "{ran:?}");
+}
+
+/// Rule: the share of the processors is set where the kernel keeps it.
+#[test]
+fn the_share_of_processors_is_in_force() {
+    let Some(bench) = bench() else { return };
+    let mut child = bench.start(&["--cpu", "20"], "touch ready; sleep 30");
+    wait_for("it runs", || bench.path("workspace/ready").exists());
+    let groups = bench.groups();
+    let [group] = &groups[..] else { panic!("{groups:?}") };
+    let v1 =
+        fs::read_to_string(group.join("cpu.cfs_quota_us")).map(|quota| quota.trim() == "20000");
+    let v2 = fs::read_to_string(group.join("cpu.max")).map(|max| max.trim() == "20000 100000");
+    assert!(v1.unwrap_or(false) || v2.unwrap_or(false), "{group:?}");
+    assert!(!fs::read_to_string(group.join("cgroup.procs")).unwrap().is_empty());
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    child.wait().unwrap();
+}
+
+as_both! {
+    /// Rule: one file cannot fill the disk.
+    a_file_ends_at_the_limit
+}
+fn a_file_ends_at_the_limit(bench: &Bench) {
+    let script = "(head -c 10737418240 /dev/zero > /workspace/big) 2>/dev/null; echo $?";
+    // 128 and SIGXFSZ.
+    bench.shell(&["--file", "1048576"], script).says("153");
+    assert_eq!(fs::metadata(bench.path("workspace/big")).unwrap().len(), 1_048_576);
+}
+
+as_both! {
+    /// Rule: `/tmp` has a size.
+    tmp_ends_at_its_size
+}
+fn tmp_ends_at_its_size(bench: &Bench) {
+    let script = "for dir in /tmp /dev/shm; do head -c 9000000 /dev/zero > $dir/x || \
+        stat -c %s $dir/x; done 2>/dev/null";
+    bench.shell(&["--tmp", "1048576"], script).says("1048576\n1048576");
+}
+
+as_both! {
+    /// Rule: a process has only so many files open.
+    open_files_end_at_the_limit
+}
+fn open_files_end_at_the_limit(bench: &Bench) {
+    let script = "
+files = []
+try:
+    while True: files.append(open('/dev/null'))
+except OSError as error: print(error.strerror)";
+    bench.python(&["--open-files", "64"], script).says("Too many open files");
+}
+
+as_both! {
+    /// Rule: a crash in a box starts no program outside of it.
+    nothing_is_dumped
+}
+fn nothing_is_dumped(bench: &Bench) {
+    bench.shell(&[], "ulimit -c; ulimit -Hc").says("0\n0");
+}

@@ -1,0 +1,12 @@
+//! Tries to get out of a box, from inside of it, in every way there is a promise about. Most of it
+//! is tried twice: as the user of these tests, and as one without any rights.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
+
+mod bench;
+mod calls;
+mod ending;
+mod limits;
+mod many;
+mod network;
+mod reading;
+mod refusing;
