@@ -51,6 +51,7 @@ async fn version(program: &Path, env: Vec<(OsString, OsString)>) -> Option<Strin
         env,
         workspace: "/".into(),
         limits: AgentLimits::default(),
+        launcher: None,
     };
     let (mut agent, _handle) = Agent::start_output(&spec, b"").ok()?;
     let mut said = None;

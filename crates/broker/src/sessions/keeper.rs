@@ -165,9 +165,10 @@ impl Keeper {
         let place = self.agent_place(inside.as_deref());
         let Ready { mut spec, program, protocol, files } =
             usual.ready(place, permissions, conversation)?;
-        let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
-            BoxLauncher::new(confiner, self.dir.clone(), inside, program.into())
-        });
+        let launcher =
+            self.shared.sessions.confiner.clone().map(|confiner| {
+                BoxLauncher::new(confiner, self.dir.clone(), inside, program.into())
+            });
         spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
         let started = self.shared.blocking(move || Ok(Driver::start(spec, protocol, files)));
         let (agent, handle) =

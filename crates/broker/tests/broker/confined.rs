@@ -1,6 +1,5 @@
 //! Sessions whose agents are in a sandbox, through the broker's door.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
@@ -40,7 +39,7 @@ fn rules(config: &Config) -> SandboxRules {
 
 fn with_shell(config: &mut Config) {
     let command = ["/bin/sh", "-c", SHELL, "{inside}"].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let agent = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("shell".to_owned(), agent);
     config.sessions.agent_default = "shell".to_owned();
     config.sessions.inside = Some(Arc::new(Inside("/usr/bin/env".into())));
@@ -136,7 +135,7 @@ async fn an_agent_that_is_not_in_the_box_is_told() {
     let missing = |config: &mut Config| {
         with_shell(config);
         let command = vec!["/usr/bin/no-such-agent".to_owned()];
-        let agent = AgentCommand { command, env: BTreeMap::new() };
+        let agent = AgentCommand { command, ..AgentCommand::default() };
         config.sessions.agents.insert("shell".to_owned(), agent);
     };
     let fixture = start_with(missing).await;
