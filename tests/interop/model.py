@@ -17,6 +17,7 @@ class Model:
         self.arguments = json.dumps(arguments)
         self.requests = []
         self.strayed = []
+        self.credentials = set()
         model = self
 
         class Handler(Conversation):
@@ -67,6 +68,7 @@ class Conversation(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.model.credentials.add(self.headers.get("Authorization"))
         if not self.path.endswith("/chat/completions"):
             return self.refuse()
         request = json.loads(body)

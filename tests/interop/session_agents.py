@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Lets real agents, goose and opencode, be the agents of sessions: driven by the Agent Client Protocol,
-with a tool of whoever started the session. Only their model is scripted.
+"""Lets real agents, goose and opencode, be the agents of sessions: in a box without a network, driven by the
+Agent Client Protocol, with a tool of whoever started the session, and a model whose key they never see. Only the
+model is scripted.
 
     python tests/interop/session_agents.py target/release/ringback target/node [NAME...]
 """
 
 import asyncio
 import json
-import os
 import secrets
+import tempfile
 import time
 from pathlib import Path
 
@@ -46,20 +47,29 @@ class World:
             "goose": str(modules / "@aaif/goose-binary-linux-x64/bin/goose"),
             "opencode": str(modules / "opencode-linux-x64-baseline/bin/opencode"),
         }
-        self.daemon = None
+        self.daemon = self.home = None
 
-    def start(self, model, agent, permissions, env):
+    def start(self, model, agent, permissions, key):
         entry = {
             "preset": agent, "command": [self.programs[agent]], "permissions": permissions,
-            "env": model.offline() | {"PATH": os.environ["PATH"]} | env,
+            "provider": "script", "model": NAME,
         }
         self.close()
-        self.daemon = Daemon(self.binary, RINGBACK_SESSIONS__AGENTS=toml({agent: entry}))
+        self.home = tempfile.TemporaryDirectory()
+        config, key_file = Path(self.home.name, "config.toml"), Path(self.home.name, "key")
+        key_file.touch(mode=0o600)
+        key_file.write_text(key)
+        provider = {"url": model.url, "key_file": str(key_file)}
+        config.write_text(
+            f"[sessions]\nagents = {toml({agent: entry})}\n[providers]\nscript = {toml(provider)}\n"
+        )
+        self.daemon = Daemon(self.binary, RINGBACK_CONFIG=str(config))
         return self.daemon
 
     def close(self):
         if self.daemon:
             self.daemon.clean_up()
+            self.home.cleanup()
 
 
 class Caller:
@@ -119,6 +129,7 @@ async def converse(world, model, agent, message, permissions):
             client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,
             context=context,
         )
+        assert begun["confined"] is True, begun
         caller = Caller(client, begun["session_id"], answer)
         events = await caller.turn()
         assert caller.asked == [{"message": message}], (caller.asked, events)
@@ -150,50 +161,36 @@ async def go_on(world, model, session, since):
     assert PROMPT in asked and "Once more." in asked, asked
 
 
-def prove(world, agent, permissions, environment):
-    message = secrets.token_hex(16)
+def prove(world, agent, permissions):
+    message, key = secrets.token_hex(16), f"sk-{secrets.token_hex(16)}"
     with Model("me_send", {"message": message}) as model:
-        daemon = world.start(model, agent, permissions, environment(model))
+        daemon = world.start(model, agent, permissions, key)
         session, since = asyncio.run(converse(world, model, agent, message, permissions))
         assert daemon.terminate() == 0
         daemon.start()
         asyncio.run(go_on(world, model, session, since))
-
-
-def goose(model):
-    return {
-        "GOOSE_PROVIDER": "openai", "GOOSE_MODEL": NAME, "OPENAI_HOST": model.url,
-        "OPENAI_API_KEY": "none",
-    }
-
-
-def opencode(model):
-    provider = {
-        "npm": "@ai-sdk/openai-compatible", "name": "Script", "models": {NAME: {"name": NAME}},
-        "options": {"baseURL": f"{model.url}/v1", "apiKey": "none"},
-    }
-    settings = {"model": f"script/{NAME}", "provider": {"script": provider}}
-    return {"OPENCODE_CONFIG_CONTENT": json.dumps(settings)}
+        # Only the daemon had the key, and every request went through it.
+        assert model.credentials == {f"Bearer {key}"}, model.credentials
 
 
 @check
 def goose_is_an_agent_of_a_session(world):
-    prove(world, "goose", "allow", goose)
+    prove(world, "goose", "allow")
 
 
 @check
 def goose_asks_before_it_calls(world):
-    prove(world, "goose", "ask", goose)
+    prove(world, "goose", "ask")
 
 
 @check
 def opencode_is_an_agent_of_a_session(world):
-    prove(world, "opencode", "allow", opencode)
+    prove(world, "opencode", "allow")
 
 
 @check
 def opencode_asks_before_it_calls(world):
-    prove(world, "opencode", "ask", opencode)
+    prove(world, "opencode", "ask")
 
 
 if __name__ == "__main__":
