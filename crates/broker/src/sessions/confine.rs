@@ -12,6 +12,7 @@ use ringback_sandbox::{
     Confined, Hold, Limits, Network, OpenError, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
     StartError, places,
 };
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::{ELSEWHERE, Sessions};
 use crate::shared::Shared;
@@ -153,7 +154,12 @@ impl Launcher for BoxLauncher {
         spec: &AgentSpec,
     ) -> std::result::Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
         let sandbox = self.confiner.open()?;
-        let Confined { child, hold } = sandbox.start_blocking(&self.spec(spec))?;
+        let start = || sandbox.start_blocking(&self.spec(spec));
+        // An agent that is started for each message is started where its events are waited for:
+        // others on this thread go on elsewhere.
+        let can_step_aside = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
+        let confined = if can_step_aside { tokio::task::block_in_place(start) } else { start() };
+        let Confined { child, hold } = confined?;
         let group = hold.group();
         // An agent has one process at a time: the boxes before this one are over.
         let before = std::mem::replace(&mut *lock(&self.holds), vec![hold]);
