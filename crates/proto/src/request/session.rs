@@ -110,7 +110,7 @@ wire_struct! {
         follow: bool,
         /// The answer to a `permission_request` of the session's agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        answer: Option<PermissionAnswer>,
+        answer: Option<Box<PermissionAnswer>>,
         /// Whether the agent is to stop what it does, and forget what it was told and has not begun.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]

@@ -114,8 +114,9 @@ async fn checked(preset: &'static Preset, environment: &Environment) -> Row {
 
 impl Row {
     fn of(preset: &'static Preset, found: Option<Found>) -> Self {
-        let (path, version) = match &found {
-            Some(found) => (Some(found.program.display().to_string()), found.version.clone()),
+        let is_found = found.is_some();
+        let (path, version) = match found {
+            Some(found) => (Some(found.program.display().to_string()), found.version),
             None => (None, None),
         };
         Self {
@@ -123,7 +124,7 @@ impl Row {
             title: &preset.title,
             protocol: preset.protocol.name(),
             program: &preset.program,
-            found: found.is_some(),
+            found: is_found,
             path,
             version,
             install: &preset.install,

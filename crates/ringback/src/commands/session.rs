@@ -164,7 +164,8 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                 })
             }
             SessionRequest::Answer { id, request, option } => {
-                let answer = Some(PermissionAnswer { request_id: request, option });
+                let answer = PermissionAnswer { request_id: request, option };
+                let answer = Some(Box::new(answer));
                 let request =
                     SessionMessageRequest { session_id: Some(id), answer, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;

@@ -31,9 +31,9 @@ section! {
     pub struct Sessions = "sessions" {
         /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
         pub agent: String = "scripted".to_owned(),
-        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are),
-        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and perhaps
-        /// `protocol = "lines" | "acp" | "one-shot"`; `env = { NAME = "value" }` and `permissions` for both.
+        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are)
+        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and a `protocol`
+        /// of `lines`, `acp` or `one-shot`; both with `env = { NAME = "value" }` and `permissions` if they need them.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,

@@ -202,7 +202,10 @@ sample!(
         caller_id: Some(awkward()),
         caller_tools: Some(vec![]),
         follow: true,
-        answer: Some(PermissionAnswer { request_id: awkward(), option: Some("once".into()) }),
+        answer: Some(Box::new(PermissionAnswer {
+            request_id: awkward(),
+            option: Some("once".into()),
+        })),
         abort: true,
     }
 );
