@@ -72,6 +72,18 @@ async fn asked(fixture: &Fixture, who: &Credential) -> (SessionId, SessionEventI
     (session, events.last().unwrap().clone())
 }
 
+/// Another daemon on the same directory.
+async fn restarted(fixture: Fixture) -> Fixture {
+    let Fixture { dir, broker } = fixture;
+    broker.stop(Duration::from_millis(50)).await;
+    drop(broker);
+    let mut config = crate::common::config(&dir);
+    with_agent(Permissions::Ask)(&mut config);
+    let (clock, entropy) = (ringback_broker::Clock::system(), ringback_broker::Entropy::system());
+    let broker = ringback_broker::Broker::start(config, clock, entropy).await.unwrap();
+    Fixture { dir, broker }
+}
+
 /// REQ: "Permission requests go to the caller": as an event, answered by a field of
 /// `session_message`, by whoever started the session and nobody else.
 #[tokio::test]
@@ -147,7 +159,7 @@ async fn a_conversation_is_taken_up_again_after_a_failure_and_after_a_restart() 
     let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
     assert_eq!(said(&events), ["resumed"]);
 
-    let fixture = fixture.restart(Duration::from_secs(5)).await;
+    let fixture = restarted(fixture).await;
     let next = say(&fixture, &who, to_session(session, "how")).await;
     let events = until(&fixture, &who, session, next.last_event_index, is_idle).await;
     assert_eq!(said(&events), ["resumed"]);

@@ -31,11 +31,11 @@ section! {
     pub struct Sessions = "sessions" {
         /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
         pub agent: String = "scripted".to_owned(),
-        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are),
-        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and perhaps
-        /// `protocol = "lines" | "acp" | "one-shot"`; `env = { NAME = "value" }` and `permissions` for both. With `provider = "NAME"`
-        /// the agent may ask the models of that one of `providers`: `{model}` in its arguments and environment stands for the address,
-        /// and a preset is pointed at `model = "MODEL"`.
+        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are)
+        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and a `protocol`
+        /// of `lines`, `acp` or `one-shot`; both with `env = { NAME = "value" }` and `permissions` if they need them. With
+        /// `provider = "NAME"` the agent may ask the models of that one of `providers`: `{model}` in its arguments and environment
+        /// stands for the address, and a preset is pointed at `model = "MODEL"`.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,
