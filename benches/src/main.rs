@@ -13,7 +13,9 @@
 #![expect(clippy::print_stdout, reason = "a measurement is for the screen")]
 
 mod bare;
+mod bare_circle;
 mod bare_mcp;
+mod circle;
 mod content;
 mod figure;
 mod http;
@@ -45,6 +47,8 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   stored   the CPU of a call with 100,000 stored records against 10
   mcp      `tools/call` over HTTP against a bare handler
   sessions memory of 1,000 MCP sessions
+  circle   calls of a caller's tools, from agent to caller and back, against a bare relay
+  crowd    memory of 1,000 sessions with sockets and callers, and the CPU of a call among them
   lines    calls of client tools against a bare relay
   clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
   tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
@@ -70,6 +74,8 @@ async fn main() -> anyhow::Result<()> {
         [relay::ROLE] => relay::run().await,
         [streams::ROLE, http, token, count] => streams::run(http, token, count.parse()?).await,
         [bare_mcp::ROLE] => bare_mcp::run().await,
+        [bare_circle::ROLE, dir] => bare_circle::run(dir).await,
+        [bare_circle::INSIDE_ROLE, "--socket", socket] => bare_circle::inside(socket).await,
         _ => measure(&arguments).await,
     }
 }
@@ -93,6 +99,8 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("stored") => stored::run(&settings).await?,
         Some("mcp") => mcp::calls(&settings).await?,
         Some("sessions") => mcp::sessions(&settings).await?,
+        Some("circle") => circle::calls(&settings).await?,
+        Some("crowd") => circle::many(&settings).await?,
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
@@ -116,6 +124,8 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(stored::run(settings).await?);
     figures.extend(mcp::calls(settings).await?);
     figures.extend(mcp::sessions(settings).await?);
+    figures.extend(circle::calls(settings).await?);
+    figures.extend(circle::many(settings).await?);
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);

@@ -114,6 +114,12 @@ impl Connection {
         self.post("/client-tools/register", body.to_string().into()).await.map(drop)
     }
 
+    /// Opens the stream of a session, and holds its caller there.
+    pub(crate) async fn events(&mut self, session: &str) -> anyhow::Result<Incoming> {
+        let path = format!("/v1/sessions/{session}/events");
+        Ok(self.send(Method::GET, &path, Bytes::new()).await?.into_body())
+    }
+
     /// Opens a client's stream.
     pub(crate) async fn pending(&mut self, client: &str) -> anyhow::Result<Incoming> {
         let path = format!("/client-tools/pending/{client}");

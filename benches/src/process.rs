@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use camino::Utf8Path;
 
 use crate::bare;
+use crate::bare_circle;
 use crate::bare_mcp;
 use crate::relay;
 use crate::settings::Settings;
@@ -27,6 +28,8 @@ pub(crate) struct Server {
     /// Where it takes HTTP; empty if it does not.
     pub(crate) http: String,
     pub(crate) token: String,
+    /// Where its sockets are; empty if it has none.
+    pub(crate) run_dir: PathBuf,
 }
 
 impl Server {
@@ -62,7 +65,8 @@ impl Server {
         let text = |key: &str| said[key].as_str().with_context(|| format!("no `{key}` in {line}"));
         let token = fs::read_to_string(text("token_file")?).context("cannot read the token")?;
         let (endpoint, http) = (text("hoot")?.to_owned(), text("http")?.to_owned());
-        Ok(Self { child, endpoint, http, token: token.trim().to_owned() })
+        let run_dir = data_dir.join("run");
+        Ok(Self { child, endpoint, http, token: token.trim().to_owned(), run_dir })
     }
 
     /// A ROUTER of the same library that sends everything back.
@@ -71,7 +75,7 @@ impl Server {
         command.arg(bare::ROUTER_ROLE);
         let (child, line) = start(command)?;
         let (endpoint, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
-        Ok(Self { child, endpoint, http: String::new(), token })
+        Ok(Self { child, endpoint, http: String::new(), token, run_dir: PathBuf::new() })
     }
 
     /// An HTTP relay that makes the hops of a client tool and nothing else.
@@ -79,8 +83,7 @@ impl Server {
         let mut command = Command::new(&settings.bench);
         command.arg(relay::ROLE);
         let (child, line) = start(command)?;
-        let (http, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
-        Ok(Self { child, endpoint: String::new(), http, token })
+        Ok(Self::bare_http(child, &line))
     }
 
     /// A handler of `tools/call` that decodes and encodes, and nothing else.
@@ -88,19 +91,25 @@ impl Server {
         let mut command = Command::new(&settings.bench);
         command.arg(bare_mcp::ROLE);
         let (child, line) = start(command)?;
+        Ok(Self::bare_http(child, &line))
+    }
+
+    /// A relay that makes the hops of a caller's tool and nothing else.
+    pub(crate) fn bare_circle(settings: &Settings, dir: &Path) -> anyhow::Result<Self> {
+        let mut command = Command::new(&settings.bench);
+        command.arg(bare_circle::ROLE).arg(dir);
+        let (child, line) = start(command)?;
+        Ok(Self::bare_http(child, &line))
+    }
+
+    fn bare_http(child: Child, line: &str) -> Self {
         let (http, token) = (line.trim().to_owned(), BARE_TOKEN.to_owned());
-        Ok(Self { child, endpoint: String::new(), http, token })
+        Self { child, endpoint: String::new(), http, token, run_dir: PathBuf::new() }
     }
 
     /// CPU time used so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The second field is a name in brackets that may hold spaces.
-        let fields = stat.rsplit(')').next().unwrap_or_default();
-        let mut fields = fields.split_whitespace().skip(11);
-        let mut ticks = || -> Option<f64> { fields.next()?.parse().ok() };
-        let (user, system) = ticks().zip(ticks()).context("cannot read the CPU time")?;
-        Ok((user + system) / TICKS_PER_SECOND * 1e6)
+        cpu_us_of(self.child.id())
     }
 
     /// Resident memory in MiB: what is there now.
@@ -134,6 +143,17 @@ impl Drop for Server {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// CPU time that a process has used so far, in microseconds.
+pub(crate) fn cpu_us_of(process: u32) -> anyhow::Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The second field is a name in brackets that may hold spaces.
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let mut fields = fields.split_whitespace().skip(11);
+    let mut ticks = || -> Option<f64> { fields.next()?.parse().ok() };
+    let (user, system) = ticks().zip(ticks()).context("cannot read the CPU time")?;
+    Ok((user + system) / TICKS_PER_SECOND * 1e6)
 }
 
 /// Starts a process and waits for its first line.

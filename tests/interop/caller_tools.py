@@ -35,10 +35,14 @@ def check(function):
 
 @asynccontextmanager
 async def connected(world, mode="auto", **options):
-    headers = {"Authorization": f"Bearer {world.token}"}
-    async with create_mcp_http_client(headers=headers) as http:
-        transport = streamable_http_client(f"{world.http}/mcp", http_client=http)
-        async with Client(transport, mode=mode, **options) as client:
+    async with connected_to(f"{world.http}/mcp", world.token, mode, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected_to(url, token, mode, **options):
+    async with create_mcp_http_client(headers={"Authorization": f"Bearer {token}"}) as http:
+        async with Client(streamable_http_client(url, http_client=http), mode=mode, **options) as client:
             yield client
 
 
@@ -144,36 +148,74 @@ def a_callers_error_is_the_agents_error(world):
         asyncio.run(answers_with_an_error(world, mode))
 
 
-async def is_told_on_its_stream(world):
+@asynccontextmanager
+async def listening(world, mode):
+    """A client that hears calls on a stream, and the queue they come to."""
     heard = asyncio.Queue()
 
     async def on_log(params):
         if params.logger == "oubliette.caller_tool":
             await heard.put(params.data)
 
-    async with connected(world, "legacy", logging_callback=on_log) as client:
+    level = {} if mode == "legacy" else {"log_level": "info"}
+    async with connected(world, mode, logging_callback=on_log, **level) as client:
+        yield client, heard
+
+
+async def follow(client, mode, message, tools):
+    """Starts a session; without a handshake the answer comes when the agent is done."""
+    fields = {} if mode == "legacy" else {"follow": True}
+    return (await start(client, message, tools, **fields))["session_id"]
+
+
+async def is_told_on_its_stream(world, mode):
+    async with listening(world, mode) as (client, heard):
         steps = calls("me_send", {"message": "hi"}, is_error=False, contains="pushed")
-        session = (await start(client, script(*steps), [{"name": "send"}]))["session_id"]
+        started = asyncio.create_task(follow(client, mode, script(*steps), [{"name": "send"}]))
         with anyio.fail_after(LIMIT):
             request = await heard.get()
-        assert request["type"] == "caller_tool_request", request
-        assert request["session_id"] == session and request["tool"] == "send", request
+        assert request["type"] == "caller_tool_request" and request["tool"] == "send", request
         assert request["arguments"] == {"message": "hi"}, request
+        session = request["session_id"]
         await call(
             client, "caller_tool_response", session_id=session, request_id=request["request_id"],
             result={"pushed": True},
         )
+        assert await started == session
         assert not (await finish(client, session))[1]
 
 
 @check
-def a_caller_with_a_handshake_is_told_on_its_stream(world):
-    """REQ-CTR-003: the event, without asking for a level first."""
-    asyncio.run(is_told_on_its_stream(world))
+def a_caller_is_told_on_its_stream(world):
+    """REQ-CTR-003: the event; with a handshake without asking for a level first."""
+    for mode in ERAS:
+        asyncio.run(is_told_on_its_stream(world, mode))
 
 
-async def times_out(world):
-    async with connected(world) as client:
+async def disconnects(world, mode):
+    steps = calls("me_send", is_error=True, contains="gone")
+    async with listening(world, mode) as (client, heard):
+        started = asyncio.create_task(follow(client, mode, script(*steps), [{"name": "send"}]))
+        with anyio.fail_after(LIMIT):
+            session = (await heard.get())["session_id"]
+        if mode == "legacy":
+            await started
+        started.cancel()
+        await asyncio.gather(started, return_exceptions=True)
+    async with connected(world, mode) as witness:
+        with anyio.fail_after(30):  # its tool would have had a minute
+            assert not (await finish(witness, session))[1]
+
+
+@check
+def a_caller_that_disconnects_is_gone_at_once(world):
+    """REQ-CTR-001 "Caller disconnected before response"."""
+    for mode in ERAS:
+        asyncio.run(disconnects(world, mode))
+
+
+async def times_out(world, mode):
+    async with connected(world, mode) as client:
         tools = [{"name": "slow", "timeoutMs": 300}]
         steps = calls("me_slow", is_error=True)
         session = (await start(client, script(*steps), tools))["session_id"]
@@ -189,11 +231,12 @@ async def times_out(world):
 @check
 def a_call_that_nobody_answers_times_out(world):
     """REQ-CTR-001 "Caller tool request times out"."""
-    asyncio.run(times_out(world))
+    for mode in ERAS:
+        asyncio.run(times_out(world, mode))
 
 
-async def has_its_tools_changed(world):
-    async with connected(world) as client:
+async def has_its_tools_changed(world, mode):
+    async with connected(world, mode) as client:
         steps = [
             {"wait_tool": {"tool": "me_second", "timeout_ms": 20_000}},
             *calls("me_second", is_error=False),
@@ -214,7 +257,39 @@ async def has_its_tools_changed(world):
 @check
 def declaring_again_replaces_the_tools_of_a_running_session(world):
     """REQ-CTR-002: the list changes live, and what was removed cannot be called."""
-    asyncio.run(has_its_tools_changed(world))
+    for mode in ERAS:
+        asyncio.run(has_its_tools_changed(world, mode))
+
+
+async def is_an_agent_elsewhere(world, mode):
+    async with connected(world, mode) as caller:
+        schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+        context = {"caller_id": "me", "caller_tools": [{"name": "weather", "inputSchema": schema}]}
+        opened = await call(caller, "session_open", context=context)
+        session = opened["session_id"]
+        async with connected_to(opened["url"], opened["token"], mode) as agent:
+            listed = (await agent.list_tools()).tools
+            assert [tool.name for tool in listed] == ["me_weather"], listed
+            assert listed[0].input_schema == schema, listed
+            asked = asyncio.create_task(agent.call_tool("me_weather", {"city": "Oslo"}))
+            request = await poll(caller, session)
+            assert request["arguments"] == {"city": "Oslo"}, request
+            await call(
+                caller, "caller_tool_response", session_id=session, request_id=request["request_id"],
+                result={"sky": "snow", "n": BIG},
+            )
+            answer = await asked
+            assert answer.structured_content == {"sky": "snow", "n": BIG}, answer
+            misfit = await agent.call_tool("me_weather", {})
+            assert misfit.is_error, misfit
+        await call(caller, "session_end", session_id=session)
+
+
+@check
+def an_agent_elsewhere_is_an_mcp_client_of_its_session(world):
+    """The session as a URL, with the official SDK as the agent and as the caller."""
+    for mode in ERAS:
+        asyncio.run(is_an_agent_elsewhere(world, mode))
 
 
 @check

@@ -20,6 +20,7 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
         ("interop of client tools", "tests/interop/client_tools.py"),
         ("interop of MCP", "tests/interop/mcp_sdks.py"),
         ("interop of agents", "tests/interop/agents.py"),
+        ("interop of agents in sessions", "tests/interop/session_agents.py"),
         ("interop of callers", "tests/interop/caller_tools.py"),
     ] {
         let mut with_node = script(steps, path);

@@ -1,6 +1,5 @@
 //! A running agent.
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
@@ -10,15 +9,22 @@ use ringback_mcp_wire::{Line, Lines};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::event::{AgentEvent, Message};
+use crate::acp::{AcpOptions, Conversation};
+use crate::event::AgentEvent;
+use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
 use crate::spec::{AgentLimits, AgentSpec, StartError};
 use crate::tail::Tail;
+use crate::talk::{Control, Out, Talk, Wait};
+use crate::text::Text;
 
-/// Messages that wait for an agent that does not read.
-const MESSAGES_MAX: usize = 16;
+/// An agent that does not read what was written for it is not listened to beyond this.
+const UNREAD_BYTES_MAX: usize = 64 * 1024;
+/// How long what an agent says is kept back in case that it goes on.
+const QUIET: Duration = Duration::from_secs(1);
+/// How long an agent that is of no use any more may take to end.
+const END_GRACE: Duration = Duration::from_secs(2);
 /// How much of a line that is no event is shown.
 const SAMPLE_CHARS_MAX: usize = 200;
 
@@ -35,41 +41,19 @@ pub struct Agent {
     stderr: Option<ChildStderr>,
     lines: Lines,
     tail: Tail,
-    messages: mpsc::Receiver<String>,
-    terminate: watch::Receiver<Option<Duration>>,
-    /// What is being written.
-    outgoing: Vec<u8>,
-    events: VecDeque<AgentEvent>,
+    inbox: Inbox,
+    /// How many aborts came before the last message: those do not mean its turn.
+    n_aborts: u64,
+    talk: Talk,
+    /// What is being written, and what is to be told.
+    out: Out,
     garbage: Option<Garbage>,
     phase: Phase,
+    /// What it has to do, and until when.
+    waiting: Option<(Wait, Instant)>,
+    /// When what it said is told even if it does not go on.
+    quiet_at: Option<Instant>,
     limits: AgentLimits,
-}
-
-/// Sends messages to an agent, and ends it. When all of its handles are dropped, an agent learns
-/// that there will be no more messages by the end of its standard input.
-#[derive(Debug, Clone)]
-pub struct AgentHandle {
-    messages: mpsc::Sender<String>,
-    terminate: watch::Sender<Option<Duration>>,
-    pid: Option<u32>,
-    line_bytes_max: usize,
-}
-
-/// Why a message was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum SendError {
-    /// It has ended.
-    #[error("the agent has ended")]
-    Gone,
-    /// Messages that it has not read wait already.
-    #[error("the agent has not read the messages before this one; try again later")]
-    Busy,
-    /// The message is too long.
-    #[error("the message is longer than the {line_bytes_max} bytes that a line may have")]
-    TooLarge {
-        /// How many bytes a line may have.
-        line_bytes_max: usize,
-    },
 }
 
 #[derive(Debug)]
@@ -95,11 +79,43 @@ enum Phase {
 }
 
 impl Agent {
-    /// Starts an agent.
+    /// Starts an agent that speaks in lines.
     ///
     /// # Errors
     /// When there is nothing to start.
     pub fn start(spec: &AgentSpec) -> Result<(Self, AgentHandle), StartError> {
+        Self::start_with(spec, |_, _| Talk::Lines)
+    }
+
+    /// Starts an agent that speaks the Agent Client Protocol.
+    ///
+    /// # Errors
+    /// When there is nothing to start.
+    pub fn start_acp(
+        spec: &AgentSpec,
+        options: AcpOptions,
+    ) -> Result<(Self, AgentHandle), StartError> {
+        Self::start_with(spec, |pid, out| {
+            let name = format!("p{}", pid.unwrap_or_default());
+            Talk::Acp(Box::new(Conversation::begin(options, &name, out)))
+        })
+    }
+
+    /// Starts a program that is told everything at once, and whose output is what it says.
+    pub(crate) fn start_output(
+        spec: &AgentSpec,
+        input: &[u8],
+    ) -> Result<(Self, AgentHandle), StartError> {
+        Self::start_with(spec, |_, out| {
+            out.bytes.extend_from_slice(input);
+            Talk::Output(Text::default())
+        })
+    }
+
+    fn start_with(
+        spec: &AgentSpec,
+        talk: impl FnOnce(Option<u32>, &mut Out) -> Talk,
+    ) -> Result<(Self, AgentHandle), StartError> {
         let mut child = spawn(spec)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -107,10 +123,11 @@ impl Agent {
         };
         let pid = child.id();
         let group = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        let (messages_in, messages) = mpsc::channel(MESSAGES_MAX);
-        let (terminate_in, terminate) = watch::channel(None);
         let limits = spec.limits;
-        let agent = Self {
+        let (handle, inbox) = AgentHandle::new(pid, limits.line_bytes_max);
+        let mut out = Out::default();
+        let talk = talk(pid, &mut out);
+        let mut agent = Self {
             child,
             group,
             stdin: Some(stdin),
@@ -118,17 +135,18 @@ impl Agent {
             stderr: Some(stderr),
             lines: Lines::new(limits.line_bytes_max),
             tail: Tail::new(limits.stderr_bytes_max),
-            messages,
-            terminate,
-            outgoing: Vec::new(),
-            events: VecDeque::new(),
+            inbox,
+            n_aborts: 0,
+            talk,
+            out,
             garbage: None,
             phase: Phase::Running,
+            waiting: None,
+            quiet_at: None,
             limits,
         };
-        let line_bytes_max = limits.line_bytes_max;
-        let handle =
-            AgentHandle { messages: messages_in, terminate: terminate_in, pid, line_bytes_max };
+        agent.settle();
+        agent.close_if_told();
         Ok((agent, handle))
     }
 
@@ -138,7 +156,7 @@ impl Agent {
     /// Nothing is lost.
     pub async fn next(&mut self) -> Option<AgentEvent> {
         loop {
-            if let Some(event) = self.events.pop_front() {
+            if let Some(event) = self.out.events.pop_front() {
                 return Some(event);
             }
             match self.phase {
@@ -155,45 +173,68 @@ impl Agent {
         let deadline = match self.phase {
             Phase::Terminating { kill_at } => Some(kill_at),
             Phase::Draining { until, .. } => Some(until),
-            Phase::Running | Phase::Over => None,
+            Phase::Running => self.waiting.map(|(_, until)| until),
+            Phase::Over => None,
         };
         let has_ended = matches!(self.phase, Phase::Draining { .. });
-        let is_writing = !self.outgoing.is_empty();
+        let is_writing = !self.out.bytes.is_empty();
+        let is_heard = self.out.bytes.len() <= UNREAD_BYTES_MAX;
+        let takes_messages = !is_writing && self.stdin.is_some() && self.talk.takes_messages();
+        let quiet_at = self.quiet_at;
         let mut errors = [0; 4096];
-        let Self { child, stdin, stdout, stderr, lines, messages, terminate, outgoing, .. } = self;
+        let Self { child, stdin, stdout, stderr, lines, inbox, out, .. } = self;
+        let Inbox { messages, held, controls, terminate } = inbox;
         tokio::select! {
-            read = read_lines(stdout, lines) => self.on_stdout(&read),
+            read = read_lines(stdout, lines), if is_heard => self.on_stdout(&read),
             read = read_errors(stderr, &mut errors) => self.on_stderr(&errors, &read),
-            written = write(stdin, outgoing), if is_writing => self.on_written(&written),
-            message = messages.recv(), if !is_writing && stdin.is_some() => self.on_message(message),
+            written = write(stdin, &out.bytes), if is_writing => self.on_written(&written),
+            message = next_message(held, messages), if takes_messages => self.on_message(message),
+            Some(control) = controls.recv(), if !is_writing => self.on_control(control),
             asked = asked_to_end(terminate), if !has_ended => self.on_terminate(asked),
             exited = child.wait(), if !has_ended => self.on_exit(exited),
             () = wait_until(deadline) => self.on_deadline(),
+            () = wait_until(quiet_at) => self.on_quiet(),
         }
     }
 
     fn on_stdout(&mut self, read: &io::Result<usize>) {
         while let Some(line) = self.lines.pop() {
-            let event = match line {
-                Line::Whole(line) => AgentEvent::decode(line).ok_or(line),
-                Line::TooLong(start) => Err(start),
+            let n_events = self.out.events.len();
+            let (line, is_clear) = match line {
+                Line::Whole(line) => (line, self.talk.hear(line, &mut self.out)),
+                Line::TooLong(start) => (start, false),
             };
-            match event {
-                Ok(event) => {
-                    self.events.extend(self.garbage.take().map(Garbage::event));
-                    self.events.push_back(event);
-                }
-                Err(line) => Garbage::add(&mut self.garbage, line),
+            if !is_clear {
+                Garbage::add(&mut self.garbage, line);
+            } else if self.out.events.len() > n_events
+                && let Some(garbage) = self.garbage.take()
+            {
+                self.out.events.insert(n_events, garbage.event());
             }
         }
-        if matches!(read, Ok(0) | Err(_)) {
+        let is_end = matches!(read, Ok(0) | Err(_));
+        if is_end {
             self.stdout = None;
-            if let Some(Line::Whole(torn) | Line::TooLong(torn)) = self.lines.rest() {
-                Garbage::add(&mut self.garbage, torn);
+            match self.lines.rest() {
+                Some(Line::Whole(torn)) if self.talk.ends_after_start() => {
+                    self.talk.hear(torn, &mut self.out);
+                }
+                Some(Line::Whole(torn) | Line::TooLong(torn)) => {
+                    Garbage::add(&mut self.garbage, torn);
+                }
+                None => {}
             }
         }
+        self.talk.pause(is_end, &mut self.out);
+        self.quiet_at = self.talk.holds().then(|| Instant::now() + QUIET);
         // However much of it there is, one event for each time something was read.
-        self.events.extend(self.garbage.take().map(Garbage::event));
+        self.out.events.extend(self.garbage.take().map(Garbage::event));
+        self.settle();
+    }
+
+    fn on_quiet(&mut self) {
+        self.quiet_at = None;
+        self.talk.pause(true, &mut self.out);
     }
 
     fn on_stderr(&mut self, bytes: &[u8], read: &io::Result<usize>) {
@@ -203,25 +244,68 @@ impl Agent {
         }
     }
 
-    fn on_message(&mut self, line: Option<String>) {
-        match line {
-            Some(line) => {
-                self.outgoing = line.into_bytes();
-                self.outgoing.push(b'\n');
+    fn on_message(&mut self, message: Option<Told>) {
+        match message {
+            Some(Told { text, n_aborts }) => {
+                self.n_aborts = n_aborts;
+                self.talk.tell(text, &mut self.out);
             }
             None => self.stdin = None,
         }
     }
 
+    fn on_control(&mut self, control: Control) {
+        match control {
+            Control::Answer { id, option } => {
+                self.talk.answer(&id, option.as_deref(), &mut self.out);
+            }
+            Control::Abort { number } => {
+                for _ in 0..self.inbox.take_back(number) {
+                    self.talk.taken_back(&mut self.out);
+                }
+                if self.n_aborts < number {
+                    self.talk.abort(&mut self.out);
+                }
+            }
+        }
+        self.settle();
+    }
+
     fn on_written(&mut self, written: &io::Result<usize>) {
         match written {
-            Ok(n) if *n > 0 => drop(self.outgoing.drain(..*n)),
+            Ok(n) if *n > 0 => drop(self.out.bytes.drain(..*n)),
             // It does not read any more; its end will follow, or the owner's patience ends.
             Ok(_) | Err(_) => {
                 self.stdin = None;
-                self.outgoing.clear();
-                self.messages.close();
+                self.out.bytes.clear();
+                self.inbox.messages.close();
             }
+        }
+        self.close_if_told();
+    }
+
+    /// Something was said: what is expected of the agent now?
+    fn settle(&mut self) {
+        if std::mem::take(&mut self.out.is_over) {
+            self.give_up();
+        }
+        let before = self.waiting.take();
+        self.waiting = self.talk.wait().map(|wait| match before {
+            Some((same, until)) if same == wait => (wait, until),
+            Some(_) | None => (wait, Instant::now() + wait.limit(&self.limits)),
+        });
+    }
+
+    /// One that is told everything when it is started sees the end of its input then.
+    fn close_if_told(&mut self) {
+        if self.out.bytes.is_empty() && self.talk.ends_after_start() {
+            self.stdin = None;
+        }
+    }
+
+    fn give_up(&mut self) {
+        if matches!(self.phase, Phase::Running) {
+            self.on_terminate(END_GRACE);
         }
     }
 
@@ -244,12 +328,19 @@ impl Agent {
                 self.signal(Signal::KILL);
                 // The kill cannot be refused: only the end can be next.
                 self.phase = Phase::Running;
+                self.waiting = None;
             }
             Phase::Draining { .. } => {
                 self.stdout = None;
                 self.stderr = None;
             }
-            Phase::Running | Phase::Over => {}
+            Phase::Running => {
+                if let Some((wait, _)) = self.waiting.take() {
+                    self.out.tell(AgentEvent::Error { text: wait.failure().to_owned() });
+                    self.give_up();
+                }
+            }
+            Phase::Over => {}
         }
     }
 
@@ -257,7 +348,9 @@ impl Agent {
         // What it started may outlive it, and would hold its output open.
         self.signal(Signal::KILL);
         self.stdin = None;
-        self.messages.close();
+        self.out.bytes.clear();
+        self.inbox.messages.close();
+        self.inbox.controls.close();
         let status = exited.ok();
         self.phase = Phase::Draining { status, until: Instant::now() + self.limits.drain };
     }
@@ -269,7 +362,8 @@ impl Agent {
     fn end(&mut self, status: Option<ExitStatus>) {
         self.phase = Phase::Over;
         self.group = None;
-        self.events.push_back(AgentEvent::AgentExited {
+        self.talk.pause(true, &mut self.out);
+        self.out.tell(AgentEvent::AgentExited {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
             stderr: self.tail.text(),
@@ -287,36 +381,6 @@ impl Agent {
 impl Drop for Agent {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-    }
-}
-
-impl AgentHandle {
-    /// Gives the agent a message.
-    ///
-    /// # Errors
-    /// When it is not taken; then the agent does not see it.
-    pub fn send(&self, text: impl Into<String>) -> Result<(), SendError> {
-        let line = Message::Message { text: text.into() }.encode();
-        let line_bytes_max = self.line_bytes_max;
-        if line.len() > line_bytes_max {
-            return Err(SendError::TooLarge { line_bytes_max });
-        }
-        self.messages.try_send(line).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => SendError::Busy,
-            mpsc::error::TrySendError::Closed(_) => SendError::Gone,
-        })
-    }
-
-    /// Asks the agent and all of its group to end, and ends them after `grace`. The agent's last
-    /// event tells when it is done.
-    pub fn terminate(&self, grace: Duration) {
-        self.terminate.send_replace(Some(grace));
-    }
-
-    /// The agent's process, which is also its group.
-    #[must_use]
-    pub const fn pid(&self) -> Option<u32> {
-        self.pid
     }
 }
 
@@ -374,18 +438,6 @@ async fn write(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => Ok(0),
-    }
-}
-
-async fn asked_to_end(terminate: &mut watch::Receiver<Option<Duration>>) -> Duration {
-    loop {
-        if terminate.changed().await.is_err() {
-            // Every handle is gone, and nobody can ask any more.
-            return std::future::pending().await;
-        }
-        if let Some(grace) = *terminate.borrow_and_update() {
-            return grace;
-        }
     }
 }
 

@@ -1,13 +1,17 @@
-//! Drives an agent program: a child process that takes messages on its standard input and tells
-//! what it does on its standard output, one JSON object per line (`docs/agents.md`). The one agent
-//! there is so far does what a script says.
+//! Drives an agent program, a child process, and tells what it does: by the Agent Client Protocol,
+//! in JSON lines of our own, or by starting it once for each message (`docs/agents.md`). Knows how
+//! some agents are started ([`preset`]), and has one that does what a script says.
 //!
 //! Main types:
 //!
-//! * [`Agent`]: a running agent and what it tells; [`AgentHandle`] sends messages and ends it.
+//! * [`Driver`]: an agent under way, however it is talked to ([`Protocol`]); [`AgentHandle`] sends
+//!   messages, answers what it asks permission for, stops it and ends it.
 //! * [`AgentSpec`]: which program, with what environment, where.
 //! * [`AgentEvent`]: what happened.
+//! * [`Agent`]: one process of an agent.
+//! * [`preset`]: agents that are known by name, and whether they are there.
 //! * [`scripted`]: the scripted agent, as a program.
+//! * [`server::ToolServer`]: an MCP server that is started for its tools, and spoken to over its pipes.
 //!
 //! Invariants:
 //!
@@ -15,16 +19,35 @@
 //!   [`Agent`] is dropped, nothing of its group is left.
 //! * No task is started: whoever owns an [`Agent`] drives it by asking for the next event.
 //! * The last event is [`AgentEvent::AgentExited`], and there is exactly one.
-//! * Lines, queues and what is kept of the error output have limits. What an agent writes that is
-//!   no event is told as [`AgentEvent::AgentGarbage`], and stops nothing.
+//! * Lines, queues and what is kept of the error output have limits. What an agent writes that makes
+//!   no sense is told as [`AgentEvent::AgentGarbage`], and stops nothing.
+//! * An agent that does not begin or stop a conversation in time is ended.
+//! * Nothing is written through a link in an agent's workspace.
 //! * No edge, no session and no store is known here.
 
+mod acp;
 mod agent;
+mod driver;
 mod event;
+mod files;
+mod handle;
+mod one_shot;
+mod permission;
+pub mod preset;
 pub mod scripted;
+pub mod server;
 mod spec;
 mod tail;
+mod talk;
+mod template;
+mod text;
 
-pub use agent::{Agent, AgentHandle, SendError};
-pub use event::{AgentEvent, Message};
+pub use acp::{AcpOptions, McpServer};
+pub use agent::Agent;
+pub use driver::{DriveError, Driver, Protocol};
+pub use event::{AgentEvent, Message, PlanEntry, StopReason, Usage};
+pub use files::{ConfigFile, WriteFileError, write_files};
+pub use handle::{AgentHandle, SendError};
+pub use one_shot::OneShot;
+pub use permission::{PermissionKind, PermissionOption, Permissions};
 pub use spec::{AgentLimits, AgentSpec, StartError};

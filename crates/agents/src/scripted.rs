@@ -1,6 +1,7 @@
 //! The scripted agent: a program that does what a script says and speaks real MCP to its server. It
 //! stands in for an agent with a model wherever the way of a call matters and not who thought of it.
 
+mod acp;
 mod mcp;
 mod output;
 mod runner;
@@ -28,10 +29,13 @@ const HELP: &str = "\
 An agent that does what a script says, for trying out sessions and for tests.
 
 Usage: ringback-scripted-agent [--script FILE] [--modern] [-- SERVER [ARGS...]]
+       ringback-scripted-agent --acp [--modern]
 
   --script FILE   run this script for each message; without it, a message is a script itself
   --modern        speak MCP 2026-07-28 to the server; without it, 2025-11-25
   SERVER          the MCP server to start, which has the agent's tools
+  --acp           speak the Agent Client Protocol: the client names the server, and a message is
+                  a script
 
 Messages come on standard input and events go to standard output, as JSON lines.";
 
@@ -39,6 +43,7 @@ Messages come on standard input and events go to standard output, as JSON lines.
 #[derive(Debug)]
 struct Options {
     script: Option<PathBuf>,
+    is_acp: bool,
     era: Era,
     server: Vec<OsString>,
 }
@@ -80,11 +85,12 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn options(args: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, lexopt::Error> {
     use lexopt::Arg::{Long, Short, Value};
     let mut parser = lexopt::Parser::from_args(args);
-    let mut options = Options { script: None, era: Era::Legacy, server: Vec::new() };
+    let mut options = Options { script: None, is_acp: false, era: Era::Legacy, server: Vec::new() };
     while let Some(arg) = parser.next()? {
         match arg {
             Long("help") | Short('h') => return Ok(None),
             Long("script") => options.script = Some(parser.value()?.into()),
+            Long("acp") => options.is_acp = true,
             Long("modern") => options.era = Era::Modern,
             Value(program) => {
                 options.server.push(program);
@@ -97,6 +103,9 @@ fn options(args: impl IntoIterator<Item = OsString>) -> Result<Option<Options>, 
 }
 
 async fn run(options: Options) -> Result<u8, String> {
+    if options.is_acp {
+        return acp::serve(options.era).await;
+    }
     let script = match &options.script {
         None => None,
         Some(path) => {
@@ -107,7 +116,7 @@ async fn run(options: Options) -> Result<u8, String> {
     };
     let mcp = match options.server.split_first() {
         None => None,
-        Some((program, args)) => Some(Mcp::start(program, args, options.era).await?),
+        Some((program, args)) => Some(Mcp::start(program, args, &[], options.era).await?),
     };
     let mut runner = Runner::new(mcp, Output::default());
     let mut lines = Lines::new(LINE_BYTES_MAX);

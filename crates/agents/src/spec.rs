@@ -30,6 +30,10 @@ pub struct AgentLimits {
     pub stderr_bytes_max: usize,
     /// How long its output may stay open after its end.
     pub drain: Duration,
+    /// How long it may take until a conversation can begin.
+    pub opening: Duration,
+    /// How long it may take to stop what it does.
+    pub aborting: Duration,
 }
 
 /// Why an agent was not started.
@@ -63,6 +67,10 @@ impl Default for AgentLimits {
             stderr_bytes_max: 16 * 1024,
             // Its last words are in the pipe already.
             drain: Duration::from_millis(500),
+            // The slowest agent known takes ten seconds on a busy machine.
+            opening: Duration::from_secs(60),
+            // Longer than an agent needs to end a request to its model.
+            aborting: Duration::from_secs(10),
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::broker::Asked;
 use crate::call::{Call, Edge};
 use crate::lines::LineCaller;
+use crate::sessions::ModelRequest;
 use crate::sync::lock;
 
 /// Calls that can be explained, some 300 bytes each.
@@ -186,6 +187,35 @@ impl Auditor {
             outcome: Cow::Borrowed(outcome),
             certainty,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+        });
+    }
+
+    /// A session made a request of its model.
+    pub(crate) fn model_requested(
+        &self,
+        now: Now,
+        call: CallId,
+        (principal, session): (PrincipalId, SessionId),
+        request: &ModelRequest,
+    ) {
+        let is_fine = request.is_whole && request.status.is_some_and(|status| status < 400);
+        let outcome = if is_fine { "success" } else { "error" };
+        metrics::counter!("ringback_model_requests_total", "outcome" => outcome).increment(1);
+        let outcome = match request.status {
+            Some(status) if !is_fine => Cow::Owned(format!("status_{status}")),
+            Some(_) => Cow::Borrowed(outcome),
+            None => Cow::Borrowed("given_up"),
+        };
+        self.0.audit.record(Entry {
+            at_ms: now.unix,
+            call,
+            principal,
+            session: Some(session),
+            tool: format!("model:{}", request.model),
+            edge: Cow::Borrowed("model"),
+            outcome,
+            certainty: None,
+            duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
         });
     }
 

@@ -59,5 +59,6 @@ pub use ringback_core::lines::{
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, InsideProgram, RelayDoor, SessionFollower, SessionSettings, SessionView,
+    AgentCommand, AgentProtocol, InsideProgram, ModelDoor, ModelRequest, RelayDoor,
+    SessionFollower, SessionPass, SessionSettings, SessionView,
 };

@@ -29,9 +29,7 @@ pub(crate) fn authenticate(
     if state.config.door == Door::Open {
         return Ok(Credential::local());
     }
-    let mut values = headers.get_all(AUTHORIZATION).iter();
-    let only = values.next().filter(|_| values.next().is_none());
-    let Some(secret) = only.and_then(|value| value.to_str().ok()).and_then(bearer) else {
+    let Some(secret) = secret(headers) else {
         let message = "send the header `Authorization: Bearer TOKEN`";
         let error = Error::new(ErrorKind::Unauthenticated, message);
         return Err(Box::new(unauthenticated(state, headers, None, &error)));
@@ -78,6 +76,13 @@ fn challenged(status: StatusCode, challenge: &str, id: Option<&Id>, error: &Erro
         response.headers_mut().insert(WWW_AUTHENTICATE, value);
     }
     response
+}
+
+/// The bearer token of a request, if it shows exactly one.
+pub(crate) fn secret(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(AUTHORIZATION).iter();
+    let only = values.next().filter(|_| values.next().is_none());
+    only.and_then(|value| value.to_str().ok()).and_then(bearer)
 }
 
 /// The scheme is case-insensitive.

@@ -2,11 +2,12 @@
 //! of them and nobody's slowness holds up another. A subscriber hears only of changes in its own
 //! list.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use ringback_broker::{Broker, Credential, LineKind, OfferedTool};
 use tokio::sync::watch;
+
+use crate::peer::Peer;
 
 /// Every kind of line.
 const KINDS: [LineKind; 3] = [LineKind::Client, LineKind::Worker, LineKind::Caller];
@@ -19,20 +20,20 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
-    pub(crate) fn subscribe(broker: &Broker, credential: &Credential) -> Self {
-        Self { bell: broker.tools_changed(), seen: fingerprint(broker, credential) }
+    pub(crate) fn subscribe(broker: &Broker, peer: &Peer) -> Self {
+        Self { bell: broker.tools_changed(), seen: peer.fingerprint(broker) }
     }
 
-    /// Resolves when the caller's list is another one than at the last look.
+    /// Resolves when the peer's list is another one than at the last look.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
-    pub(crate) async fn next(&mut self, broker: &Broker, credential: &Credential) {
+    pub(crate) async fn next(&mut self, broker: &Broker, peer: &Peer) {
         loop {
             if self.bell.changed().await.is_err() {
                 return std::future::pending().await;
             }
-            let seen = fingerprint(broker, credential);
+            let seen = peer.fingerprint(broker);
             if std::mem::replace(&mut self.seen, seen) != seen {
                 return;
             }
@@ -44,13 +45,4 @@ impl Changed {
 pub(crate) fn on_lines(broker: &Broker, credential: &Credential) -> Vec<Arc<OfferedTool>> {
     let of_kind = |kind| broker.tools_on_lines(credential, kind).unwrap_or_default();
     KINDS.into_iter().flat_map(of_kind).collect()
-}
-
-/// A number that is another one when the caller's list is.
-pub(crate) fn fingerprint(broker: &Broker, credential: &Credential) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for tool in on_lines(broker, credential) {
-        (&tool.full_name, tool.seq).hash(&mut hasher);
-    }
-    hasher.finish()
 }

@@ -35,9 +35,12 @@ impl McpEdge {
     pub fn router(&self) -> Router {
         let endpoint =
             post(crate::post::post).get(legacy::get_stream).delete(legacy::delete_session);
+        let agents =
+            post(crate::agent::post).get(crate::agent::get_stream).delete(crate::agent::delete);
         let metadata = || get(caller::metadata);
         Router::new()
             .route("/mcp", endpoint)
+            .route("/mcp/s/{session_id}", agents)
             .route(caller::METADATA_PATH, metadata())
             .route(&format!("{}/mcp", caller::METADATA_PATH), metadata())
             .with_state(Arc::clone(&self.state))

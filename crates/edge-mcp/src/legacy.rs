@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use ringback_broker::Credential;
 use ringback_mcp_wire::outgoing::{self, Capabilities, InitializeResult, Stamp};
 use ringback_mcp_wire::{
     ClientRequest, Code, Era, Fault, Id, Initialize, Message, Notification, Request, Version,
@@ -19,12 +18,12 @@ use ringback_mcp_wire::{
 use serde::Serialize;
 
 pub(crate) use self::sessions::Sessions;
-pub(crate) use self::streams::{delete_session, get_stream};
+pub(crate) use self::streams::{delete, delete_session, get, get_stream};
 
 use self::session::Session;
-use crate::changes::fingerprint;
+use crate::peer::Peer;
 use crate::post::PROTOCOL_VERSION;
-use crate::state::{INSTRUCTIONS, State};
+use crate::state::State;
 use crate::{caller, respond, tools};
 
 const SESSION_ID: &str = "mcp-session-id";
@@ -36,31 +35,31 @@ struct Nothing {}
 /// Answers one message.
 pub(crate) async fn post(
     state: Arc<State>,
-    credential: Credential,
+    peer: Peer,
     headers: HeaderMap,
     message: Message<'_>,
 ) -> Response {
     match message {
         Message::Request(request) if request.method == "initialize" => {
-            handshake(&state, &credential, &request)
+            handshake(&state, peer, &request)
         }
-        Message::Request(request) => match find(&state, &credential, &headers, Some(&request.id)) {
-            Ok(session) => on_request(&state, &session, &credential, &headers, &request).await,
+        Message::Request(request) => match find(&state, &peer, &headers, Some(&request.id)) {
+            Ok(session) => on_request(&state, &session, &peer, &headers, &request).await,
             Err(response) => *response,
         },
-        Message::Notification(told) => match find(&state, &credential, &headers, None) {
+        Message::Notification(told) => match find(&state, &peer, &headers, None) {
             Ok(session) => on_notification(&session, &told),
             Err(response) => *response,
         },
         // Nothing is asked of a client, so nothing waits for its answers.
-        Message::Reply(_) => match find(&state, &credential, &headers, None) {
+        Message::Reply(_) => match find(&state, &peer, &headers, None) {
             Ok(_) => respond::accepted(),
             Err(response) => *response,
         },
     }
 }
 
-fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> Response {
+fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     let id = &request.id;
     let asked = match ClientRequest::of(request, Era::Legacy) {
         Ok(ClientRequest::Initialize(Initialize { protocol_version })) => protocol_version,
@@ -68,8 +67,8 @@ fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> R
         Err(fault) => return respond::fault(Some(id), &fault, Era::Legacy),
     };
     let version = Version::settle(&asked);
-    let tools = fingerprint(&state.broker, credential);
-    let Some(session) = state.sessions.open(credential.id(), version, tools) else {
+    let (tools, instructions) = (peer.fingerprint(&state.broker), peer.instructions());
+    let Some(session) = state.sessions.open(peer, version, tools) else {
         let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
         return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };
@@ -77,7 +76,7 @@ fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> R
         protocol_version: version,
         capabilities: Capabilities::default(),
         server_info: &state.server,
-        instructions: INSTRUCTIONS,
+        instructions,
     };
     let mut response = respond::json(StatusCode::OK, outgoing::result(id, &result));
     if let Ok(value) = HeaderValue::from_str(session.id()) {
@@ -89,7 +88,7 @@ fn handshake(state: &State, credential: &Credential, request: &Request<'_>) -> R
 /// The session of a request. One of another principal is as unknown as one that never was.
 fn find(
     state: &State,
-    credential: &Credential,
+    peer: &Peer,
     headers: &HeaderMap,
     id: Option<&Id>,
 ) -> Result<Arc<Session>, Box<Response>> {
@@ -107,7 +106,7 @@ fn find(
         let message = "send the header `Mcp-Session-Id` that `initialize` was answered with";
         return refuse(StatusCode::BAD_REQUEST, message);
     };
-    match value.to_str().ok().and_then(|name| state.sessions.find(name, credential.id())) {
+    match value.to_str().ok().and_then(|name| state.sessions.find(name, peer.owner())) {
         Some(session) => Ok(session),
         None => refuse(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
     }
@@ -116,11 +115,11 @@ fn find(
 async fn on_request(
     state: &Arc<State>,
     session: &Arc<Session>,
-    credential: &Credential,
+    peer: &Peer,
     headers: &HeaderMap,
     request: &Request<'_>,
 ) -> Response {
-    match answer(state, session, credential, headers, request).await {
+    match answer(state, session, peer, headers, request).await {
         Ok(response) => response,
         Err(fault) => respond::fault(Some(&request.id), &fault, Era::Legacy),
     }
@@ -129,7 +128,7 @@ async fn on_request(
 async fn answer(
     state: &Arc<State>,
     session: &Arc<Session>,
-    credential: &Credential,
+    peer: &Peer,
     headers: &HeaderMap,
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
@@ -142,13 +141,13 @@ async fn answer(
             Ok(nothing())
         }
         ClientRequest::ListTools { cursor } => {
-            tools::page(&state.broker, credential, id, cursor, Stamp::Legacy)
+            tools::page(&state.broker, peer, id, cursor, Stamp::Legacy)
                 .map(|page| respond::json(StatusCode::OK, page))
                 .map_err(|error| tools::list_fault(&error))
         }
         ClientRequest::CallTool(asked) => {
             let progress = request.meta()?.progress_token()?;
-            let caller = call::Caller { state, session, credential, headers };
+            let caller = call::Caller { state, session, peer, headers };
             Ok(caller.call(id, asked, progress).await)
         }
         ClientRequest::Initialize(_) | ClientRequest::Discover | ClientRequest::Listen(_) => {
@@ -172,15 +171,22 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
 }
 
 /// The answer to a call that is over, where it is not a stream.
-fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &tools::Outcome) -> Response {
+fn done(
+    state: &State,
+    peer: &Peer,
+    headers: &HeaderMap,
+    id: &Id,
+    outcome: &tools::Outcome,
+) -> Response {
     match outcome {
-        tools::Outcome::Unauthenticated(error) => {
+        tools::Outcome::Unauthenticated(error) if peer.has_token() => {
             caller::unauthenticated(state, headers, Some("invalid_token"), error)
         }
-        tools::Outcome::Forbidden(error) if caller::can_ask_for_more(state) => {
+        tools::Outcome::Forbidden(error) if peer.has_token() && caller::can_ask_for_more(state) => {
             caller::forbidden(state, headers, id, error)
         }
         tools::Outcome::Forbidden(_)
+        | tools::Outcome::Unauthenticated(_)
         | tools::Outcome::Fault(_)
         | tools::Outcome::Native(_)
         | tools::Outcome::Passed(_)

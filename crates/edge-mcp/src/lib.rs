@@ -6,6 +6,7 @@
 //! | `POST /mcp` | one JSON-RPC message; a request is answered with JSON or server-sent events |
 //! | `GET /mcp` | what a legacy session is told besides; resumed by `Last-Event-ID` |
 //! | `DELETE /mcp` | ends a legacy session |
+//! | the same at `/mcp/s/{session_id}` | the tools of one session of an agent, for that session's token |
 //! | `GET /.well-known/oauth-protected-resource[/mcp]` | which tokens are taken here (RFC 9728) |
 //!
 //! Main types:
@@ -24,14 +25,17 @@
 //! * Whoever holds a caller's tools holds them by an open stream, and is gone at once when it closes.
 //! * Sessions, streams and what they keep are bounded; a slow reader costs only itself.
 //! * Input that some clients send wrongly is put right here and nowhere else.
+//! * At the URL of a session there are that session's tools and no others, whoever asks.
 //! * This crate binds nothing and checks no `Host` or `Origin`: that is the listener's.
 
+mod agent;
 mod caller;
 mod changes;
 mod config;
 mod edge;
 mod legacy;
 mod modern;
+mod peer;
 mod post;
 mod reach;
 mod respond;

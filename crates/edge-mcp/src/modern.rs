@@ -9,12 +9,12 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::stream;
-use ringback_broker::Credential;
+use futures_util::{StreamExt as _, stream};
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
 use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Request};
 
-use crate::state::{INSTRUCTIONS, State};
+use crate::peer::Peer;
+use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Interest, Outcome, Step, Wanted};
 use crate::{caller, reach, respond};
 
@@ -24,7 +24,7 @@ const DISCOVER_TTL_MS: u64 = 3_600_000;
 /// Answers one message.
 pub(crate) async fn post(
     state: Arc<State>,
-    credential: Credential,
+    peer: Peer,
     headers: HeaderMap,
     message: Message<'_>,
 ) -> Response {
@@ -33,7 +33,7 @@ pub(crate) async fn post(
         // A call is cancelled by closing its stream; there is nothing else to be told.
         Message::Notification(_) | Message::Reply(_) => return respond::accepted(),
     };
-    match answer(&state, credential, &headers, &request).await {
+    match answer(&state, peer, &headers, &request).await {
         Ok(response) => response,
         Err(fault) => respond::fault(Some(&request.id), &fault, Era::Modern),
     }
@@ -41,7 +41,7 @@ pub(crate) async fn post(
 
 async fn answer(
     state: &Arc<State>,
-    credential: Credential,
+    peer: Peer,
     headers: &HeaderMap,
     request: &Request<'_>,
 ) -> Result<Response, Fault> {
@@ -50,16 +50,16 @@ async fn answer(
     let wanted = Wanted { progress: meta.progress_token()?, log: meta.log_level()? };
     let id = &request.id;
     match ClientRequest::of(request, Era::Modern)? {
-        ClientRequest::Discover => Ok(ok(discover(state, id))),
+        ClientRequest::Discover => Ok(ok(discover(state, &peer, id))),
         ClientRequest::ListTools { cursor } => {
-            let page = tools::page(&state.broker, &credential, id, cursor, state.stamp());
+            let page = tools::page(&state.broker, &peer, id, cursor, state.stamp());
             page.map(ok).map_err(|error| tools::list_fault(&error))
         }
         ClientRequest::CallTool(call) => {
-            Ok(call_tool(state, &credential, headers, id, call, wanted).await)
+            Ok(call_tool(state, &peer, headers, id, call, wanted).await)
         }
         ClientRequest::Listen(filter) => {
-            Ok(listen::open(Arc::clone(state), credential, id.clone(), filter))
+            Ok(listen::open(Arc::clone(state), peer, id.clone(), filter))
         }
         ClientRequest::Initialize(_) | ClientRequest::Ping | ClientRequest::SetLevel(_) => {
             Err(Fault::method_not_found(&request.method))
@@ -67,14 +67,15 @@ async fn answer(
     }
 }
 
-fn discover(state: &State, id: &Id) -> String {
+fn discover(state: &State, peer: &Peer, id: &Id) -> String {
     let cache = Cache { ttl_ms: DISCOVER_TTL_MS, scope: CacheScope::Public };
-    outgoing::answer(id, &DiscoverResult { instructions: INSTRUCTIONS, cache }, state.stamp())
+    let instructions = peer.instructions();
+    outgoing::answer(id, &DiscoverResult { instructions, cache }, state.stamp())
 }
 
 async fn call_tool(
     state: &Arc<State>,
-    credential: &Credential,
+    peer: &Peer,
     headers: &HeaderMap,
     id: &Id,
     call: CallTool<'_>,
@@ -82,26 +83,39 @@ async fn call_tool(
 ) -> Response {
     let takes_events = respond::accepts_events(headers);
     let can_follow = takes_events && wanted.log.is_some_and(|least| least <= reach::LEVEL);
-    match tools::begin(&state.broker, Asked { credential, call, wanted, can_follow }) {
-        Begun::Done(outcome) => done(state, headers, id, &outcome),
-        Begun::Later(follow) if follow.interest().is_some_and(Interest::follows) => {
+    let mut follow = match tools::begin(&state.broker, Asked { id, peer, call, wanted, can_follow })
+    {
+        Begun::Done(outcome) => return done(state, peer, headers, id, &outcome),
+        Begun::Later(follow) => *follow,
+    };
+    match peer {
+        Peer::Caller(credential) if follow.interest().is_some_and(Interest::follows) => {
             let (state, credential) = (Arc::clone(state), credential.clone());
-            respond::events(following::events(state, credential, id.clone(), *follow))
+            respond::events(following::events(state, credential, id.clone(), follow))
         }
-        Begun::Later(follow) if follow.is_long() && takes_events => {
-            respond::events(events(Arc::clone(state), id.clone(), *follow))
+        Peer::Caller(_) if follow.is_long() && takes_events => {
+            respond::events(events(Arc::clone(state), id.clone(), follow))
         }
-        Begun::Later(mut follow) => done(state, headers, id, &follow.end().await),
+        Peer::Agent(pass) if follow.is_long() && takes_events => {
+            let pass = pass.clone();
+            let until = Box::pin(async move { pass.ended().await });
+            let events = events(Arc::clone(state), id.clone(), follow);
+            respond::events(events.take_until(until))
+        }
+        Peer::Caller(_) | Peer::Agent(_) => {
+            let outcome = follow.end().await;
+            done(state, peer, headers, id, &outcome)
+        }
     }
 }
 
 /// The answer to a call that is over.
-fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Response {
+fn done(state: &State, peer: &Peer, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Response {
     match outcome {
-        Outcome::Unauthenticated(error) => {
+        Outcome::Unauthenticated(error) if peer.has_token() => {
             caller::unauthenticated(state, headers, Some("invalid_token"), error)
         }
-        Outcome::Forbidden(error) if caller::can_ask_for_more(state) => {
+        Outcome::Forbidden(error) if peer.has_token() && caller::can_ask_for_more(state) => {
             caller::forbidden(state, headers, id, error)
         }
         Outcome::Fault(fault) => respond::fault(Some(id), fault, Era::Modern),
@@ -110,6 +124,7 @@ fn done(state: &State, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Respo
         | Outcome::Job(_)
         | Outcome::Failed(_)
         | Outcome::Forbidden(_)
+        | Outcome::Unauthenticated(_)
         | Outcome::Silent => outcome.encode(id, state.stamp()).map_or_else(respond::accepted, ok),
     }
 }

@@ -9,6 +9,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use ringback_mcp_wire::{Code, Era, Fault, Message, Object, Version, keys};
 
+use crate::peer::Peer;
 use crate::state::State;
 use crate::{caller, legacy, modern, respond};
 
@@ -24,6 +25,16 @@ pub(crate) async fn post(
         Ok(credential) => credential,
         Err(response) => return *response,
     };
+    answer(state, Peer::Caller(credential), headers, body).await
+}
+
+/// Answers one message, whoever sends it.
+pub(crate) async fn answer(
+    state: Arc<State>,
+    peer: Peer,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if !is_json(&headers) {
         let fault = Fault::new(Code::InvalidRequest, "send `Content-Type: application/json`");
         return respond::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, None, &fault);
@@ -35,8 +46,8 @@ pub(crate) async fn post(
         }
     };
     match era(&headers, &message) {
-        Era::Modern => modern::post(state, credential, headers, message).await,
-        Era::Legacy => legacy::post(state, credential, headers, message).await,
+        Era::Modern => modern::post(state, peer, headers, message).await,
+        Era::Legacy => legacy::post(state, peer, headers, message).await,
     }
 }
 

@@ -1,19 +1,23 @@
 //! What every request works with.
 
-use ringback_broker::{Broker, Credential};
+use ringback_broker::Broker;
 use ringback_mcp_wire::outgoing::Implementation;
 use ringback_mcp_wire::{Limits, outgoing::Stamp};
-use ringback_proto::principal::PrincipalId;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, Door};
+use crate::config::Config;
 use crate::legacy::Sessions;
 
 /// How to use the server, for the model behind a client.
 pub(crate) const INSTRUCTIONS: &str = "Tools answer with their result. Work that takes long is \
     answered with a job_id instead: wait for it with job_poll, then read it with job_status; \
     job_cancel stops it.";
+
+/// The same for an agent at the URL of its session.
+pub(crate) const AGENT_INSTRUCTIONS: &str = "These are the tools of one session: those of whoever \
+    started it, and, with oubliette_ before their names, those of the daemon. Work that takes long \
+    is answered with a job_id: wait for it with oubliette_job_poll.";
 
 /// Shared by all requests of the edge.
 #[derive(Debug)]
@@ -41,14 +45,6 @@ impl State {
             stopping: CancellationToken::new(),
             broker,
             config,
-        }
-    }
-
-    /// The credential of a principal that has a session, as it is now.
-    pub(crate) fn credential(&self, owner: PrincipalId) -> Option<Credential> {
-        match self.config.door {
-            Door::Open => Some(Credential::local()),
-            Door::Token => self.broker.credential(owner),
         }
     }
 

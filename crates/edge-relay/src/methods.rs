@@ -134,6 +134,7 @@ fn caller_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusa
         tool.clone(),
         payload(arguments),
         CallOptions { stream: true, ..CallOptions::default() },
+        Edge::Relay,
     );
     Ok(match answer {
         Answer::Now(last) => Begun::Done(Outcome::of_caller(last)),

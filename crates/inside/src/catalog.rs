@@ -6,8 +6,6 @@ use ringback_mcp_wire::names::{self, Claim};
 use ringback_mcp_wire::{Object, RawValue, input_schema};
 use serde::Serialize;
 
-/// What the daemon's own tools start with.
-const NATIVE: &str = "oubliette";
 /// What the methods of the socket start with.
 const SESSION: &str = "session";
 /// Callers of one session; each has a list that a line can hold.
@@ -201,13 +199,13 @@ impl Catalog {
         let mut owned = Vec::new();
         for (caller_id, tools) in &self.callers {
             for declared in tools {
-                let claim = Claim { owner: caller_id, tool: &declared.name, is_native: false };
+                let claim = Claim::caller(caller_id, &declared.name);
                 let (caller_id, tool) = (caller_id.clone(), declared.name.clone());
                 owned.push((claim, declared, Route::Caller { caller_id, tool }));
             }
         }
         for declared in &self.native {
-            let claim = Claim { owner: NATIVE, tool: &declared.name, is_native: true };
+            let claim = Claim::native(&declared.name);
             owned.push((claim, declared, Route::Native { tool: declared.name.clone() }));
         }
         for (declared, method) in self.session.iter().zip(["session_message", "session_events"]) {

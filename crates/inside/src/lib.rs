@@ -6,6 +6,8 @@
 //!
 //! * [`Options`]: where the session is ([`Target`]) and with which [`Key`]; [`Parsed`] reads them.
 //! * [`run`] serves until the agent closes its end; [`main_entry`] is the whole program.
+//! * [`Forward`] and [`forward`]: the other thing that it does, an address for the session's model while
+//!   a command runs.
 //! * `Server` decides what is said to whom; it has no IO and is given the time. `Shell` has the
 //!   pipes and the socket, and does what `Server` decided.
 //! * `Remote`: a session at a URL, for the rest of the program just like one at a socket.
@@ -21,6 +23,7 @@
 
 mod calls;
 mod catalog;
+mod forward;
 mod lines;
 mod options;
 mod outbox;
@@ -35,6 +38,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+pub use forward::{Forward, forward};
 pub use hyper::Uri;
 pub use options::{Key, Options, Parsed, Target, UsageError};
 pub use shell::run;
@@ -43,17 +47,13 @@ pub use shell::run;
 const EXIT_USAGE: u8 = 64;
 
 /// The whole program: reads the arguments (without the program's own name) and the environment, and
-/// serves standard input and output until the agent closes its end.
+/// serves standard input and output until the agent closes its end, or runs the command that they name.
 ///
 /// # Panics
 /// Never: a runtime of one thread needs nothing that could be missing but memory.
 pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let options = match Parsed::read(args, |name| std::env::var(name).ok()) {
-        Ok(Parsed::Run(options)) => options,
-        Ok(Parsed::Say(text)) => {
-            drop(writeln!(std::io::stdout(), "{text}"));
-            return ExitCode::SUCCESS;
-        }
+    let parsed = match Parsed::read(args, |name| std::env::var(name).ok()) {
+        Ok(parsed) => parsed,
         Err(error) => {
             log(&error.to_string());
             return ExitCode::from(EXIT_USAGE);
@@ -67,7 +67,14 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let code = runtime.block_on(run(options));
+    let code = match parsed {
+        Parsed::Run(options) => runtime.block_on(run(options)),
+        Parsed::Forward(options) => runtime.block_on(forward(&options, std::env::vars_os())),
+        Parsed::Say(text) => {
+            drop(writeln!(std::io::stdout(), "{text}"));
+            ExitCode::SUCCESS
+        }
+    };
     // A read of a terminal or a file may still be under way on a thread of its own.
     runtime.shutdown_background();
     code

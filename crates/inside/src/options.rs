@@ -6,8 +6,14 @@ use std::path::PathBuf;
 
 use hyper::Uri;
 
+use crate::Forward;
+
 /// Where a sandbox has its session's socket.
 const SOCKET_DEFAULT: &str = "/mcp/relay.sock";
+/// Where a sandbox has the socket of its session's model.
+const MODEL_SOCKET_DEFAULT: &str = "/mcp/model.sock";
+/// The word that asks for the other thing this program does.
+const FORWARD: &str = "forward";
 /// The environment has keys, and nothing else: arguments are for everybody to see.
 const KEY_NAMES: [&str; 2] = ["OUBLIETTE_API_KEY", "RINGBACK_API_KEY"];
 const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TOKEN"];
@@ -17,6 +23,7 @@ const HELP: &str = "\
 The MCP server that an agent starts in its sandbox: its tools are those of its session.
 
 Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
+       ringback-inside forward [--socket PATH] -- COMMAND [ARG...]
 
   --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
   --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
@@ -24,7 +31,12 @@ Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
   --version         say which version this is
 
 OUBLIETTE_API_KEY or RINGBACK_API_KEY has the key for the daemon's own tools. With
---url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token.";
+--url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token,
+and the session's own key counts where there is no other.
+
+`forward` runs COMMAND, and for so long makes the socket of the session's model
+(/mcp/model.sock) an address; {model} in COMMAND's arguments and environment stands
+for it, as in OPENAI_BASE_URL={model}/v1.";
 
 /// What to serve.
 #[derive(Debug, Clone)]
@@ -55,6 +67,8 @@ pub struct Key(String);
 pub enum Parsed {
     /// To serve.
     Run(Options),
+    /// To run a command that reaches its model by an address.
+    Forward(Forward),
     /// To say something.
     Say(String),
 }
@@ -68,6 +82,9 @@ pub enum UsageError {
     /// The URL is none that can be used.
     #[error("`--url` takes http://HOST:PORT/mcp/s/ID; put a proxy in front of anything else")]
     Url,
+    /// There is nothing to run.
+    #[error("`forward` takes a command: `forward --socket PATH -- COMMAND`")]
+    NoCommand,
     /// Two places.
     #[error("a session is at `--socket` or at `--url`, not at both")]
     TwoTargets,
@@ -111,6 +128,10 @@ impl Parsed {
         env: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, UsageError> {
         use lexopt::Arg::{Long, Short, Value};
+        let mut args = args.into_iter().peekable();
+        if args.next_if(|first| first == FORWARD).is_some() {
+            return forward(lexopt::Parser::from_args(args)).map(Self::Forward);
+        }
         let mut parser = lexopt::Parser::from_args(args);
         let (mut socket, mut url, mut has_session_tools) = (None, None, false);
         while let Some(arg) = parser.next()? {
@@ -142,6 +163,22 @@ impl Parsed {
     }
 }
 
+fn forward(mut parser: lexopt::Parser) -> Result<Forward, UsageError> {
+    use lexopt::Arg::{Long, Short, Value};
+    let mut socket = PathBuf::from(MODEL_SOCKET_DEFAULT);
+    while let Some(arg) = parser.next()? {
+        match arg {
+            Long("socket") => socket = PathBuf::from(parser.value()?),
+            Value(command) => {
+                let args = parser.raw_args()?.collect();
+                return Ok(Forward { socket, command, args });
+            }
+            Long(_) | Short(_) => return Err(arg.unexpected().into()),
+        }
+    }
+    Err(UsageError::NoCommand)
+}
+
 fn uri(text: &OsStr) -> Result<Uri, UsageError> {
     let uri: Uri = text.to_str().and_then(|text| text.parse().ok()).ok_or(UsageError::Url)?;
     let is_usable = uri.scheme_str() == Some("http") && uri.host().is_some();
@@ -159,6 +196,7 @@ mod tests {
         };
         match Parsed::read(args, value) {
             Ok(Parsed::Run(options)) => Ok(options),
+            Ok(Parsed::Forward(forward)) => Err(format!("{forward:?}")),
             Ok(Parsed::Say(text)) => Err(text),
             Err(error) => Err(error.to_string()),
         }
@@ -189,6 +227,26 @@ mod tests {
             assert!(read(&["--url", wrong], &[]).is_err(), "{wrong}");
         }
         assert!(read(&["--url", url, "--socket", "/a"], &[]).is_err());
+    }
+
+    #[test]
+    fn forward_takes_a_command_and_leaves_its_arguments_alone() {
+        let forward = |args: &[&str]| {
+            let args = ["forward"].iter().chain(args).map(OsString::from);
+            match Parsed::read(args, |_| None) {
+                Ok(Parsed::Forward(forward)) => Ok(forward),
+                Ok(Parsed::Run(_) | Parsed::Say(_)) => unreachable!("it was not asked for"),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        let made = forward(&["--socket", "/s", "--", "agent", "--socket", "/mine", "--"]).unwrap();
+        assert_eq!(made.socket, PathBuf::from("/s"));
+        assert_eq!((made.command, made.args.len()), ("agent".into(), 3));
+        assert_eq!(forward(&["agent"]).unwrap().socket, PathBuf::from("/mcp/model.sock"));
+        assert!(forward(&["--", "--help"]).is_ok_and(|made| made.command == "--help"));
+        for wrong in [&[][..], &["--"], &["--socket"], &["--colour", "agent"]] {
+            assert!(forward(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     /// REQ: seed 002 "API Key in Environment": never logged.

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 
 use crate::lines::LineReader;
-use crate::options::{Options, Target};
+use crate::options::{Key, Options, Target};
 use crate::outbox::Outbox;
 use crate::server::Server;
 use crate::url::Remote;
@@ -39,7 +39,7 @@ pub async fn run(options: Options) -> ExitCode {
     let mut shell = Shell {
         input: LineReader::new(stdio::input()),
         output: stdio::output(),
-        link: Link::new(options.target.clone(), now),
+        link: Link::new(options.target.clone(), options.key.clone(), now),
         server: Server::new(options, now),
         ends_at: None,
     };
@@ -66,6 +66,8 @@ struct Shell {
 /// The connection to the daemon, or when to look for it.
 struct Link {
     target: Target,
+    /// For a session at a URL, where it goes with every request.
+    key: Option<Key>,
     reader: Option<LineReader<Reader>>,
     writer: Option<Writer>,
     /// The half that speaks HTTP, for a session at a URL. It ends with its connection.
@@ -179,9 +181,10 @@ impl Shell {
 }
 
 impl Link {
-    fn new(target: Target, now: Instant) -> Self {
+    fn new(target: Target, key: Option<Key>, now: Instant) -> Self {
         Self {
             target,
+            key,
             reader: None,
             writer: None,
             remote: JoinSet::new(),
@@ -199,7 +202,7 @@ impl Link {
             }
             Target::Url(uri, bearer) => {
                 let (near, far) = tokio::io::duplex(DUPLEX_BYTES);
-                let remote = Remote::new(uri.clone(), bearer.as_ref(), far);
+                let remote = Remote::new(uri.clone(), bearer.as_ref(), self.key.as_ref(), far);
                 self.remote.abort_all();
                 self.remote.spawn(remote.run());
                 let (reader, writer) = tokio::io::split(near);

@@ -51,8 +51,13 @@ struct UnderWay {
 }
 
 impl Remote {
-    pub(crate) fn new(uri: Uri, bearer: Option<&Key>, far: DuplexStream) -> Self {
-        Self { http: Arc::new(Http::new(uri, bearer)), far }
+    pub(crate) fn new(
+        uri: Uri,
+        bearer: Option<&Key>,
+        key: Option<&Key>,
+        far: DuplexStream,
+    ) -> Self {
+        Self { http: Arc::new(Http::new(uri, bearer, key)), far }
     }
 
     /// Serves the other half until it closes its end.

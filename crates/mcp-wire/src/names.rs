@@ -10,6 +10,9 @@ const HASH_DIGITS: usize = 8;
 /// Between the two parts of what is hashed: no owner's name has it.
 const BETWEEN: char = '\0';
 
+/// What the names of the daemon's own tools start with in a session; no caller may be called so.
+pub const NATIVE: &str = "oubliette";
+
 /// A tool that wants a name in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim<'a> {
@@ -21,7 +24,19 @@ pub struct Claim<'a> {
     pub is_native: bool,
 }
 
-impl Claim<'_> {
+impl<'a> Claim<'a> {
+    /// A tool of one of a session's callers.
+    #[must_use]
+    pub const fn caller(caller_id: &'a str, tool: &'a str) -> Self {
+        Self { owner: caller_id, tool, is_native: false }
+    }
+
+    /// A tool of the daemon's, in a session.
+    #[must_use]
+    pub const fn native(tool: &'a str) -> Self {
+        Self { owner: NATIVE, tool, is_native: true }
+    }
+
     fn full(&self) -> String {
         format!("{}_{}", self.owner, self.tool)
     }
@@ -108,7 +123,7 @@ mod tests {
     use super::{Claim, assign, is_made, is_plain, offered};
 
     const fn caller<'a>(owner: &'a str, tool: &'a str) -> Claim<'a> {
-        Claim { owner, tool, is_native: false }
+        Claim::caller(owner, tool)
     }
 
     /// REQ: design "names offered to agents": 64 characters, mapped deterministically.
@@ -141,7 +156,7 @@ mod tests {
     /// Rule: a native name is never shadowed.
     #[test]
     fn a_native_tool_keeps_its_name() {
-        let native = Claim { owner: "oubliette", tool: "x_y", is_native: true };
+        let native = Claim::native("x_y");
         let names = assign(&[caller("oubliette_x", "y"), native]);
         assert_eq!(names[1], "oubliette_x_y");
         assert!(is_made(&names[0]), "{}", names[0]);

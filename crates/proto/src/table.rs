@@ -220,6 +220,10 @@ macro_rules! tool_table {
                 name: "session_cleanup", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Deletes sessions that are over, with their events.",
             }
+            SessionOpen(SessionOpenRequest) -> SessionOpenedResponse {
+                name: "session_open", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Opens a session for an agent that runs elsewhere, at a URL with a token of its own. You may offer it tools of your own.",
+            }
             CallerToolResponse(CallerToolResponseRequest) -> AckResponse {
                 name: "caller_tool_response", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Answers an agent's call of a tool you offered it.",
@@ -321,6 +325,8 @@ macro_rules! response_table {
             SessionList(SessionListResponse) = "session_list";
             /// Of `session_cleanup`.
             Cleaned(CleanedResponse) = "cleaned";
+            /// Of `session_open`.
+            SessionOpened(SessionOpenedResponse) = "session_opened";
             /// Of `caller_tool_requests`.
             CallerToolRequests(CallerToolRequestsResponse) = "caller_tool_requests";
             /// Of `config_limits`.

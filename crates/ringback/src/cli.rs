@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    artifacts, call, cas, completions, config, demo, doctor, events, jobs, mcp, offer, project,
-    serve, session, studio, token, tools, verify, why,
+    agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp,
+    offer, project, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -43,6 +43,8 @@ pub enum Command {
     Project(project::ProjectArgs),
     /// Start an agent with commands of this machine as its tools; talk to it, watch it, end it
     Session(session::SessionArgs),
+    /// Show which agents are known by name, and whether they are here
+    Agents(agents::AgentsArgs),
     /// List the tools you may call
     Tools(tools::ToolsArgs),
     /// List, show, watch or cancel jobs
@@ -59,6 +61,8 @@ pub enum Command {
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
     Mcp(mcp::McpArgs),
+    /// Show which calls there were, whose, and how they ended
+    Audit(audit::AuditArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
     /// Prove that a program of yours offers tools as it should
@@ -82,6 +86,7 @@ impl Command {
             Self::Offer(args) => args.json,
             Self::Project(args) => args.json,
             Self::Session(args) => args.json,
+            Self::Agents(args) => args.json,
             Self::Tools(args) => args.json,
             Self::Jobs(args) => args.json,
             Self::Events(args) => args.json,
@@ -90,6 +95,7 @@ impl Command {
             Self::Studio(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
+            Self::Audit(args) => args.json,
             Self::Why(args) => args.json,
             Self::Verify(args) => args.wants_json(),
             Self::Doctor(args) => args.json,

@@ -1,6 +1,8 @@
 //! What each command does, one file per command.
 
+pub mod agents;
 pub mod artifacts;
+pub mod audit;
 pub mod call;
 pub mod cas;
 pub mod completions;
@@ -11,6 +13,7 @@ pub mod events;
 pub mod jobs;
 pub mod mcp;
 pub mod offer;
+mod passing;
 pub mod project;
 pub mod serve;
 pub mod session;
@@ -36,6 +39,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Offer(args) => offer::run(args, environment).await,
         Command::Project(args) => project::run(args, environment).await,
         Command::Session(args) => session::run(args, environment).await,
+        Command::Agents(args) => agents::run(&args, environment).await,
         Command::Tools(args) => tools::run(args, environment).await,
         Command::Jobs(args) => jobs::run(args, environment).await,
         Command::Events(args) => events::run(args, environment).await,
@@ -44,6 +48,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Studio(args) => studio::run(&args, environment),
         Command::Token(args) => token::run(args, environment).await,
         Command::Mcp(args) => mcp::run(args, environment).await,
+        Command::Audit(args) => audit::run(args, environment).await,
         Command::Why(args) => why::run(args, environment).await,
         Command::Verify(args) => verify::run(args).await,
         Command::Doctor(args) => doctor::run(&args, environment).await,

@@ -12,6 +12,7 @@ mod env;
 mod error;
 mod file;
 mod flags;
+mod providers;
 mod reference;
 mod section;
 mod sections;
@@ -27,6 +28,7 @@ pub use dirs::{DirError, IpcSockets};
 pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
+pub use providers::{ProviderEntry, Providers};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
 pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};
@@ -47,6 +49,8 @@ pub struct Config {
     pub client_tools: ClientTools,
     /// `[sessions]`
     pub sessions: Sessions,
+    /// `[providers.NAME]`
+    pub providers: Providers,
     /// `[callerTools]`
     pub caller_tools: CallerTools,
     /// `[mcp]`
@@ -116,7 +120,7 @@ impl Config {
                 None => Ok(Some(toml::Value::Table(whole))),
                 Some(name) => self
                     .section(name)
-                    .map(|section| Some(toml::Value::Table(section_table(section))))
+                    .map(|section| Some(toml::Value::Table(section.table())))
                     .ok_or_else(|| UnknownKey::new(name, "")),
             };
         };
@@ -164,13 +168,14 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 13] {
+    fn sections(&self) -> [&dyn Section; 14] {
         [
             &self.root,
             &self.http,
             &self.hoot,
             &self.client_tools,
             &self.sessions,
+            &self.providers,
             &self.caller_tools,
             &self.mcp,
             &self.limits,
@@ -182,13 +187,14 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 13] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 14] {
         [
             &mut self.root,
             &mut self.http,
             &mut self.hoot,
             &mut self.client_tools,
             &mut self.sessions,
+            &mut self.providers,
             &mut self.caller_tools,
             &mut self.mcp,
             &mut self.limits,
@@ -201,9 +207,9 @@ impl Config {
     }
 
     fn to_table(&self) -> toml::Table {
-        let mut whole = section_table(&self.root);
+        let mut whole = self.root.table();
         for section in &self.sections()[1..] {
-            whole.insert(section.name().to_owned(), section_table(*section).into());
+            whole.insert(section.name().to_owned(), section.table().into());
         }
         whole
     }
@@ -214,12 +220,6 @@ impl Config {
 struct Name<'a> {
     section: &'a str,
     key: &'a str,
-}
-
-fn section_table(section: &dyn Section) -> toml::Table {
-    let shown =
-        |key: Key| section.show(key.name).flatten().map(|value| (key.name.to_owned(), value));
-    section.keys().into_iter().filter_map(shown).collect()
 }
 
 /// `section.key`, or the bare key outside any section.

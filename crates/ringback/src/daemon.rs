@@ -1,7 +1,7 @@
 //! The daemon as a value: started from a checked configuration, stopped in stages. `serve` runs it
 //! until a signal, `demo` runs it inside its own process.
 
-mod settings;
+pub(crate) mod settings;
 mod token;
 
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
 use ringback_edge_relay::RelayEdge;
+use ringback_egress::ModelDoors;
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -117,6 +118,7 @@ impl Daemon {
         let started = Instant::now();
         let (broker_config, hoot_config, http_config) =
             (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
+        let models = Arc::new(settings::model_doors(config)?);
         config.create_dirs()?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
         let graces = Graces::default();
@@ -124,13 +126,16 @@ impl Daemon {
         let relay =
             Arc::new(RelayEdge::new(ringback_edge_relay::Config::default(), broker.clone()));
         broker.set_relay(Arc::<RelayEdge>::clone(&relay));
-        own_broker(&shutdown, &broker, relay, graces.jobs)?;
+        models.set_recorder(Arc::new(broker.clone()));
+        broker.set_models(Arc::<ModelDoors>::clone(&models));
+        own_broker(&shutdown, &broker, relay, models, graces.jobs)?;
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
         let http = HttpListener::bind(http_config).await?;
         let mcp = McpEdge::new(settings::mcp(config, open), broker.clone());
         let hoot = HootEdge::bind(hoot_config, broker.clone()).await?;
         let listening = listening(config, &http, &hoot, token_file);
+        broker.set_session_url(settings::public_url(config, &http));
 
         let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
         let readiness = Arc::new(ready.clone());
@@ -254,6 +259,7 @@ fn own_broker(
     shutdown: &Shutdown,
     broker: &Broker,
     relay: Arc<RelayEdge>,
+    models: Arc<ModelDoors>,
     grace: Duration,
 ) -> Result<(), StageClosed> {
     let (broker, jobs_stop) = (broker.clone(), shutdown.token(Layer::Jobs));
@@ -261,5 +267,6 @@ fn own_broker(
         jobs_stop.cancelled().await;
         broker.stop(grace).await;
         relay.stop().await;
+        models.stop().await;
     })
 }

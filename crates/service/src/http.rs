@@ -14,7 +14,7 @@ mod listener;
 mod refusal;
 mod tls;
 
-pub use body::Stalled;
+pub use body::{Impatient, Stalled};
 pub use config::{
     BindError, DEFAULT_LISTEN, DEFAULT_MAX_BODY_BYTES, DEFAULT_MAX_CONNECTIONS, HttpConfig,
     LargerBodies, Patience, check_reach,

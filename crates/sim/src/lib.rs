@@ -2,7 +2,8 @@
 //! The daemon lives and crashes several times on one data directory; everything seen is a history,
 //! and the checker looks in it for broken promises.
 //!
-//! Main types: [`run`] for one seed, [`History`], [`check::check`], [`Violation`].
+//! Main types: [`run`] for one seed, [`History`], [`check::check`], [`Violation`]; [`run_crowd`] for a
+//! crowd of sessions, [`crowd::Crowd`].
 //!
 //! Invariants:
 //! * The same seed gives the same history: one thread, paused time, seeded ids, no thread pool.
@@ -11,6 +12,7 @@
 //! * Faults stop before the last life; what is then not healed is a violation.
 
 pub mod check;
+pub mod crowd;
 pub mod history;
 mod world;
 
@@ -26,6 +28,14 @@ pub struct Run {
     pub history: History,
     /// What must not have happened.
     pub violations: Vec<Violation>,
+}
+
+/// Simulates a crowd of sessions with their callers and agents, and checks what happened.
+#[must_use]
+pub fn run_crowd(seed: u64, n_sessions: usize) -> (crowd::Crowd, Vec<Violation>) {
+    let seen = world::simulate_crowd(seed, n_sessions);
+    let violations = crowd::check(&seen);
+    (seen, violations)
 }
 
 /// Simulates one seed and checks its history.

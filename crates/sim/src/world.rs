@@ -1,6 +1,7 @@
 //! The world around the daemon: it lives, crashes and lives again on one data directory.
 
 mod callers;
+mod crowd;
 mod disk;
 mod life;
 mod ops;
@@ -24,6 +25,8 @@ use disk::Faults;
 use life::Ended;
 use ops::marker_of;
 use recorder::Recorder;
+
+pub(crate) use crowd::simulate as simulate_crowd;
 
 /// When the simulated world begins: any time that is not 0.
 const BEGINNING: UnixMs = 1_800_000_000_000;

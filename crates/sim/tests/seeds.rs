@@ -1,8 +1,9 @@
 //! Seeds that are simulated with every run of the tests.
 
 use ringback_proto::ErrorKind;
+use ringback_sim::crowd::{Outcome, Seen};
 use ringback_sim::history::{Reply, What};
-use ringback_sim::run;
+use ringback_sim::{run, run_crowd};
 
 /// Rule: one outcome per call, nothing acknowledged lost, no effect after a refusal, repeats never
 /// run twice, events after what they tell, numbers without gaps, tables empty in the end; a call on
@@ -29,4 +30,27 @@ fn the_same_seed_gives_the_same_history() {
     for seed in [1, 2, 3, 4, 5] {
         assert_eq!(run(seed).history.digest(), run(seed).history.digest(), "seed {seed}");
     }
+}
+
+/// Rule: whatever hundreds of callers and agents do, every call of every agent has exactly one
+/// outcome, it is true, and it comes in time.
+#[test]
+fn a_crowd_of_sessions_breaks_no_promise() {
+    for seed in 1..=2 {
+        let (crowd, violations) = run_crowd(seed, 200);
+        assert_eq!(violations, [], "seed {seed}");
+        let n_asked = crowd.count(|seen| matches!(seen, Seen::Asked { .. }));
+        let n_answered = crowd.count(|seen| matches!(seen, Seen::Told(_, Outcome::Result(_))));
+        let n_failed = crowd.count(|seen| matches!(seen, Seen::Told(_, Outcome::Failed(..))));
+        let n_ended = crowd.count(|seen| matches!(seen, Seen::Ended { .. }));
+        let refused = |seen: &Seen| matches!(seen, Seen::Answered { taken: false, .. });
+        let n_refused = crowd.count(refused);
+        assert!(n_asked > 1000 && n_answered > 200 && n_failed > 200, "too little is tried");
+        assert!(n_ended > 200 && n_refused > 100, "too little goes wrong: {n_ended} {n_refused}");
+    }
+}
+
+#[test]
+fn the_same_crowd_does_the_same() {
+    assert_eq!(run_crowd(7, 20), run_crowd(7, 20));
 }

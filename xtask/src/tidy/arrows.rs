@@ -40,7 +40,11 @@ const ARROWS: &[(&str, &[&str])] = &[
         "ringback-edge-mcp",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
     ),
-    ("ringback-edge-relay", &["ringback-proto", "ringback-broker", "ringback-mcp-wire"]),
+    (
+        "ringback-edge-relay",
+        &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
+    ),
+    ("ringback-egress", &["ringback-proto", "ringback-broker", "ringback-service"]),
     (
         "ringback",
         &[
@@ -51,6 +55,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-edge-http",
             "ringback-edge-mcp",
             "ringback-edge-relay",
+            "ringback-egress",
             "ringback-mcp-wire",
             "ringback-client",
             "ringback-studio",
@@ -91,7 +96,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
-    // The client holds lines over HTTP; `inside` reaches a session at a URL.
+    // The client holds lines over HTTP; `inside` reaches a session at a URL, `egress` a model.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
 ];
@@ -104,6 +109,7 @@ const HTTP_SPEAKERS: &[&str] = &[
     "ringback-bench",
     "ringback-models",
     "ringback-inside",
+    "ringback-egress",
 ];
 
 /// A crate that some of ours must not name: what it stands for is absent there on purpose.

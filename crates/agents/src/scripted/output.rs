@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 use ringback_mcp_wire::RawValue;
+use serde::Serialize;
 
 use crate::event::AgentEvent;
 
@@ -11,12 +12,53 @@ const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Standard output.
 #[derive(Debug, Default)]
-pub(super) struct Output {}
+pub(super) struct Output {
+    /// The conversation that events are updates of, for a client of the Agent Client Protocol.
+    conversation: Option<String>,
+}
 
 impl Output {
+    pub(super) fn of_conversation(name: &str) -> Self {
+        Self { conversation: Some(name.to_owned()) }
+    }
+
     /// Tells an event; a payload that is too large is replaced by its size.
     pub(super) fn tell(&self, event: &AgentEvent) -> Result<(), String> {
-        self.raw(&event.encode())
+        match &self.conversation {
+            None => self.raw(&event.encode()),
+            Some(_) => update(event).map_or(Ok(()), |update| self.update(&update)),
+        }
+    }
+
+    /// Whether there is somebody to ask.
+    pub(super) const fn has_client(&self) -> bool {
+        self.conversation.is_some()
+    }
+
+    /// Asks for permission.
+    pub(super) fn ask(&self, call: &str, tool: &str) -> Result<(), String> {
+        let name = json(self.conversation.as_deref().unwrap_or_default());
+        let (call, tool) = (json(call), json(tool));
+        let options = r#"[{"optionId":"once","name":"Allow once","kind":"allow_once"},{"optionId":"no","name":"Reject","kind":"reject_once"}]"#;
+        let params = format!(
+            r#"{{"sessionId":{name},"toolCall":{{"toolCallId":{call},"title":{tool}}},"options":{options}}}"#
+        );
+        let method = "session/request_permission";
+        self.raw(&format!(
+            r#"{{"jsonrpc":"2.0","id":{call},"method":"{method}","params":{params}}}"#
+        ))
+    }
+
+    /// What a user said, when a conversation is taken up again.
+    pub(super) fn say_of_user(&self, text: &str) -> Result<(), String> {
+        self.update(&chunk("user_message_chunk", text))
+    }
+
+    fn update(&self, update: &str) -> Result<(), String> {
+        let name = json(self.conversation.as_deref().unwrap_or_default());
+        self.raw(&format!(
+            r#"{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":{name},"update":{update}}}}}"#
+        ))
     }
 
     pub(super) fn say(&self, text: impl Into<String>) -> Result<(), String> {
@@ -33,6 +75,52 @@ impl Output {
         let written = writeln!(output, "{line}").and_then(|()| output.flush());
         written.map_err(|error| format!("nobody takes events any more: {error}"))
     }
+}
+
+/// An event as the protocol has it; `None` if it has no such thing.
+fn update(event: &AgentEvent) -> Option<String> {
+    match event {
+        AgentEvent::Message { text } | AgentEvent::Error { text } => {
+            Some(chunk("agent_message_chunk", text))
+        }
+        AgentEvent::Thought { text } | AgentEvent::Log { text } => {
+            Some(chunk("agent_thought_chunk", text))
+        }
+        AgentEvent::ToolCall { id, tool, arguments } => Some(format!(
+            r#"{{"sessionUpdate":"tool_call","toolCallId":{},"title":{},"kind":"other","status":"in_progress","rawInput":{arguments}}}"#,
+            json(id),
+            json(tool),
+        )),
+        AgentEvent::ToolResult { id, is_error, result, .. } => Some(format!(
+            r#"{{"sessionUpdate":"tool_call_update","toolCallId":{},"status":"{}","rawOutput":{result}}}"#,
+            json(id),
+            if *is_error { "failed" } else { "completed" },
+        )),
+        AgentEvent::Plan { entries } => {
+            let entry = |it: &crate::PlanEntry| {
+                let (text, status) = (json(&it.text), json(&it.status));
+                format!(r#"{{"content":{text},"priority":"medium","status":{status}}}"#)
+            };
+            let entries: Vec<_> = entries.iter().map(entry).collect();
+            Some(format!(r#"{{"sessionUpdate":"plan","entries":[{}]}}"#, entries.join(",")))
+        }
+        AgentEvent::Done
+        | AgentEvent::PermissionRequest { .. }
+        | AgentEvent::PermissionAnswer { .. }
+        | AgentEvent::Conversation { .. }
+        | AgentEvent::Completion { .. }
+        | AgentEvent::AgentGarbage { .. }
+        | AgentEvent::AgentExited { .. } => None,
+    }
+}
+
+fn chunk(kind: &str, text: &str) -> String {
+    let content = format!(r#"{{"type":"text","text":{}}}"#, json(text));
+    format!(r#"{{"sessionUpdate":"{kind}","content":{content}}}"#)
+}
+
+pub(super) fn json(value: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("plain data can be written")
 }
 
 /// A payload that fits in an event: itself, or how large it is.

@@ -5,12 +5,13 @@ use std::time::Duration;
 use ringback_mcp_wire::{Object, RawValue};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
 use super::mcp::{Answer, Mcp};
 use super::output::{Output, shown};
 use super::script::{Call, Child, Expected, Step};
-use crate::event::AgentEvent;
+use crate::event::{AgentEvent, PlanEntry};
 
 /// How long a list may take: a server may wait for its own tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
@@ -26,6 +27,10 @@ pub(super) struct Runner {
     pub(super) output: Output,
     n_calls: u64,
     last: Option<Outcome>,
+    /// What it was told in the turns before.
+    pub(super) recalled: Vec<String>,
+    /// Answers to what it asks permission for.
+    pub(super) answers: Option<mpsc::Receiver<Option<String>>>,
 }
 
 /// Where a script stopped.
@@ -53,7 +58,7 @@ struct Begun<'a> {
 
 impl Runner {
     pub(super) const fn new(mcp: Option<Mcp>, output: Output) -> Self {
-        Self { mcp, output, n_calls: 0, last: None }
+        Self { mcp, output, n_calls: 0, last: None, recalled: Vec::new(), answers: None }
     }
 
     /// Does every step, and tells what happens.
@@ -71,6 +76,14 @@ impl Runner {
     async fn step(&mut self, step: Step) -> Result<Stopped, String> {
         match step {
             Step::Say(text) => self.output.say(text)?,
+            Step::Think(text) => self.output.tell(&AgentEvent::Thought { text })?,
+            Step::Plan(steps) => {
+                let entry = |text| PlanEntry { text, status: "pending".to_owned() };
+                let entries = steps.into_iter().map(entry).collect();
+                self.output.tell(&AgentEvent::Plan { entries })?;
+            }
+            Step::Recall {} => self.output.say(self.recalled.join("; "))?,
+            Step::Ask { tool } => return self.ask(&tool).await,
             Step::List {} => {
                 let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
                 self.output.log(format!("tools: {}", names.join(", ")))?;
@@ -98,6 +111,21 @@ impl Runner {
             }
             Step::End { code } => return Ok(Stopped::Exit(code)),
         }
+        Ok(Stopped::Done)
+    }
+
+    /// Asks for permission, and takes the answer for the last result.
+    async fn ask(&mut self, tool: &str) -> Result<Stopped, String> {
+        self.n_calls += 1;
+        let name = format!("ask-{}", self.n_calls);
+        let Some(answers) = self.answers.as_mut().filter(|_| self.output.has_client()) else {
+            return self.unexpected("there is nobody to ask".to_owned());
+        };
+        self.output.ask(&name, tool)?;
+        let option = answers.recv().await.flatten();
+        let is_error = option.as_deref() != Some("once");
+        let text = option.unwrap_or_else(|| "no answer".to_owned());
+        self.last = Some(Outcome { is_error, result: told(&text) });
         Ok(Stopped::Done)
     }
 

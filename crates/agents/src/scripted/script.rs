@@ -15,6 +15,14 @@ const WAIT_MS_DEFAULT: u64 = 10_000;
 pub(super) enum Step {
     /// Say something; `$message` stands for the message that started the script.
     Say(String),
+    /// Think something.
+    Think(String),
+    /// Tell a plan.
+    Plan(Vec<String>),
+    /// Say what it was told in the turns before, if it keeps conversations.
+    Recall {},
+    /// Ask for permission; the answer is the last result.
+    Ask { tool: String },
     /// List the tools, and log their names.
     List {},
     /// Call a tool.
@@ -142,6 +150,10 @@ mod tests {
         let text = r#"
             # a comment
             {"say":"you said: $message"}
+            {"think":"hm"}
+            {"plan":["a","b"]}
+            {"recall":{}}
+            {"ask":{"tool":"rm"}}
             {"list":{}}
             {"call":{"tool":"ant_x","arguments":{"n":12345678901234567890},"cancel_after_ms":5}}
             {"together":[{"tool":"a"},{"tool":"b","timeout_ms":1}]}
@@ -155,9 +167,9 @@ mod tests {
             {"end":{}}
         "#;
         let steps = parse(text.trim_start(), "hi").unwrap();
-        assert_eq!(steps.len(), 12);
+        assert_eq!(steps.len(), 16);
         assert!(matches!(&steps[0], Step::Say(text) if text == "you said: hi"));
-        let Step::Call(call) = &steps[2] else { unreachable!("a call") };
+        let Step::Call(call) = &steps[6] else { unreachable!("a call") };
         let arguments = call.arguments.as_ref().unwrap();
         assert_eq!(arguments.get(), r#"{"n":12345678901234567890}"#);
     }

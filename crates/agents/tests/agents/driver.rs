@@ -57,7 +57,13 @@ async fn garbage_is_told_and_stops_nothing() {
             | AgentEvent::ToolCall { .. }
             | AgentEvent::ToolResult { .. }
             | AgentEvent::Log { .. }
-            | AgentEvent::Error { .. } => unreachable!("{event:?}"),
+            | AgentEvent::Error { .. }
+            | AgentEvent::Thought { .. }
+            | AgentEvent::Plan { .. }
+            | AgentEvent::PermissionRequest { .. }
+            | AgentEvent::PermissionAnswer { .. }
+            | AgentEvent::Conversation { .. }
+            | AgentEvent::Completion { .. } => unreachable!("{event:?}"),
         }
     }
     assert_eq!((n_garbage, n_done), (4, 1));
@@ -181,6 +187,18 @@ async fn the_end_of_the_error_output_is_kept() {
     };
     assert_eq!(code, Some(7));
     assert!(stderr.len() == 100 && stderr.ends_with("last\n"), "{stderr}");
+}
+
+/// Rule: an agent that cannot be asked to stop is ended.
+#[tokio::test]
+async fn an_agent_that_cannot_be_asked_to_stop_is_ended() {
+    let (mut agent, handle) = shell("exec sleep 1000");
+    handle.abort().unwrap();
+    let AgentEvent::AgentExited { signal, .. } = next(&mut agent).await else {
+        unreachable!("the end")
+    };
+    assert_eq!(signal, Some(15));
+    assert_eq!(handle.abort(), Err(SendError::Gone));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use ringback_agents::{Agent, AgentHandle};
 use crate::support::{next, rest, spec};
 
 /// A server of two tools: `echo` gives its request back as text, `slow` never answers.
-const SERVER: &str = r#"
+pub(crate) const SERVER: &str = r#"
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%,*}
   case "$line" in

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::path::Path;
 use std::time::Duration;
 
-use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
+use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec, Driver};
 
 /// A wait that is longer than this is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,6 +39,20 @@ pub(crate) async fn rest(agent: &mut Agent) -> Vec<String> {
         lines.push(event.encode());
     }
     lines
+}
+
+/// What is told up to an event that has this in it, as lines.
+pub(crate) async fn until(driver: &mut Driver, part: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let Some(event) = soon(driver.next()).await else {
+            panic!("no {part} in {lines:#?}");
+        };
+        lines.push(event.encode());
+        if lines.last().is_some_and(|line| line.contains(part)) {
+            return lines;
+        }
+    }
 }
 
 /// Whether a process is there and has not ended.

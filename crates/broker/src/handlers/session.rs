@@ -5,7 +5,8 @@ use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::{
     AckResponse, CleanedResponse, SessionCleanupRequest, SessionEndRequest, SessionEventsRequest,
     SessionEventsResponse, SessionGetRequest, SessionListRequest, SessionListResponse,
-    SessionMessageRequest, SessionMessagedResponse, SessionResponse, SessionSpawnRequest,
+    SessionMessageRequest, SessionMessagedResponse, SessionOpenRequest, SessionOpenedResponse,
+    SessionResponse, SessionSpawnRequest,
 };
 use ringback_proto::tool::tools;
 use ringback_store::SessionFilter;
@@ -31,7 +32,7 @@ impl Handler<tools::SessionSpawn> for Native {
             caller_id,
             caller_tools,
         } = request;
-        let offer = offered(context, caller_id, caller_tools)?;
+        let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (shared, principal) = (&ctx.shared, &ctx.principal);
         let project = shared.visible_project(principal, project_id).await?;
         let workspace = shared.workspace_for(&project, workspace_id, create_workspace).await?;
@@ -39,8 +40,8 @@ impl Handler<tools::SessionSpawn> for Native {
         let principal = std::sync::Arc::clone(principal);
         let start = StartSession { principal, project, workspace, agent, origin };
         let record = shared.start_session(start).await?;
-        if let Some((caller_id, tools)) = offer
-            && let Err(error) = shared.declare(&ctx.principal, record.id, &caller_id, tools)
+        if let Some(offer) = offer
+            && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await
         {
             let why = "its tools were refused";
             shared.end_session(record.id, SessionState::Failed, why).await?;
@@ -120,6 +121,12 @@ impl Handler<tools::SessionCleanup> for Native {
     }
 }
 
+impl Handler<tools::SessionOpen> for Native {
+    async fn handle(ctx: Context, request: SessionOpenRequest) -> Result<SessionOpenedResponse> {
+        ctx.shared.open_session(&ctx.principal, request).await
+    }
+}
+
 impl Shared {
     fn shown_session(&self, record: SessionRecord) -> SessionResponse {
         let (last_index, state) = {
@@ -143,6 +150,7 @@ impl Shared {
             confined: false,
             workspace_path: self.workspace_path(record.workspace).into_string(),
             notice: Some(NOT_CONFINED.to_owned()),
+            url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
         }
     }
 }

@@ -10,13 +10,14 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{Level, Principal};
 use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, WorkspaceRecord};
 use ringback_proto::request::{
-    Attachment, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
+    Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
     SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
 };
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::keeper::Order;
 use super::say::event;
+use super::server::check_server;
 use super::{Origin, StartSession};
 use crate::Broker;
 use crate::identity::Credential;
@@ -37,20 +38,45 @@ const WAIT_MS_MAX: u64 = 30_000;
 
 /// What a caller offers with a message, wherever in it that stands.
 pub(crate) fn offered(
+    principal: &Principal,
     context: Option<SessionContext>,
     caller_id: Option<String>,
     caller_tools: Option<Vec<CallerTool>>,
-) -> Result<Option<(String, Vec<CallerTool>)>> {
+) -> Result<Option<Offer>> {
     let context = context.unwrap_or_default();
     let caller_id = caller_id.or(context.caller_id);
-    match (caller_id, caller_tools.or(context.caller_tools)) {
-        (Some(caller_id), Some(tools)) => Ok(Some((caller_id, tools))),
-        (None, Some(tools)) if !tools.is_empty() => {
-            let message = "say who offers `caller_tools`: their names begin with your `caller_id`";
-            Err(Error::invalid_field("caller_id", message))
+    let what = match (caller_tools.or(context.caller_tools), context.caller_server) {
+        (None, None) => return Ok(None),
+        (Some(tools), None) if tools.is_empty() && caller_id.is_none() => return Ok(None),
+        (Some(tools), None) => Offered::Tools(tools),
+        (None, Some(server)) => {
+            check_server(principal, &server)?;
+            Offered::Server(server)
         }
-        (_, None | Some(_)) => Ok(None),
-    }
+        (Some(_), Some(_)) => {
+            let message = "a caller has `caller_tools` or is a `caller_server`, not both";
+            return Err(Error::invalid_field("caller_server", message));
+        }
+    };
+    let caller_id = caller_id.ok_or_else(|| {
+        let message = "say who offers the tools: their names begin with your `caller_id`";
+        Error::invalid_field("caller_id", message)
+    })?;
+    Ok(Some(Offer { caller_id, what }))
+}
+
+/// What a caller offers a session.
+#[derive(Debug)]
+pub(crate) struct Offer {
+    pub(crate) caller_id: String,
+    pub(crate) what: Offered,
+}
+
+/// Tools that it carries out itself, or a server that does.
+#[derive(Debug)]
+pub(crate) enum Offered {
+    Tools(Vec<CallerTool>),
+    Server(Box<CallerServer>),
 }
 
 impl Shared {
@@ -98,11 +124,14 @@ impl Shared {
         principal: &Arc<Principal>,
         request: SessionMessageRequest,
     ) -> Result<SessionMessagedResponse> {
+        if request.answer.is_some() || request.abort {
+            return self.steer(principal, request).await;
+        }
         let SessionMessageRequest {
             message, attachments, context, caller_id, caller_tools, ..
         } = &request;
         check_message(message, attachments)?;
-        let offer = offered(context.clone(), caller_id.clone(), caller_tools.clone())?;
+        let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
             (Some(session), _) => self.named_session(principal, session).await?,
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
@@ -111,11 +140,59 @@ impl Shared {
                 return Err(Error::invalid_field("project_id", message));
             }
         };
-        if let Some((caller_id, tools)) = offer {
-            self.declare(principal, found.place.id, &caller_id, tools)?;
+        if let Some(offer) = offer {
+            self.take_offer(principal, found.place.id, offer).await?;
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
-        self.deliver(found, request.message)
+        let mut told = self.deliver(found, request.message)?;
+        if let Some((url, token)) = self.first_pass(principal.id, found.place) {
+            (told.url, told.token) = (Some(url), token);
+        }
+        Ok(told)
+    }
+
+    /// Answers an agent that asked for permission, or stops it.
+    async fn steer(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        request: SessionMessageRequest,
+    ) -> Result<SessionMessagedResponse> {
+        let SessionMessageRequest { session_id, message, answer, abort, .. } = request;
+        let Some(session) = session_id else {
+            let message = "`answer` and `abort` are for a session: name it in `session_id`";
+            return Err(Error::invalid_field("session_id", message));
+        };
+        if !message.is_empty() || (abort && answer.is_some()) {
+            let message = "an answer, an abort and a message are sent one by one";
+            return Err(Error::invalid_field("message", message));
+        }
+        let record = self.visible_session(principal, session).await?;
+        if record.owner != principal.id && principal.level != Level::Admin {
+            return Err(Error::forbidden("deciding for this session", "the token that started it"));
+        }
+        let live = self.sessions.live(session).ok_or_else(|| {
+            let message = format!("session {session} has no agent under way");
+            Error::new(ErrorKind::Conflict, message)
+        })?;
+        let last = lock(&self.sessions.table).last_index(session);
+        let order = match answer {
+            Some(answer) => Order::Answer { id: answer.request_id, option: answer.option },
+            None => Order::Abort,
+        };
+        if live.orders.try_send(order).is_err() {
+            return Err(Error::busy("the queue of messages of this session"));
+        }
+        Ok(SessionMessagedResponse {
+            session_id: session,
+            root_session_id: record.root,
+            workspace_id: record.workspace,
+            spawned: false,
+            workspace_created: false,
+            last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
+            confined: false,
+            url: None,
+            token: None,
+        })
     }
 
     /// An agent's message, to a session of its own.
@@ -147,6 +224,22 @@ impl Shared {
         let start = StartSession { principal, project, workspace, agent: None, origin };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
+    }
+
+    /// Takes what a caller offers a session.
+    pub(crate) async fn take_offer(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        offer: Offer,
+    ) -> Result<()> {
+        let Offer { caller_id, what } = offer;
+        match what {
+            Offered::Tools(tools) => self.declare(principal, session, &caller_id, tools),
+            Offered::Server(server) => {
+                self.serve_caller(principal, session, caller_id, *server).await
+            }
+        }
     }
 
     /// Offers the agent of a session tools of whoever started it.
@@ -226,7 +319,12 @@ impl Shared {
         if let Some(workspace) = &workspace {
             let table = lock(&self.sessions.table);
             let live = table.live_in(principal.id, workspace.id);
-            if let Some((place, _)) = live.and_then(|live| table.find(live)) {
+            let found = live.and_then(|live| table.find(live));
+            drop(table);
+            // A message to whatever agent is there is not for one that nobody here starts.
+            if let Some((place, _)) = found
+                && !self.is_elsewhere(place.id)
+            {
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
@@ -317,6 +415,8 @@ impl Shared {
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
             confined: false,
+            url: None,
+            token: None,
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
-use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::ids::{CallId, ProjectId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
@@ -12,7 +12,8 @@ use ringback_proto::request::{
 };
 use ringback_proto::{Error, Result};
 
-use super::RelayDoor;
+use super::say::event;
+use super::{ModelDoor, ModelRequest, RelayDoor};
 use crate::Broker;
 use crate::call::{Answer, Edge};
 use crate::identity::Credential;
@@ -44,6 +45,23 @@ impl Broker {
         if self.0.sessions.relay.set(relay).is_err() {
             tracing::error!("the sockets of sessions were given to somebody already");
         }
+    }
+
+    /// Who opens the doors of sessions to models. The first one set stays.
+    pub fn set_models(&self, models: Arc<dyn ModelDoor>) {
+        if self.0.sessions.models.set(models).is_err() {
+            tracing::error!("the doors to models were given to somebody already");
+        }
+    }
+
+    /// A session made a request of its model: into its events, and into the audit.
+    pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {
+        let shared = &self.0;
+        let Some(view) = self.session_view(session) else { return };
+        let call = CallId::from_random(shared.entropy.bytes());
+        shared.auditor.model_requested(shared.now(), call, (view.owner, session), request);
+        let (text, tool_name) = (Some(request.to_string()), Some(request.model.clone()));
+        shared.say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
     }
 
     /// A session of this run.
@@ -78,6 +96,7 @@ impl Broker {
         tool: String,
         arguments: Any,
         options: CallOptions,
+        edge: Edge,
     ) -> Answer {
         let view = self.session_view(session).ok_or_else(|| Error::not_found("session", session));
         let principal = view.and_then(|view| {
@@ -93,7 +112,7 @@ impl Broker {
                 tool,
                 arguments,
                 options,
-                edge: Edge::Relay,
+                edge,
             }),
             Err(error) => Answer::Now(error.into()),
         }

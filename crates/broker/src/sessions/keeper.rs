@@ -4,28 +4,42 @@
 use std::collections::BTreeMap;
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec};
+use ringback_agents::{AgentEvent, AgentHandle, Driver};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
 
+use super::agent::{INSIDE, Place};
+use super::heard::shown;
 use super::say::{bounded, event};
-use super::{AgentCommand, Key};
+use super::server::Served;
+use super::{ELSEWHERE, Key};
 use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Messages that may wait for the keeper.
 pub(super) const ORDERS_MAX: usize = 64;
 
+/// What servers may take beyond the grace, to notice that it has begun.
+const SERVERS_SLACK: Duration = Duration::from_secs(1);
+
 /// What a keeper is told.
 #[derive(Debug)]
 pub(super) enum Order {
     /// A message for the agent.
     Message(String),
+    /// The answer to what the agent asked permission for; without an option it is taken back.
+    Answer { id: String, option: Option<String> },
+    /// Stop what the agent does, and forget what it was told.
+    Abort,
+    /// Keep a server that is a caller.
+    Serve(Box<Served>),
     /// End the agent, and yourself.
     End,
 }
@@ -33,14 +47,9 @@ pub(super) enum Order {
 /// An agent under way.
 #[derive(Debug)]
 struct Running {
-    agent: Agent,
+    agent: Driver,
     handle: AgentHandle,
 }
-
-/// The word in an agent's command that stands for the program inside.
-const INSIDE: &str = "{inside}";
-/// What an agent finds programs by.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// What belongs to one session's agent.
 #[derive(Debug)]
@@ -51,6 +60,8 @@ pub(super) struct Keeper {
     dir: Utf8PathBuf,
     key: Option<Key>,
     done: watch::Sender<bool>,
+    /// The conversation that the next agent goes on with; `None` if that was not looked up.
+    conversation: Option<Option<String>>,
 }
 
 impl Keeper {
@@ -62,33 +73,52 @@ impl Keeper {
         key: Option<Key>,
         done: watch::Sender<bool>,
     ) -> Self {
-        Self { shared, place, agent: agent.to_owned(), dir, key, done }
+        let agent = agent.to_owned();
+        Self { shared, place, agent, dir, key, done, conversation: None }
     }
 
-    pub(super) async fn run(self, mut inbox: mpsc::Receiver<Order>) {
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
         let mut running: Option<Running> = None;
+        let mut servers = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
                     Some(Order::Message(text)) => self.tell(&mut running, text).await,
+                    Some(Order::Answer { id, option }) => {
+                        self.pass(&running, |handle| handle.answer(id, option));
+                    }
+                    Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
+                    Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
                 heard = next(&mut running) => match heard {
                     Some(heard) => self.hear(heard).await,
                     None => running = None,
                 },
+                // One that has ended stays so: its calls fail at once.
+                Some(_) = servers.join_next() => {}
             }
         }
         if let Some(Running { mut agent, handle }) = running {
             handle.terminate(self.shared.sessions.settings.end_grace);
             while agent.next().await.is_some() {}
         }
+        // Their streams have ended with the session, and so do they; each has the grace of an agent.
+        let ended = async { while servers.join_next().await.is_some() {} };
+        let grace = self.shared.sessions.settings.end_grace;
+        if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
+            servers.shutdown().await;
+        }
         self.done.send_replace(true);
     }
 
     /// Passes a message on, to an agent that is started for it if there is none.
-    async fn tell(&self, running: &mut Option<Running>, text: String) {
+    async fn tell(&mut self, running: &mut Option<Running>, text: String) {
+        if self.agent == ELSEWHERE {
+            // Whoever is at the URL finds it among the events.
+            return self.turn_ended().await;
+        }
         if running.is_none() {
             match self.start().await {
                 Ok((agent, handle)) => *running = Some(Running { agent, handle }),
@@ -100,19 +130,46 @@ impl Keeper {
             && let Err(error) = running.handle.send(text)
         {
             self.say(SessionEventInfo { text: Some(error.to_string()), ..event("error") });
+            self.turn_ended().await;
         }
     }
 
-    async fn start(&self) -> Result<(Agent, AgentHandle), String> {
-        let mut usual = self.shared.sessions.settings.agents.get(&self.agent).cloned();
-        let command = usual.as_mut().map(|usual| &mut usual.command);
-        for word in command.into_iter().flatten().filter(|word| *word == INSIDE) {
-            *word = self.inside().await?;
-        }
-        Agent::start(&self.spec(usual.as_ref())).map_err(|error| {
+    /// Passes something on to the agent, if there is one.
+    fn pass(
+        &self,
+        running: &Option<Running>,
+        what: impl FnOnce(&AgentHandle) -> Result<(), ringback_agents::SendError>,
+    ) {
+        let passed = running.as_ref().map(|running| what(&running.handle));
+        let refused = match passed {
+            Some(Ok(())) => return,
+            Some(Err(error)) => error.to_string(),
+            None => "there is no agent under way that could be told".to_owned(),
+        };
+        self.say(SessionEventInfo { text: Some(refused), ..event("log") });
+    }
+
+    async fn start(&mut self) -> Result<(Driver, AgentHandle), String> {
+        let settings = &self.shared.sessions.settings;
+        let (usual, permissions) =
+            (settings.agents.get(&self.agent).cloned(), settings.permissions);
+        let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
+        let is_wanted = usual.wants_inside(settings.inside.is_some());
+        let inside = if is_wanted { Some(self.inside().await?) } else { None };
+        let conversation = self.conversation().await;
+        let ready = usual.ready(self.agent_place(inside), permissions, conversation)?;
+        Driver::start(ready.spec, ready.protocol, ready.files).map_err(|error| {
             let cause = error.source().map(|cause| format!(": {cause}"));
             format!("{error}{}", cause.unwrap_or_default())
         })
+    }
+
+    /// The conversation to go on with: of this agent's predecessor, or of an earlier run.
+    async fn conversation(&mut self) -> Option<String> {
+        if self.conversation.is_none() {
+            self.conversation = Some(self.shared.conversation_of(self.place.id).await);
+        }
+        self.conversation.clone().flatten()
     }
 
     /// The path of the program inside.
@@ -129,73 +186,37 @@ impl Keeper {
         found.await.map(Utf8PathBuf::into_string).map_err(|error| error.to_string())
     }
 
-    fn spec(&self, usual: Option<&AgentCommand>) -> AgentSpec {
-        let mut env: BTreeMap<String, String> =
-            usual.map(|usual| usual.env.clone()).unwrap_or_default();
+    fn agent_place(&self, inside: Option<String>) -> Place {
         let socket = self.dir.join("relay.sock");
-        env.insert("RINGBACK_SOCKET".to_owned(), socket.into_string());
-        env.insert("RINGBACK_SESSION".to_owned(), self.place.id.to_string());
-        if let Some(key) = &self.key {
-            env.insert("OUBLIETTE_API_KEY".to_owned(), key.secret.expose().to_owned());
-        }
+        let mut env = BTreeMap::from([
+            ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
+            ("RINGBACK_SESSION".to_owned(), self.place.id.to_string()),
+        ]);
+        let key = self.key.as_ref().map(|key| key.secret.expose().to_owned());
+        let server_env: Vec<_> =
+            key.into_iter().map(|key| ("OUBLIETTE_API_KEY".to_owned(), key)).collect();
+        env.extend(server_env.clone());
         let workspace = self.shared.workspace_path(self.place.workspace);
-        for (name, value) in [("PATH", PATH), ("HOME", workspace.as_str()), ("LANG", "C.UTF-8")] {
-            env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
-        }
-        let mut command = usual.map(|usual| usual.command.clone()).unwrap_or_default().into_iter();
-        AgentSpec {
-            command: command.next().unwrap_or_default().into(),
-            args: command.map(Into::into).collect(),
-            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            workspace: workspace.into(),
-            limits: AgentLimits::default(),
-        }
+        let model_socket = self.dir.join("model.sock");
+        Place { workspace, socket, inside, model_socket, env, server_env }
     }
 
     fn say(&self, event: SessionEventInfo) {
         self.shared.say(self.place.id, event);
     }
 
-    async fn hear(&self, heard: AgentEvent) {
-        let text = |text: String| Some(bounded(text));
-        match heard {
-            AgentEvent::Message { text: said } => {
-                let role = Some("assistant".to_owned());
-                self.say(SessionEventInfo { text: text(said), role, ..event("message") });
-            }
-            AgentEvent::ToolCall { id, tool, .. } => {
-                let (tool_name, request_id) = (Some(tool), Some(id));
-                self.say(SessionEventInfo { tool_name, request_id, ..event("tool_call") });
-            }
-            AgentEvent::ToolResult { id, tool, is_error, .. } => {
-                let (tool_name, request_id) = (Some(tool), Some(id));
-                let text = Some(if is_error { "failed" } else { "succeeded" }.to_owned());
-                self.say(SessionEventInfo { tool_name, request_id, text, ..event("tool_result") });
-            }
-            AgentEvent::Log { text: said } => {
-                self.say(SessionEventInfo { text: text(said), ..event("log") });
-            }
-            AgentEvent::Error { text: said } => {
-                self.say(SessionEventInfo { text: text(said), ..event("error") });
-                self.turn_ended().await;
-            }
-            AgentEvent::AgentGarbage { lines, sample } => {
-                let said = format!("{lines} lines that are no event, the first: {sample}");
-                self.say(SessionEventInfo { text: text(said), ..event("agent_garbage") });
-            }
-            AgentEvent::Done => {
-                self.say(event("completion"));
-                self.turn_ended().await;
-            }
-            AgentEvent::AgentExited { code: Some(0), .. } => self.rests().await,
-            AgentEvent::AgentExited { code, signal, stderr } => {
-                let how = match (code, signal) {
-                    (Some(code), _) => format!("with code {code}"),
-                    (None, Some(signal)) => format!("by signal {signal}"),
-                    (None, None) => "without telling how".to_owned(),
-                };
-                self.failed(format!("the agent ended {how}\n{}", stderr.trim_end())).await;
-            }
+    async fn hear(&mut self, heard: AgentEvent) {
+        let after = After::of(&heard);
+        if let AgentEvent::Conversation { id, .. } = &heard {
+            self.conversation = Some(Some(id.clone()));
+        }
+        if let Some(event) = shown(heard) {
+            self.say(event);
+        }
+        match after {
+            After::GoesOn => {}
+            After::TurnEnded => self.turn_ended().await,
+            After::Gone => self.rests().await,
         }
     }
 
@@ -239,6 +260,35 @@ impl Keeper {
         let changed = Record::SessionChanged { id: self.place.id, state, at };
         if let Err(error) = self.shared.commit_for_sure(&[changed]).await {
             tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
+        }
+    }
+}
+
+/// What an event means for the session.
+enum After {
+    GoesOn,
+    TurnEnded,
+    /// A message starts another agent.
+    Gone,
+}
+
+impl After {
+    const fn of(heard: &AgentEvent) -> Self {
+        match heard {
+            AgentEvent::Error { .. } | AgentEvent::Done | AgentEvent::Completion { .. } => {
+                Self::TurnEnded
+            }
+            AgentEvent::AgentExited { .. } => Self::Gone,
+            AgentEvent::Message { .. }
+            | AgentEvent::Thought { .. }
+            | AgentEvent::ToolCall { .. }
+            | AgentEvent::ToolResult { .. }
+            | AgentEvent::Plan { .. }
+            | AgentEvent::PermissionRequest { .. }
+            | AgentEvent::PermissionAnswer { .. }
+            | AgentEvent::Conversation { .. }
+            | AgentEvent::Log { .. }
+            | AgentEvent::AgentGarbage { .. } => Self::GoesOn,
         }
     }
 }

@@ -5,11 +5,16 @@
 //! what the agent says goes into the session's ring and its journal. The rules (who may start how
 //! many, when a session is idle for too long) are core's.
 
+mod agent;
 mod caller;
 mod doors;
+mod elsewhere;
 mod end;
+mod heard;
 mod keeper;
+mod pass;
 mod say;
+mod server;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
@@ -17,16 +22,21 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::request::{ProjectLimits, SessionEventInfo};
+use ringback_proto::request::{CallerServer, ProjectLimits, SessionEventInfo};
 use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
+pub use self::agent::AgentProtocol;
 pub(crate) use self::caller::offered;
 pub use self::doors::{SessionFollower, SessionView};
+pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
+use self::pass::Bearer;
+pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
 
@@ -49,6 +59,8 @@ pub struct SessionSettings {
     pub events_kept_max: usize,
     /// How long an agent may take to end by itself.
     pub end_grace: Duration,
+    /// Who answers an agent that asks for permission, if the agent's own settings do not say.
+    pub permissions: Permissions,
     /// What `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
 }
@@ -64,6 +76,7 @@ impl SessionSettings {
             limits: SessionLimits::default(),
             events_kept_max: 2000,
             end_grace: Duration::from_secs(3),
+            permissions: Permissions::Ask,
             inside: None,
         }
     }
@@ -80,12 +93,23 @@ impl SessionSettings {
 }
 
 /// How an agent is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AgentCommand {
-    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session.
+    /// The program and its arguments; the word `{inside}` stands for the MCP server of the session,
+    /// and `{message}` for the message to an agent that is started for each. Of a preset it is what
+    /// its arguments are added to; its own program if empty.
     pub command: Vec<String>,
     /// What its environment has besides what every agent's has.
     pub env: BTreeMap<String, String>,
+    /// How it is talked to.
+    pub protocol: AgentProtocol,
+    /// Who answers when it asks for permission; as for all sessions if `None`.
+    pub permissions: Option<Permissions>,
+    /// The provider whose models it may ask, by name. `{model}` in its arguments and environment is
+    /// where.
+    pub provider: Option<String>,
+    /// Which of the provider's models a preset is pointed at.
+    pub model: Option<String>,
 }
 
 /// The program that agents start as their MCP server.
@@ -111,6 +135,58 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 }
 
+/// Opens the door of a session to a model.
+pub trait ModelDoor: Send + Sync + std::fmt::Debug {
+    /// Binds `model.sock` in this directory and passes what is asked there to this model, for this
+    /// session, until the guard is dropped.
+    ///
+    /// # Errors
+    /// When there is no such model, or the socket cannot be bound.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
+}
+
+/// A request that a session made of its model: neither what was asked nor what was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelRequest {
+    /// Which model, by its name in the configuration.
+    pub model: String,
+    /// The method.
+    pub method: String,
+    /// The path, without a query.
+    pub path: String,
+    /// What was answered; nothing if the agent left before.
+    pub status: Option<u16>,
+    /// Whether the answer passed to its end.
+    pub is_whole: bool,
+    /// From its head to the last byte of its answer.
+    pub duration: Duration,
+    /// The size of what was asked.
+    pub bytes_up: u64,
+    /// The size of what was answered.
+    pub bytes_down: u64,
+}
+
+impl std::fmt::Display for ModelRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { method, path, bytes_up, bytes_down, .. } = self;
+        write!(f, "{method} {path}: ")?;
+        match self.status {
+            Some(status) => write!(f, "{status}")?,
+            None => f.write_str("given up")?,
+        }
+        if self.status.is_some() && !self.is_whole {
+            f.write_str(", cut short")?;
+        }
+        let millis = self.duration.as_millis();
+        write!(f, ", {millis} ms, {bytes_up} bytes asked, {bytes_down} answered")
+    }
+}
+
 /// All sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -119,6 +195,9 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
     relay: OnceLock<Arc<dyn RelayDoor>>,
+    /// Where the URLs of sessions start, if there is a listener for them.
+    url: OnceLock<String>,
+    models: OnceLock<Arc<dyn ModelDoor>>,
     bells: Bells,
 }
 
@@ -141,10 +220,16 @@ pub(crate) struct Live {
     /// True once its keeper has ended, and with it its agent.
     over: watch::Receiver<bool>,
     key: Option<Key>,
-    /// The directory of its socket.
+    /// The agent it runs.
+    agent: String,
+    /// The directory of its sockets.
     dir: Utf8PathBuf,
-    /// Dropped when the session ends: then nobody is behind the socket.
-    socket: Mutex<Option<Socket>>,
+    /// Dropped when the session ends: then nobody is behind them.
+    sockets: Mutex<Vec<Socket>>,
+    /// What opens the session's URL.
+    bearer: Bearer,
+    /// The servers that are its callers, by what they are called.
+    servers: Mutex<HashMap<String, CallerServer>>,
 }
 
 /// The guard of a session's socket.
@@ -171,6 +256,8 @@ impl Sessions {
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
             relay: OnceLock::new(),
+            url: OnceLock::new(),
+            models: OnceLock::new(),
             bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,

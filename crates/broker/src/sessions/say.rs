@@ -9,9 +9,12 @@ use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventInfo, SessionEventsResponse};
 use ringback_proto::{Error, Event, Result};
 
+use super::heard::CONVERSATION;
 use crate::shared::Shared;
 use crate::sync::lock;
 
+/// Events that are read at once to look for something.
+const JOURNAL_PAGE: usize = 1000;
 /// The longest text of one event; longer ones are cut and say so.
 const TEXT_BYTES_MAX: usize = 256 << 10;
 
@@ -27,6 +30,8 @@ pub(super) fn event(kind: &str) -> SessionEventInfo {
         role: None,
         request_id: None,
         status: None,
+        options: Vec::new(),
+        usage: None,
     }
 }
 
@@ -143,6 +148,22 @@ impl Shared {
             dropped_events: 0,
             oldest_index: 0,
         })
+    }
+
+    /// The last conversation that the agent of a session had, by the agent's own name for it.
+    pub(super) async fn conversation_of(&self, session: SessionId) -> Option<String> {
+        let mut since = None;
+        let mut found = None;
+        // What cannot be read is no reason not to begin another.
+        while let Ok(events) = self.journaled(session, since, JOURNAL_PAGE).await {
+            let Some(last) = events.last() else { break };
+            since = Some(last.index);
+            let is_one = |event: &SessionEventInfo| {
+                event.session_id == session && event.kind == CONVERSATION
+            };
+            found = events.into_iter().rev().find(is_one).and_then(|it| it.text).or(found);
+        }
+        found
     }
 
     async fn journaled(

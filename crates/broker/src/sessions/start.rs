@@ -15,7 +15,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, ORDERS_MAX};
-use super::{Key, Live, Socket};
+use super::{Bearer, ELSEWHERE, Key, Live, Socket};
 use crate::identity::{new_secret, secret_hash};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -99,12 +99,13 @@ impl Shared {
 
     /// Whether there is an agent of this name.
     pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
-        if self.sessions.settings.agents.contains_key(agent) {
+        if agent == ELSEWHERE || self.sessions.settings.agents.contains_key(agent) {
             return Ok(());
         }
         let names: Vec<_> = self.sessions.settings.agents.keys().map(String::as_str).collect();
         let message = format!(
-            "there is no agent `{agent}`; the configuration has {}",
+            "there is no agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is one that \
+             runs at the session's URL",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
         Err(Error::invalid_field("agent", message))
@@ -126,13 +127,7 @@ impl Shared {
     ) -> Result<SessionRecord> {
         let now = self.now().unix;
         let dir = self.make_dirs(workspace.id).await?;
-        let socket = match self.sessions.relay.get() {
-            None => None,
-            Some(relay) => {
-                let opened = relay.open(place.id, &dir);
-                Some(Socket(opened.map_err(|error| not_made("the socket of a session", error))?))
-            }
-        };
+        let sockets = self.open_sockets(place.id, &dir, agent)?;
         let key = self.session_key(start, place.id);
         let mut records = Vec::new();
         if start.workspace.is_none() {
@@ -169,17 +164,44 @@ impl Shared {
             self.tokens.insert(token);
         }
         let key = key.map(|(key, _)| key);
-        self.keep(place, agent, Parts { dir, socket, key });
+        self.keep(place, agent, Parts { dir, sockets, key });
         Ok(record)
+    }
+
+    /// Opens what the agent reaches the daemon by: the relay, and its model if it has one.
+    fn open_sockets(&self, id: SessionId, dir: &Utf8Path, agent: &str) -> Result<Vec<Socket>> {
+        let sessions = &self.sessions;
+        let relay = sessions.relay.get().map(|relay| relay.open(id, dir));
+        let relay =
+            relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
+        let model = sessions.settings.agents.get(agent).and_then(|agent| agent.provider.as_deref());
+        let Some(model) = model else { return Ok(relay.into_iter().map(Socket).collect()) };
+        let opened = match sessions.models.get() {
+            Some(models) => models.open(id, dir, model),
+            None => Err(std::io::Error::other("this daemon has no models")),
+        };
+        let door = opened.map_err(|error| {
+            not_made(&format!("the door of the agent `{agent}` to the model `{model}`"), error)
+        })?;
+        Ok(relay.into_iter().chain([door]).map(Socket).collect())
     }
 
     /// Hands a session to its keeper.
     fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
-        let Parts { dir, socket, key } = parts;
+        let Parts { dir, sockets, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
-        let socket = Mutex::new(socket);
-        let live = Arc::new(Live { orders, over, key: key.clone(), dir: dir.clone(), socket });
+        let sockets = Mutex::new(sockets);
+        let live = Arc::new(Live {
+            orders,
+            over,
+            key: key.clone(),
+            agent: agent.to_owned(),
+            dir: dir.clone(),
+            sockets,
+            bearer: Bearer::default(),
+            servers: Mutex::default(),
+        });
         lock(&self.sessions.live).insert(place.id, live);
         self.say_state(place.id, SessionState::Starting, None);
         let keeper = Keeper::new(Arc::clone(self), place, agent, dir, key, done);
@@ -225,7 +247,7 @@ impl Shared {
 /// What a live session has besides its place.
 struct Parts {
     dir: Utf8PathBuf,
-    socket: Option<Socket>,
+    sockets: Vec<Socket>,
     key: Option<Key>,
 }
 

@@ -5,6 +5,7 @@
     reason = "a test names what it expects and fails on everything else"
 )]
 
+mod acp;
 mod callers;
 mod calls;
 mod common;
@@ -12,4 +13,5 @@ mod content;
 mod costs;
 mod jobs;
 mod lines;
+mod models;
 mod sessions;

@@ -1,6 +1,5 @@
 //! Sessions through the broker's door, with small shell scripts as agents.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,13 +37,13 @@ done"#;
 
 fn with_echo(config: &mut Config) {
     let command = ["/bin/sh", "-c", ECHO].map(str::to_owned).to_vec();
-    let echo = AgentCommand { command, env: BTreeMap::new() };
+    let echo = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("echo".to_owned(), echo);
     config.sessions.agent_default = "echo".to_owned();
     config.sessions.end_grace = Duration::from_millis(50);
 }
 
-async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
+pub(crate) async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
     fixture: &Fixture,
     who: &Credential,
     request: impl Into<ToolRequest>,
@@ -53,7 +52,7 @@ async fn call<T: TryFrom<ToolResponse, Error = ToolResponse>>(
     T::try_from(response).unwrap_or_else(|other| panic!("another answer: {other:?}"))
 }
 
-async fn refused(
+pub(crate) async fn refused(
     fixture: &Fixture,
     who: &Credential,
     request: impl Into<ToolRequest>,
@@ -72,7 +71,7 @@ fn named(name: &str) -> ProjectCreateRequest {
     }
 }
 
-async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
+pub(crate) async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
     let made: ringback_proto::request::ProjectResponse = call(fixture, who, named("p")).await;
     made.project_id
 }
@@ -81,15 +80,15 @@ fn message(text: &str) -> SessionMessageRequest {
     SessionMessageRequest { message: text.to_owned(), ..Default::default() }
 }
 
-fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
+pub(crate) fn to_project(project: ProjectId, text: &str) -> SessionMessageRequest {
     SessionMessageRequest { project_id: Some(project), ..message(text) }
 }
 
-fn to_session(session: SessionId, text: &str) -> SessionMessageRequest {
+pub(crate) fn to_session(session: SessionId, text: &str) -> SessionMessageRequest {
     SessionMessageRequest { session_id: Some(session), ..message(text) }
 }
 
-async fn say(
+pub(crate) async fn say(
     fixture: &Fixture,
     who: &Credential,
     request: SessionMessageRequest,
@@ -114,7 +113,7 @@ fn after(session: SessionId, since: i64) -> SessionEventsRequest {
 }
 
 /// The events after an index, up to the first of this kind.
-async fn until(
+pub(crate) async fn until(
     fixture: &Fixture,
     who: &Credential,
     session: SessionId,
@@ -137,18 +136,18 @@ async fn until(
     }
 }
 
-fn is_idle(event: &SessionEventInfo) -> bool {
+pub(crate) fn is_idle(event: &SessionEventInfo) -> bool {
     event.status == Some(SessionState::Idle)
 }
 
-fn said(events: &[SessionEventInfo]) -> Vec<&str> {
+pub(crate) fn said(events: &[SessionEventInfo]) -> Vec<&str> {
     let by_agent = |event: &&SessionEventInfo| {
         event.kind == "message" && event.role.as_deref() == Some("assistant")
     };
     events.iter().filter(by_agent).filter_map(|event| event.text.as_deref()).collect()
 }
 
-async fn token(fixture: &Fixture, level: Level) -> Credential {
+pub(crate) async fn token(fixture: &Fixture, level: Level) -> Credential {
     let request =
         TokenCreateRequest { name: "t".to_owned(), scope: level, projects: None, expires_in: None };
     let made: ringback_proto::request::TokenCreatedResponse =
@@ -439,7 +438,7 @@ async fn the_program_inside_is_written_when_an_agent_needs_it() {
         with_echo(config);
         let says = r#"printf '{"type":"message","text":"%s"}\n{"type":"done"}\n' "$1""#;
         let command = ["/bin/sh", "-c", says, "agent", "{inside}"].map(str::to_owned).to_vec();
-        let agent = AgentCommand { command, env: BTreeMap::new() };
+        let agent = AgentCommand { command, ..AgentCommand::default() };
         config.sessions.agents.insert("plain".to_owned(), agent);
         config.sessions.inside = Some(Arc::<Inside>::clone(&inside));
     })
@@ -485,7 +484,8 @@ async fn a_call_that_cannot_be_said_in_msgpack_fails_alone() {
         let arguments = Any { format: Format::Json, bytes: text.as_bytes().into() };
         let options = CallOptions::default();
         let sent = "send".to_owned();
-        match fixture.broker.call_from_session(session_id, None, sent, arguments, options) {
+        let edge = ringback_broker::Edge::Relay;
+        match fixture.broker.call_from_session(session_id, None, sent, arguments, options, edge) {
             Answer::Later(replies, _) => replies,
             Answer::Now(reply) => panic!("answered at once: {reply:?}"),
         }

@@ -16,7 +16,7 @@ use super::read_json;
 /// Calls client tools over HTTP, where input and result pass byte for byte.
 #[derive(Debug)]
 pub struct LineCaller {
-    http: Http,
+    pub(super) http: Http,
 }
 
 /// What a client answered.

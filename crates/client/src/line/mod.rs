@@ -3,6 +3,7 @@
 //! A lost stream is opened again, with longer and longer pauses; the daemon sends calls that were not
 //! answered once more, under the same ids, as long as the line's grace lasts.
 
+mod audit;
 mod caller;
 mod error;
 mod http;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+pub use self::audit::{AuditCall, AuditEntry, AuditPage};
 pub use self::caller::{Executed, LineCaller};
 pub use self::error::LineError;
 use self::http::{Ask, Coming, Http};

@@ -196,6 +196,16 @@ impl<E> SessionTable<E> {
         Some(SessionState::Idle)
     }
 
+    /// Somebody uses a session whose agent rests: it is not idle from now on only.
+    pub fn touch(&mut self, now: Now, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(before) = session.idle_at else { return };
+        let at = now.mono.saturating_add(session.limits.idle_ms);
+        session.idle_at = Some(at);
+        self.idle.remove(&(before, id));
+        self.idle.insert((at, id));
+    }
+
     /// Ends a session and all that come from it, children first. Those that ended now.
     pub fn end(&mut self, id: SessionId, state: SessionState) -> Vec<SessionId> {
         let mut ended = Vec::new();

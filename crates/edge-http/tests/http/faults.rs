@@ -105,7 +105,7 @@ fn a_party_that_vanishes_without_a_fin_is_missed() {
         let under_way = world.broker.under_way();
         assert_eq!((under_way.lines, under_way.n_calls), ((1, 1, 1), 1));
         switch_loopback("down");
-        world.settled(|broker| broker.under_way().lines == (1, 0, 0)).await;
+        world.settled(|broker| broker.under_way().lines == (0, 0, 0)).await;
         world.settled(|broker| broker.under_way().n_calls == 0).await;
         drop(call);
     });

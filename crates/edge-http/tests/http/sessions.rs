@@ -22,7 +22,8 @@ fn agent_calls(world: &World, session: &str, caller_id: &str, input: &str) -> Ag
     let arguments = Any { format: Format::Json, bytes: Bytes::copy_from_slice(input.as_bytes()) };
     let (id, options) = (session.parse().unwrap(), CallOptions::default());
     let (caller_id, tool) = (Some(caller_id), "send".to_owned());
-    let answer = world.broker.call_from_session(id, caller_id, tool, arguments, options);
+    let edge = ringback_broker::Edge::Relay;
+    let answer = world.broker.call_from_session(id, caller_id, tool, arguments, options, edge);
     let mut waiting = JoinSet::new();
     waiting.spawn(async move {
         match answer {

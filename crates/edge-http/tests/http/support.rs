@@ -1,6 +1,5 @@
 //! A world to test in: a broker with its HTTP edge on a port of its own, and agents that call it.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -201,7 +200,7 @@ fn sessions(dir: &std::path::Path) -> SessionSettings {
     done"#;
     let run_dir = camino::Utf8PathBuf::from_path_buf(dir.join("run")).unwrap();
     let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let agent = AgentCommand { command, ..AgentCommand::default() };
     let mut settings = SessionSettings::in_dir(run_dir);
     settings.agent_default = "idler".to_owned();
     settings.agents.insert("idler".to_owned(), agent);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use axum::response::Response;
-use ringback_broker::Credential;
 use ringback_mcp_wire::outgoing::Stamp;
 use ringback_mcp_wire::{CallTool, Code, Era, Fault, Id};
 
 use super::log::StreamLog;
 use super::session::{Registered, Session};
 use super::{courier, done, streams};
+use crate::peer::Peer;
 use crate::respond;
 use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
@@ -19,17 +19,17 @@ use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
 pub(super) struct Caller<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) session: &'a Arc<Session>,
-    pub(super) credential: &'a Credential,
+    pub(super) peer: &'a Peer,
     pub(super) headers: &'a HeaderMap,
 }
 
 impl Caller<'_> {
     pub(super) async fn call(&self, id: &Id, call: CallTool<'_>, progress: Option<Id>) -> Response {
-        let Self { state, session, credential, headers } = self;
+        let Self { state, session, peer, headers } = self;
         let wanted = Wanted { progress, log: Some(session.level()) };
-        let asked = Asked { credential, call, wanted, can_follow: true };
+        let asked = Asked { id, peer, call, wanted, can_follow: true };
         let mut follow = match tools::begin(&state.broker, asked) {
-            Begun::Done(outcome) => return done(state, headers, id, &outcome),
+            Begun::Done(outcome) => return done(state, peer, headers, id, &outcome),
             Begun::Later(follow) => *follow,
         };
         let Some(registered) = session.register(id, follow.canceller()) else {
@@ -40,7 +40,7 @@ impl Caller<'_> {
             let outcome = follow.end().await;
             courier::learn(state, session, follow.interest(), &outcome);
             drop(registered);
-            return done(state, headers, id, &outcome);
+            return done(state, peer, headers, id, &outcome);
         }
         let log = session.open_stream();
         let running = Running {
@@ -50,8 +50,7 @@ impl Caller<'_> {
             id: id.clone(),
             registered,
         };
-        let response =
-            streams::follow(Arc::clone(state), (*credential).clone(), session, log, None);
+        let response = streams::follow(Arc::clone(state), (*peer).clone(), session, log, None);
         state.calls.spawn(running.run(follow));
         response
     }

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 
 use super::log::StreamLog;
 use super::session::Session;
+use crate::peer::Peer;
 use crate::reach::{self, Hearing};
 use crate::state::State;
 use crate::tools::{Interest, Outcome};
@@ -86,12 +87,12 @@ pub(super) fn learn(
         session.standalone.forget_call(request_id);
     }
     let Some(subject) = interest.subject(&state.broker, outcome) else { return };
-    let Some(credential) = state.credential(session.owner) else { return };
+    let Peer::Caller(credential) = &session.peer else { return };
     let courier = &session.courier;
     if let Some(caller_id) = subject.caller_id {
-        courier.offers(&state.broker, &credential, (subject.root, caller_id));
+        courier.offers(&state.broker, credential, (subject.root, caller_id));
     }
-    courier.hears(&state.broker, &credential, subject.session, subject.since);
+    courier.hears(&state.broker, credential, subject.session, subject.since);
     courier.bell.notify_waiters();
 }
 
@@ -301,7 +302,10 @@ impl Attending {
     }
 
     fn credential(&self) -> Option<Credential> {
-        self.state.credential(self.session.owner)
+        match &self.session.peer {
+            Peer::Caller(credential) => Some(credential.clone()),
+            Peer::Agent(_) => None,
+        }
     }
 
     fn log(&self) -> &StreamLog {

@@ -4,13 +4,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_mcp_wire::{Id, LogLevel, Version};
-use ringback_proto::principal::PrincipalId;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::courier::Courier;
 use super::log::StreamLog;
 use crate::config::SessionLimits;
+use crate::peer::Peer;
 use crate::tools::Canceller;
 
 /// What finished streams of a session may keep for readers that come back.
@@ -20,11 +20,12 @@ const FINISHED_MAX: usize = 8;
 /// Calls of one session under way at once; the broker has its own limit per principal.
 const CALLS_MAX: usize = 256;
 
-/// A session. It belongs to the principal that opened it and gives nobody any right.
+/// A session. It belongs to whoever opened it and gives nobody any right.
 #[derive(Debug)]
 pub(crate) struct Session {
     id: String,
-    pub(super) owner: PrincipalId,
+    /// Who opened it.
+    pub(super) peer: Peer,
     pub(super) version: Version,
     state: Mutex<SessionState>,
     /// What is told outside of any request.
@@ -54,7 +55,7 @@ pub(super) struct Registered {
 }
 
 impl Session {
-    pub(super) fn new(id: String, owner: PrincipalId, version: Version, tools: u64) -> Self {
+    pub(super) fn new(id: String, peer: Peer, version: Version, tools: u64) -> Self {
         let state = SessionState {
             seen: Instant::now(),
             is_initialized: false,
@@ -66,7 +67,7 @@ impl Session {
         };
         Self {
             id,
-            owner,
+            peer,
             version,
             state: Mutex::new(state),
             standalone: Arc::new(StreamLog::new(0)),
@@ -121,7 +122,7 @@ impl Session {
             (state.seen, state.is_initialized)
         };
         let limit = if is_initialized { limits.idle } else { limits.handshake };
-        self.is_quiet() && now.duration_since(seen) >= limit
+        self.peer.is_gone() || self.is_quiet() && now.duration_since(seen) >= limit
     }
 
     /// Notes a call under way; `None` if its id is in use, or there are too many.

@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ringback_mcp_wire::Version;
 use ringback_mcp_wire::outgoing::{self, Told};
-use ringback_proto::principal::PrincipalId;
 use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::session::Session;
-use crate::changes::fingerprint;
 use crate::config::SessionLimits;
+use crate::peer::{Owner, Peer};
 use crate::state::State;
+
+/// Sessions of MCP at the URL of one session of an agent: an agent needs one, and some lose theirs.
+const PER_AGENT_MAX: usize = 16;
 
 /// Every session there is.
 #[derive(Debug)]
@@ -32,32 +34,33 @@ impl Sessions {
 
     /// Opens a session. A principal that has as many as it may loses the one it has not used for
     /// the longest time; `None` if it uses them all, or if others have all there may be.
-    pub(super) fn open(
-        &self,
-        owner: PrincipalId,
-        version: Version,
-        tools: u64,
-    ) -> Option<Arc<Session>> {
+    pub(super) fn open(&self, peer: Peer, version: Version, tools: u64) -> Option<Arc<Session>> {
+        let owner = peer.owner();
         let mut by_id = self.lock();
-        let n_own = by_id.values().filter(|session| session.owner == owner).count();
-        if n_own >= self.limits.per_principal_max || by_id.len() >= self.limits.max {
+        let n_own = by_id.values().filter(|session| session.peer.owner() == owner).count();
+        let own_max = match owner {
+            Owner::Principal(_) => self.limits.per_principal_max,
+            Owner::Agent(_) => PER_AGENT_MAX,
+        };
+        if n_own >= own_max || by_id.len() >= self.limits.max {
             let oldest = by_id
                 .values()
-                .filter(|session| session.owner == owner && session.is_quiet())
+                .filter(|session| session.peer.owner() == owner && session.is_quiet())
                 .min_by_key(|session| session.seen())
                 .map(|session| session.id().to_owned())?;
             end(by_id.remove(&oldest));
         }
         // 122 random bits: nobody guesses it, and it would be of no use to another principal.
         let id = Uuid::new_v4().simple().to_string();
-        let session = Arc::new(Session::new(id.clone(), owner, version, tools));
+        let session = Arc::new(Session::new(id.clone(), peer, version, tools));
         by_id.insert(id, Arc::clone(&session));
         Some(session)
     }
 
     /// The session of an id, if it is the caller's own.
-    pub(super) fn find(&self, id: &str, owner: PrincipalId) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).filter(|session| session.owner == owner).cloned()?;
+    pub(super) fn find(&self, id: &str, owner: Owner) -> Option<Arc<Session>> {
+        let session = self.lock().get(id).cloned()?;
+        (session.peer.owner() == owner).then_some(())?;
         session.touch();
         Some(session)
     }
@@ -94,11 +97,10 @@ impl Sessions {
         let sessions: Vec<_> = self.lock().values().cloned().collect();
         let mut by_owner = HashMap::new();
         for session in sessions {
-            let fingerprint = by_owner.entry(session.owner).or_insert_with(|| {
-                let credential = state.credential(session.owner)?;
-                Some(fingerprint(&state.broker, &credential))
-            });
-            if fingerprint.is_some_and(|tools| session.sees(tools)) {
+            let peer = &session.peer;
+            let tools =
+                *by_owner.entry(peer.owner()).or_insert_with(|| peer.fingerprint(&state.broker));
+            if session.sees(tools) {
                 session.standalone.push_once(&told);
             }
         }

@@ -6,23 +6,31 @@ use axum::extract::State as With;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::StreamExt as _;
-use ringback_broker::Credential;
 use ringback_mcp_wire::{Code, Era, Fault, Version};
 
 use super::courier::Attending;
 use super::log::{StreamLog, parse_event_id};
 use super::{find, session::Session};
+use crate::peer::Peer;
 use crate::post::PROTOCOL_VERSION;
 use crate::state::State;
 use crate::{caller, modern, respond};
 
 /// `GET /mcp`: what the session is told, from now on or from the event that was read last.
 pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
-    let (credential, session) = match admitted(&state, &headers) {
-        Ok(admitted) => admitted,
+    match caller::authenticate(&state, &headers) {
+        Ok(credential) => get(state, Peer::Caller(credential), &headers),
+        Err(response) => *response,
+    }
+}
+
+/// The same for whoever it is.
+pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Response {
+    let session = match admitted(&state, &peer, headers) {
+        Ok(session) => session,
         Err(response) => return *response,
     };
-    if !respond::accepts_events(&headers) {
+    if !respond::accepts_events(headers) {
         let fault = Fault::new(Code::InvalidRequest, "send `Accept: text/event-stream`");
         return respond::refusal(StatusCode::NOT_ACCEPTABLE, None, &fault);
     }
@@ -38,13 +46,13 @@ pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap
             (log, Some(message))
         }
     };
-    follow(state, credential, &session, log, after)
+    follow(state, peer, &session, log, after)
 }
 
 /// A stream of a session, until the session, its reader's token or the daemon ends.
 pub(super) fn follow(
     state: Arc<State>,
-    credential: Credential,
+    peer: Peer,
     session: &Arc<Session>,
     log: Arc<StreamLog>,
     after: Option<u64>,
@@ -61,7 +69,7 @@ pub(super) fn follow(
     let until = async move {
         tokio::select! {
             () = ended => {}
-            () = credential.ended() => {}
+            () = peer.ended() => {}
             () = state.stopping.cancelled(), if waits_for_news => {}
         }
     };
@@ -73,8 +81,16 @@ pub(super) fn follow(
 
 /// `DELETE /mcp`: ends the session; its calls are cancelled.
 pub(crate) async fn delete_session(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
-    match admitted(&state, &headers) {
-        Ok((_, session)) => {
+    match caller::authenticate(&state, &headers) {
+        Ok(credential) => delete(&state, &Peer::Caller(credential), &headers),
+        Err(response) => *response,
+    }
+}
+
+/// The same for whoever it is.
+pub(crate) fn delete(state: &State, peer: &Peer, headers: &HeaderMap) -> Response {
+    match admitted(state, peer, headers) {
+        Ok(session) => {
             state.sessions.close(&session);
             StatusCode::NO_CONTENT.into_response()
         }
@@ -84,9 +100,9 @@ pub(crate) async fn delete_session(With(state): With<Arc<State>>, headers: Heade
 
 fn admitted(
     state: &State,
+    peer: &Peer,
     headers: &HeaderMap,
-) -> Result<(Credential, Arc<Session>), Box<Response>> {
-    let credential = caller::authenticate(state, headers)?;
+) -> Result<Arc<Session>, Box<Response>> {
     let version = headers.get(PROTOCOL_VERSION).and_then(|value| value.to_str().ok());
     let is_modern = |name: &str| {
         Version::parse(name.trim()).is_some_and(|version| version.era() == Era::Modern)
@@ -94,6 +110,5 @@ fn admitted(
     if version.is_some_and(is_modern) {
         return Err(Box::new(modern::not_allowed()));
     }
-    let session = find(state, &credential, headers, None)?;
-    Ok((credential, session))
+    find(state, peer, headers, None)
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use ringback_broker::Credential;
 use ringback_mcp_wire::outgoing::{self, ListenEnd, Told};
 use ringback_mcp_wire::{Id, ListenFilter};
 
 use crate::changes::Changed;
+use crate::peer::Peer;
 use crate::respond;
 use crate::state::State;
 
 /// One open subscription.
 struct Listening {
     state: Arc<State>,
-    credential: Credential,
+    peer: Peer,
     id: Id,
     filter: ListenFilter,
     changed: Changed,
@@ -30,14 +30,9 @@ enum Place {
 }
 
 /// Opens a subscription. Its token's end is its end.
-pub(super) fn open(
-    state: Arc<State>,
-    credential: Credential,
-    id: Id,
-    filter: ListenFilter,
-) -> Response {
-    let changed = Changed::subscribe(&state.broker, &credential);
-    let listening = Listening { state, credential, id, filter, changed, place: Place::Opened };
+pub(super) fn open(state: Arc<State>, peer: Peer, id: Id, filter: ListenFilter) -> Response {
+    let changed = Changed::subscribe(&state.broker, &peer);
+    let listening = Listening { state, peer, id, filter, changed, place: Place::Opened };
     respond::events(stream::unfold(listening, Listening::next))
 }
 
@@ -58,7 +53,7 @@ impl Listening {
     async fn news(&mut self) -> String {
         let changed = async {
             if self.filter.tools_list_changed {
-                self.changed.next(&self.state.broker, &self.credential).await;
+                self.changed.next(&self.state.broker, &self.peer).await;
             } else {
                 std::future::pending().await
             }
@@ -66,7 +61,7 @@ impl Listening {
         tokio::select! {
             biased;
             () = self.state.stopping.cancelled() => {}
-            () = self.credential.ended() => {}
+            () = self.peer.ended() => {}
             () = changed => {
                 let subscription = Some(&self.id);
                 return outgoing::notification(&Told::ToolsListChanged { subscription });

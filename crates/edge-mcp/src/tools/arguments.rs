@@ -28,7 +28,7 @@ pub(super) fn row(name: &str) -> Option<&'static ToolRow> {
 }
 
 /// The arguments as an object, also when they came as JSON in a text, or as null.
-pub(super) fn object(arguments: Option<&RawValue>) -> Result<Cow<'_, str>, Error> {
+pub(crate) fn object(arguments: Option<&RawValue>) -> Result<Cow<'_, str>, Error> {
     let text = arguments.map_or("{}", RawValue::get);
     match text.as_bytes().first() {
         Some(b'{') => Ok(text.into()),

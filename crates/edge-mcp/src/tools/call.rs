@@ -1,16 +1,19 @@
 //! `tools/call`: from a name and arguments to a call of the broker.
 
 use ringback_broker::{Answer, Broker, Call, Credential, Edge};
-use ringback_mcp_wire::{CallTool, Code, Fault};
+use ringback_mcp_wire::{CallTool, Code, Fault, Id, RawValue, names};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::timing::ToolTiming;
+use ringback_proto::tool::ToolRow;
 use ringback_proto::{Error, ToolRequest};
 
 use super::follow::{Facts, Follow, Wanted};
 use super::interest::Interest;
 use super::outcome::Outcome;
-use super::{arguments, list, names};
+use super::{arguments, list};
+use crate::agent;
+use crate::peer::Peer;
 
 /// Longer than any name of a tool.
 const TOOL_NAME_BYTES_MAX: usize = 256;
@@ -18,7 +21,8 @@ const TOOL_NAME_BYTES_MAX: usize = 256;
 /// A call as a client asks for it.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
-    pub(crate) credential: &'a Credential,
+    pub(crate) id: &'a Id,
+    pub(crate) peer: &'a Peer,
     pub(crate) call: CallTool<'a>,
     pub(crate) wanted: Wanted,
     /// Whether there is a way to tell what happens in a session.
@@ -36,58 +40,79 @@ pub(crate) enum Begun {
 
 /// Begins a call.
 pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
-    let name = asked.call.name.clone();
-    match prepare(broker, &asked) {
-        Ok(prepared) => start(broker, asked, prepared),
-        Err(error) => Begun::Done(Outcome::error(error, &name)),
+    let Asked { id, peer, call, wanted, can_follow } = asked;
+    let credential = match peer {
+        Peer::Caller(credential) => credential,
+        Peer::Agent(pass) => return agent::begin(broker, pass, id, &call, wanted),
+    };
+    if let Some(row) = arguments::row(&call.name) {
+        return native(broker, credential, row, call.arguments, wanted, can_follow);
+    }
+    match named(broker, credential, &call) {
+        // Whoever holds the line takes the time it takes; the broker knows until when.
+        Ok(call) => start(broker, credential, call, ToolTiming::AsyncShort, true, wanted),
+        Err(error) => Begun::Done(Outcome::error(error, &call.name)),
     }
 }
 
-/// What is known of a call before it is made.
-struct Prepared {
-    call: ToolCall,
-    timing: ToolTiming,
-    /// Whether its answer is worth waiting for with an open stream.
-    is_long: bool,
+/// Begins a call of a native tool.
+pub(crate) fn native(
+    broker: &Broker,
+    credential: &Credential,
+    row: &'static ToolRow,
+    arguments: Option<&RawValue>,
+    wanted: Wanted,
+    can_follow: bool,
+) -> Begun {
+    let request = match arguments::request(row, arguments) {
+        Ok(request) => ToolCall::Native(request),
+        Err(error) => return Begun::Done(Outcome::error(error, row.name)),
+    };
+    if !can_follow && Interest::of(&request).is_some_and(|interest| interest.follows()) {
+        return Begun::Done(Outcome::error(cannot_follow(), row.name));
+    }
+    // Whether its answer is worth waiting for with an open stream.
+    let is_long = row.makes_job && !row.timing.edge_wait().is_zero();
+    start(broker, credential, request, row.timing, is_long, wanted)
 }
 
-fn prepare(broker: &Broker, asked: &Asked<'_>) -> Result<Prepared, Error> {
-    let CallTool { name, arguments } = &asked.call;
-    if let Some(row) = arguments::row(name) {
-        let call = ToolCall::Native(arguments::request(row, *arguments)?);
-        if !asked.can_follow && Interest::of(&call).is_some_and(|interest| interest.follows()) {
-            return Err(cannot_follow());
-        }
-        let is_long = row.makes_job && !row.timing.edge_wait().is_zero();
-        return Ok(Prepared { call, timing: row.timing, is_long });
-    }
+/// A call of a tool on a line.
+fn named(broker: &Broker, credential: &Credential, call: &CallTool<'_>) -> Result<ToolCall, Error> {
+    let CallTool { name, arguments } = call;
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
         let shown: String = name.chars().take(TOOL_NAME_BYTES_MAX).collect();
         return Err(Error::not_found("tool", shown));
     }
-    let behind =
-        names::is_made(name).then(|| list::behind(broker, asked.credential, name)).flatten();
+    let behind = names::is_made(name).then(|| list::behind(broker, credential, name)).flatten();
     let bytes = arguments::object(*arguments)?.into_owned().into();
     let arguments = Any { format: Format::Json, bytes };
-    let call = ToolCall::Named { name: behind.unwrap_or_else(|| name.to_string()), arguments };
-    // Whoever holds the line takes the time it takes; the broker knows until when.
-    Ok(Prepared { call, timing: ToolTiming::AsyncShort, is_long: true })
+    Ok(ToolCall::Named { name: behind.unwrap_or_else(|| name.to_string()), arguments })
 }
 
-fn start(broker: &Broker, asked: Asked<'_>, prepared: Prepared) -> Begun {
-    let Prepared { call, timing, is_long } = prepared;
-    let Asked { credential, wanted, .. } = asked;
+fn start(
+    broker: &Broker,
+    credential: &Credential,
+    call: ToolCall,
+    timing: ToolTiming,
+    is_long: bool,
+    wanted: Wanted,
+) -> Begun {
     let tool = call.name().to_owned();
     let interest = Interest::of(&call);
-    let stream = is_long && (wanted.progress.is_some() || wanted.log.is_some());
+    let stream = is_long && wanted.is_any();
     let options = CallOptions { stream, ..CallOptions::default() };
     let envelope = RequestEnvelope { request: call, options };
     // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
-    match broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None }) {
-        Answer::Now(reply) => Begun::Done(Outcome::of(reply, &tool)),
+    let answer = broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None });
+    let streamed = stream.then_some(wanted);
+    begun(answer, Facts { tool, timing, is_long, interest, streamed })
+}
+
+/// A call that was made.
+pub(crate) fn begun(answer: Answer, facts: Facts) -> Begun {
+    match answer {
+        Answer::Now(reply) => Begun::Done(Outcome::of(reply, &facts.tool)),
         Answer::Later(replies, control) => {
-            let streamed = stream.then_some(wanted);
-            let facts = Facts { tool, timing, is_long, interest, streamed };
             Begun::Later(Box::new(Follow::new(replies, control, facts)))
         }
     }

@@ -22,6 +22,13 @@ pub(crate) struct Wanted {
     pub(crate) log: Option<LogLevel>,
 }
 
+impl Wanted {
+    /// Whether it wants anything.
+    pub(crate) const fn is_any(&self) -> bool {
+        self.progress.is_some() || self.log.is_some()
+    }
+}
+
 /// A call under way. Dropped before its end, it is cancelled: its caller has left.
 #[derive(Debug)]
 pub(crate) struct Follow {
@@ -70,15 +77,15 @@ impl Canceller {
 
 /// What is known of a call when it is begun.
 #[derive(Debug)]
-pub(super) struct Facts {
-    pub(super) tool: String,
-    pub(super) timing: ToolTiming,
+pub(crate) struct Facts {
+    pub(crate) tool: String,
+    pub(crate) timing: ToolTiming,
     /// Whether it may take a while, so that its connection is better kept alive.
-    pub(super) is_long: bool,
+    pub(crate) is_long: bool,
     /// What else it wants to hear.
-    pub(super) interest: Option<Interest>,
+    pub(crate) interest: Option<Interest>,
     /// What is told meanwhile, if the call is streamed.
-    pub(super) streamed: Option<Wanted>,
+    pub(crate) streamed: Option<Wanted>,
 }
 
 impl Follow {

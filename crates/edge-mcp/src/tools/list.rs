@@ -4,19 +4,20 @@ use std::sync::Arc;
 
 use ringback_broker::{Answer, Broker, Call, Credential, Edge, OfferedTool};
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, Stamp, ToolsPage};
-use ringback_mcp_wire::{Fault, Id, Object, RawValue, compact};
+use ringback_mcp_wire::{Fault, Id, Object, RawValue, compact, names};
 use ringback_proto::envelope::RequestEnvelope;
 use ringback_proto::request::{ListToolsRequest, ToolInfo};
 use ringback_proto::tool::find;
 use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
 use serde_json::value::to_raw_value;
 
-use super::names;
 use super::native::{Listed, ListedMeta, native};
+use crate::agent;
 use crate::changes::on_lines;
+use crate::peer::Peer;
 
 /// Short: a tool on a line may go at any time, and asking again costs little.
-const TTL_MS: u64 = 5_000;
+pub(crate) const TTL_MS: u64 = 5_000;
 
 /// A tool ready to be shown.
 enum Shown {
@@ -26,6 +27,19 @@ enum Shown {
 
 /// The answer to `tools/list`.
 pub(crate) fn page(
+    broker: &Broker,
+    peer: &Peer,
+    id: &Id,
+    cursor: Option<String>,
+    stamp: Stamp<'_>,
+) -> Result<String, Error> {
+    match peer {
+        Peer::Caller(credential) => callers_page(broker, credential, id, cursor, stamp),
+        Peer::Agent(pass) => agent::page(broker, pass, id, cursor, stamp),
+    }
+}
+
+fn callers_page(
     broker: &Broker,
     credential: &Credential,
     id: &Id,
@@ -104,7 +118,7 @@ fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
 }
 
 /// A schema on one line that says it is one of an object, as clients want it.
-fn with_type(schema: &RawValue) -> Box<RawValue> {
+pub(crate) fn with_type(schema: &RawValue) -> Box<RawValue> {
     let packed = compact(schema);
     let has_type = Object::of(&packed).is_ok_and(|object| object.get("type").is_some());
     match packed.get().strip_prefix('{') {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use ringback_mcp_wire::RawValue;
+use ringback_mcp_wire::{RawValue, names};
 use ringback_proto::principal::Level;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::{TOOLS, ToolRow};
@@ -26,23 +26,23 @@ pub(super) struct NativeTool {
 /// One tool in `tools/list`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Listed<'a, Schema> {
-    pub(super) name: &'a str,
-    pub(super) description: Cow<'a, str>,
-    pub(super) input_schema: Schema,
+pub(crate) struct Listed<'a, Schema> {
+    pub(crate) name: &'a str,
+    pub(crate) description: Cow<'a, str>,
+    pub(crate) input_schema: Schema,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) output_schema: Option<Value>,
+    pub(crate) output_schema: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) annotations: Option<Annotations>,
+    pub(crate) annotations: Option<Annotations>,
     #[serde(rename = "_meta")]
-    pub(super) meta: ListedMeta,
+    pub(crate) meta: ListedMeta,
 }
 
 /// What a client may tell its user about a tool.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "the protocol has them so")]
-pub(super) struct Annotations {
+pub(crate) struct Annotations {
     read_only_hint: bool,
     destructive_hint: bool,
     idempotent_hint: bool,
@@ -51,15 +51,26 @@ pub(super) struct Annotations {
 
 /// What our own clients may want to know.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct ListedMeta {
+pub(crate) struct ListedMeta {
     #[serde(rename = "ringback/timing")]
-    pub(super) timing: ToolTiming,
+    pub(crate) timing: ToolTiming,
     #[serde(rename = "ringback/scope")]
-    pub(super) scope: Level,
+    pub(crate) scope: Level,
 }
 
 static NATIVE: LazyLock<Vec<NativeTool>> =
     LazyLock::new(|| TOOLS.iter().map(|row| prepare(row)).collect());
+
+/// The same under the names that they have in a session of an agent.
+static IN_SESSION: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
+    let named = |row: &ToolRow| listed(row, &format!("{}_{}", names::NATIVE, row.name));
+    TOOLS.iter().map(|row| named(row)).collect()
+});
+
+/// A row as an agent is shown it in its session.
+pub(crate) fn in_session(row: &ToolRow) -> &'static RawValue {
+    &IN_SESSION[row.kind as usize]
+}
 
 /// A row, prepared.
 pub(super) fn native(row: &ToolRow) -> &'static NativeTool {
@@ -72,16 +83,19 @@ fn prepare(row: &ToolRow) -> NativeTool {
         Some(Value::Object(properties)) => properties.clone(),
         Some(_) | None => Map::new(),
     };
+    NativeTool { listed: listed(row, row.name), properties }
+}
+
+fn listed(row: &ToolRow, name: &str) -> Box<RawValue> {
     let listed = Listed {
-        name: row.name,
+        name,
         description: row.described(),
-        input_schema,
+        input_schema: without_widths((row.request_schema)().to_value()),
         output_schema: Some(output_schema(row)),
         annotations: Some(annotations(row)),
         meta: ListedMeta { timing: row.timing, scope: row.level },
     };
-    let listed = to_raw_value(&listed).expect("a row can be written as JSON");
-    NativeTool { listed, properties }
+    to_raw_value(&listed).expect("a row can be written as JSON")
 }
 
 /// A schema without the widths of its numbers, such as `uint64`: no dialect of JSON Schema knows them,
@@ -167,7 +181,7 @@ mod tests {
             let tool = shown(row.name);
             assert_eq!(tool["inputSchema"]["type"], "object", "{}", row.name);
             assert_eq!(tool["outputSchema"]["type"], "object", "{}", row.name);
-            assert!(row.name.len() <= 64 && super::super::names::is_plain(row.name));
+            assert!(row.name.len() <= 64 && ringback_mcp_wire::names::is_plain(row.name));
             let text = tool.to_string();
             assert!(!text.contains("\"default\"") && !text.contains("\"$ref\""), "{text}");
             assert!(!text.contains("\"format\":\""), "{text}");

@@ -84,7 +84,7 @@ impl Outcome {
     }
 
     /// The one place where kinds of errors become MCP.
-    pub(super) fn error(error: Error, tool: &str) -> Self {
+    pub(crate) fn error(error: Error, tool: &str) -> Self {
         let is_tool = error.context().resource_type.as_deref() == Some("tool")
             && error.context().resource_id.as_deref() == Some(tool);
         match error.kind() {
@@ -158,10 +158,18 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
     outgoing::answer(id, &result, stamp)
 }
 
+/// An error for programs, with its kind as the socket of a session names it.
+#[derive(Serialize)]
+struct ErrorMeta {
+    kind: &'static str,
+    #[serde(flatten)]
+    error: ToolError,
+}
+
 /// The message for the model, with whether it is safe to try again; the fields for programs.
 fn encode_error(id: &Id, error: &Error, stamp: Stamp<'_>) -> String {
     let text = error.told();
-    let wire = json(&ToolError::from(error));
+    let wire = json(&ErrorMeta { kind: error.kind().as_str(), error: ToolError::from(error) });
     let meta = Some((ERROR_META, wire.as_ref()));
     outgoing::answer(id, &CallResult { text: &text, structured: None, is_error: true, meta }, stamp)
 }

@@ -2,7 +2,7 @@
 //! and answers them over HTTP.
 
 use bytes::Bytes;
-use ringback_broker::Answer;
+use ringback_broker::{Answer, Edge};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::{Error, ResponseEnvelope, ToolResponse};
@@ -24,6 +24,7 @@ pub(crate) fn agent_calls(world: &World, session: &Value, tool: &str, input: &st
         tool.to_owned(),
         Any { format: Format::Json, bytes },
         CallOptions::default(),
+        Edge::Relay,
     );
     let mut waiting = JoinSet::new();
     waiting.spawn(async move {

@@ -1,6 +1,5 @@
 //! A daemon's worth of edge, and a client that speaks MCP by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,7 +147,7 @@ fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
     done"#;
     let run_dir = camino::Utf8PathBuf::from_path_buf(dir.path().join("run")).unwrap();
     let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, env: BTreeMap::new() };
+    let agent = AgentCommand { command, ..AgentCommand::default() };
     let mut settings = SessionSettings::in_dir(run_dir);
     settings.agent_default = "idler".to_owned();
     settings.agents.insert("idler".to_owned(), agent);

@@ -343,7 +343,7 @@ pub(crate) fn refused(answer: &Value) -> String {
 
 fn broker_config(root: &Utf8Path) -> Config {
     let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
-    let agent = AgentCommand { command, env: std::collections::BTreeMap::new() };
+    let agent = AgentCommand { command, ..AgentCommand::default() };
     let mut sessions = SessionSettings::in_dir(root.join("run"));
     sessions.agents.insert("scripted".to_owned(), agent);
     sessions.limits = SessionLimits { live_max: 200, agents_max: 200, ..sessions.limits };

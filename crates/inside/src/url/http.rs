@@ -32,6 +32,7 @@ pub(super) struct Http {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
     bearer: Option<HeaderValue>,
+    key: Option<HeaderValue>,
 }
 
 /// Why there is no answer.
@@ -54,17 +55,19 @@ pub(super) struct Messages {
 }
 
 impl Http {
-    pub(super) fn new(uri: Uri, bearer: Option<&Key>) -> Self {
+    pub(super) fn new(uri: Uri, bearer: Option<&Key>, key: Option<&Key>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_WAIT));
         connector.set_keepalive(Some(KEEPALIVE));
-        let bearer = bearer.and_then(|bearer| {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", bearer.expose())).ok()?;
+        let secret = |text: String| {
+            let mut value = HeaderValue::try_from(text).ok()?;
             value.set_sensitive(true);
             Some(value)
-        });
-        Self { client: Client::builder(TokioExecutor::new()).build(connector), uri, bearer }
+        };
+        let bearer = bearer.and_then(|bearer| secret(format!("Bearer {}", bearer.expose())));
+        let key = key.and_then(|key| secret(key.expose().to_owned()));
+        Self { client: Client::builder(TokioExecutor::new()).build(connector), uri, bearer, key }
     }
 
     /// Calls a tool; gives the line that answers, and tells progress meanwhile.
@@ -113,6 +116,9 @@ impl Http {
         }
         if let Some(bearer) = &self.bearer {
             request = request.header(AUTHORIZATION, bearer);
+        }
+        if let Some(key) = &self.key {
+            request = request.header("oubliette-api-key", key);
         }
         let request = request
             .body(Full::new(Bytes::from(body)))

@@ -26,6 +26,24 @@ wire_struct! {
         /// Your tools, in place of those you offered before; an empty list takes them back.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
+        /// In place of `caller_tools`: an MCP server on the daemon's machine whose tools are yours. Only
+        /// for administrators.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        caller_server: Option<Box<CallerServer>>,
+    }
+
+    /// An MCP server that is started for a session, spoken to over its pipes, and ended with it.
+    CallerServer {
+        /// The program.
+        command: String,
+        /// Its arguments. They are for everybody on the machine to see.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<String>>")]
+        args: Vec<String>,
+        /// Names of the daemon's environment that it gets, besides `PATH` and `HOME`.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<String>>")]
+        env: Vec<String>,
     }
 
     /// A tool you carry out yourself.

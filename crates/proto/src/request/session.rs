@@ -4,6 +4,7 @@ use super::{CallerTool, SessionContext, wire_struct};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::record::SessionState;
+use crate::secret::Secret;
 
 wire_struct! {
     /// A session to start.
@@ -66,6 +67,9 @@ wire_struct! {
         /// What you should know of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
+        /// Where its tools are, as MCP, while it is live; `session_open` gives a token for it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
     }
 
     /// A message to an agent: name a session, or a project to start one in.
@@ -84,7 +88,9 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         create_workspace: bool,
-        /// What to say.
+        /// What to say. Left out with `answer` or `abort`.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<String>")]
         message: String,
         /// Files that go with it.
         #[serde(default, deserialize_with = "super::null_as_default")]
@@ -106,6 +112,22 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         follow: bool,
+        /// The answer to a `permission_request` of the session's agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        answer: Option<Box<PermissionAnswer>>,
+        /// Whether the agent is to stop what it does, and forget what it was told and has not begun.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<bool>")]
+        abort: bool,
+    }
+
+    /// What an agent may do.
+    PermissionAnswer {
+        /// The `request_id` of the event that asks.
+        request_id: String,
+        /// The `id` of the option chosen; without one the question is taken back.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        option: Option<String>,
     }
 
     /// A file that goes with a message.
@@ -136,6 +158,13 @@ wire_struct! {
         last_event_index: i64,
         /// Whether its agent is confined to its workspace.
         confined: bool,
+        /// Where the session's tools are, as MCP, for an agent that runs elsewhere.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        url: Option<String>,
+        /// The bearer token of that URL, with the first message after the session was started. It is
+        /// shown once; `session_open` gives another.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token: Option<Secret>,
     }
 
     /// Which events of a session.
@@ -204,6 +233,33 @@ wire_struct! {
         /// Where the session stands now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<SessionState>,
+        /// The answers to a `permission_request`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<PermissionChoice>>")]
+        options: Vec<PermissionChoice>,
+        /// What a turn cost, at its `completion`, where the agent tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<TokenUsage>,
+    }
+
+    /// An answer that an agent offers.
+    PermissionChoice {
+        /// What to answer with.
+        id: String,
+        /// What it says.
+        name: String,
+        /// `allow_once`, `allow_always`, `reject_once`, `reject_always` or `other`.
+        kind: String,
+    }
+
+    /// Tokens, as an agent counts them.
+    TokenUsage {
+        /// Read by its model.
+        input_tokens: u64,
+        /// Written by its model.
+        output_tokens: u64,
+        /// All of them.
+        total_tokens: u64,
     }
 
     /// Which sessions.

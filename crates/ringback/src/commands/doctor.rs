@@ -15,6 +15,7 @@ use crate::commands::mcp::{Agent, key};
 use crate::config::{Config, ConfigError, Environment};
 use crate::connect::ConnectArgs;
 use crate::daemon::TOKEN_FILE;
+use crate::daemon::settings::provider;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -68,6 +69,7 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
         Ok(config) => {
             findings.add("configuration", Health::Good, "can be used");
             look_at_files(&mut findings, &config);
+            look_at_providers(&mut findings, &config);
             look_at_daemon(&mut findings, args, environment, &config).await;
             look_at_models(&mut findings, &config).await;
         }
@@ -123,6 +125,19 @@ fn look_at_files(findings: &mut Findings, config: &Config) {
             format!("others can read `{}`; run `chmod 600` on it", token.display()),
         ),
         Some(_) => findings.add("token file", Health::Good, token.display().to_string()),
+    }
+}
+
+fn look_at_providers(findings: &mut Findings, config: &Config) {
+    for (name, model) in &config.providers.0 {
+        let what = format!("provider {name}");
+        match provider(model).check() {
+            Ok(()) if model.key_file.is_some() => {
+                findings.add(&what, Health::Good, format!("{}, with its key", model.url));
+            }
+            Ok(()) => findings.add(&what, Health::Good, format!("{}, without a key", model.url)),
+            Err(error) => findings.add(&what, Health::Bad, error.to_string()),
+        }
     }
 }
 

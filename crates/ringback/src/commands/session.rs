@@ -8,8 +8,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    SessionCleanupRequest, SessionEndRequest, SessionGetRequest, SessionListRequest,
-    SessionListResponse, SessionMessageRequest, SessionResponse,
+    PermissionAnswer, SessionCleanupRequest, SessionEndRequest, SessionGetRequest,
+    SessionListRequest, SessionListResponse, SessionMessageRequest, SessionResponse,
 };
 use ringback_proto::tool::tools::{
     SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage,
@@ -25,7 +25,7 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[command(
     after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
-                  list\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
+                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
                   input; what it prints is the result."
 )]
 pub struct SessionArgs {
@@ -59,6 +59,20 @@ pub enum SessionRequest {
         id: SessionId,
         /// What to say
         message: String,
+    },
+    /// Answer an agent that asks for permission
+    Answer {
+        /// Its session
+        id: SessionId,
+        /// The question, as its event names it
+        request: String,
+        /// The answer, one of those it offers; without one the question is taken back
+        option: Option<String>,
+    },
+    /// Stop what an agent does; its session goes on
+    Abort {
+        /// Its session
+        id: SessionId,
     },
     /// Show what an agent does, from the beginning and as it happens
     Watch {
@@ -148,6 +162,20 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                     let id = sent.session_id;
                     format!("sent; see what it does with `ringback session watch {id}`")
                 })
+            }
+            SessionRequest::Answer { id, request, option } => {
+                let answer = Some(Box::new(PermissionAnswer { request_id: request, option }));
+                let request =
+                    SessionMessageRequest { session_id: Some(id), answer, ..Default::default() };
+                let sent = client.call::<SessionMessage>(request).await?;
+                screen.answer(&sent, |_| "answered".to_owned())
+            }
+            SessionRequest::Abort { id } => {
+                let session_id = Some(id);
+                let request =
+                    SessionMessageRequest { session_id, abort: true, ..Default::default() };
+                let sent = client.call::<SessionMessage>(request).await?;
+                screen.answer(&sent, |_| "told to stop".to_owned())
             }
             SessionRequest::Watch { id, until_idle } => {
                 follow::follow(client, screen, id, -1, until_idle).await.map(drop)

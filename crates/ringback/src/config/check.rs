@@ -32,6 +32,7 @@ impl Config {
         self.check_http()?;
         self.check_hoot()?;
         self.check_sockets()?;
+        self.check_providers()?;
         if let Some(root) = self.files.roots.iter().find(|root| root.is_relative()) {
             let reason = format!("expected absolute paths, found `{}`", root.display());
             return Err(self.invalid("files.roots", reason));
@@ -146,6 +147,23 @@ impl Config {
                 dirs::SOCKET_PATH_BYTES_MAX
             );
             return Err(self.invalid("runtime_dir", reason));
+        }
+        Ok(())
+    }
+
+    fn check_providers(&self) -> Result<(), ConfigError> {
+        let providers = &self.providers.0;
+        for (name, agent) in &self.sessions.agents.0 {
+            let unknown = |provider: &&String| !providers.contains_key(*provider);
+            let Some(provider) = agent.provider.as_ref().filter(unknown) else {
+                continue;
+            };
+            let known: Vec<_> = providers.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let reason = format!(
+                "the agent `{name}` asks models of `{provider}`, which is not in `providers`; there is {known}"
+            );
+            return Err(self.invalid("sessions.agents", reason));
         }
         Ok(())
     }

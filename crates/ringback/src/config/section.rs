@@ -45,6 +45,12 @@ pub(super) trait Section {
     fn set(&mut self, key: &str, raw: Raw<'_>) -> Result<(), SetError>;
     /// The value of a key, masked; `None` if there is no such key, `Some(None)` if it is not set.
     fn show(&self, key: &str) -> Option<Option<toml::Value>>;
+    /// Every key that is set, masked.
+    fn table(&self) -> toml::Table {
+        let shown =
+            |key: Key| self.show(key.name).flatten().map(|value| (key.name.to_owned(), value));
+        self.keys().into_iter().filter_map(shown).collect()
+    }
 }
 
 impl Key {

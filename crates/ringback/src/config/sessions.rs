@@ -4,6 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use ringback_agents::Permissions;
+use ringback_agents::preset::{preset, presets};
+use ringback_broker::AgentProtocol;
 use toml::de::DeValue;
 
 use super::section::{Raw, section};
@@ -28,9 +31,11 @@ section! {
     pub struct Sessions = "sessions" {
         /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
         pub agent: String = "scripted".to_owned(),
-        /// Further agents by name, `[sessions.agents.NAME]` with `command = ["program", "argument"]` and
-        /// perhaps `env = { NAME = "value" }`. The word `{inside}` in a command stands for the
-        /// program that agents start as their MCP server.
+        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are),
+        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and perhaps
+        /// `protocol = "lines" | "acp" | "one-shot"`; `env = { NAME = "value" }` and `permissions` for both. With `provider = "NAME"`
+        /// the agent may ask the models of that one of `providers`: `{model}` in its arguments and environment stands for the address,
+        /// and a preset is pointed at `model = "MODEL"`.
         pub agents: Agents = Agents::default(),
         /// How deep sessions may start others.
         pub max_depth: usize = 3,
@@ -42,6 +47,9 @@ section! {
         pub idle: u64 = IDLE_MS,
         /// Events of a session that are kept in memory; its journal has more.
         pub events_kept: usize = EVENTS_KEPT,
+        /// Who answers an agent that asks for permission: `ask` passes the question on as an event of the session,
+        /// `allow` and `deny` answer at once. An agent's own `permissions` come first.
+        pub permissions: Permissions = Permissions::Ask,
         /// How long an agent may take to end when it is asked to, in milliseconds.
         pub end_grace: u64 = END_GRACE_MS,
     }
@@ -68,6 +76,14 @@ pub struct AgentEntry {
     pub command: Vec<String>,
     /// What its environment has.
     pub env: BTreeMap<String, String>,
+    /// How it is talked to.
+    pub protocol: AgentProtocol,
+    /// Who answers when it asks for permission.
+    pub permissions: Option<Permissions>,
+    /// The provider whose models it may ask.
+    pub provider: Option<String>,
+    /// Which of them a preset is pointed at.
+    pub model: Option<String>,
 }
 
 const EXPECTED: &str = "a table of agents such as `{ mine = { command = [\"/usr/bin/agent\"] } }`";
@@ -101,9 +117,23 @@ impl Value for Agents {
             let names = agent.env.keys().cloned();
             let hidden = names.map(|name| (name, toml::Value::String("(hidden)".to_owned())));
             let mut entry = toml::Table::new();
-            entry.insert("command".to_owned(), toml::Value::Array(command));
+            if !agent.command.is_empty() {
+                entry.insert("command".to_owned(), toml::Value::Array(command));
+            }
+            if let Some((key, value)) = spoken(&agent.protocol) {
+                entry.insert(key.to_owned(), value.into());
+            }
+            if let Some(permissions) = agent.permissions {
+                entry.insert("permissions".to_owned(), permissions.name().into());
+            }
             if !agent.env.is_empty() {
                 entry.insert("env".to_owned(), toml::Value::Table(hidden.collect()));
+            }
+            if let Some(provider) = agent.provider.show() {
+                entry.insert("provider".to_owned(), provider);
+            }
+            if let Some(model) = agent.model.show() {
+                entry.insert("model".to_owned(), model);
             }
             (name.clone(), toml::Value::Table(entry))
         };
@@ -111,11 +141,60 @@ impl Value for Agents {
     }
 }
 
+impl Value for Permissions {
+    const KIND: &'static str = "`ask`, `allow` or `deny`";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let name = String::parse(raw)?;
+        Self::named(&name).ok_or_else(|| format!("expected {}, found `{name}`", Self::KIND))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(self.name().into())
+    }
+}
+
+/// The key and the value that say how an agent is talked to, if that is not the usual way.
+fn spoken(protocol: &AgentProtocol) -> Option<(&'static str, &str)> {
+    match protocol {
+        AgentProtocol::Lines => None,
+        AgentProtocol::Acp => Some(("protocol", "acp")),
+        AgentProtocol::OneShot => Some(("protocol", "one-shot")),
+        AgentProtocol::Preset(name) => Some(("preset", name)),
+    }
+}
+
+fn protocol(name: &str) -> Result<AgentProtocol, String> {
+    match name {
+        "lines" => Ok(AgentProtocol::Lines),
+        "acp" => Ok(AgentProtocol::Acp),
+        "one-shot" => Ok(AgentProtocol::OneShot),
+        other => Err(format!("`protocol` is `lines`, `acp` or `one-shot`, not `{other}`")),
+    }
+}
+
+fn of_preset(name: &str) -> Result<AgentProtocol, String> {
+    if preset(name).is_some() {
+        return Ok(AgentProtocol::Preset(name.to_owned()));
+    }
+    let names: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
+    Err(format!("there is no preset `{name}`, only {}", names.join(", ")))
+}
+
 fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
     let DeValue::Table(table) = value else { return Err(format!("expected {EXPECTED}")) };
     let mut agent = AgentEntry::default();
+    let has = |key: &str| table.keys().any(|name| name.get_ref() == key);
+    if has("protocol") && has("preset") {
+        return Err("a `preset` has its own `protocol`: say one of them".to_owned());
+    }
     for (name, value) in table {
         match (name.get_ref().as_ref(), value.get_ref()) {
+            ("protocol", value) => agent.protocol = protocol(&String::parse(Raw::Toml(value))?)?,
+            ("preset", value) => agent.protocol = of_preset(&String::parse(Raw::Toml(value))?)?,
+            ("permissions", value) => {
+                agent.permissions = Some(Permissions::parse(Raw::Toml(value))?);
+            }
             ("command", DeValue::Array(_)) => {
                 agent.command = Vec::<String>::parse(Raw::Toml(value.get_ref()))?;
             }
@@ -128,12 +207,33 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
                 }
             }
             ("env", _) => return Err("`env` is a table of texts".to_owned()),
+            (key @ ("provider" | "model"), value) => {
+                let text = String::parse(Raw::Toml(value));
+                let text = text.map_err(|reason| format!("`{key}`: {reason}"))?;
+                let place = if key == "model" { &mut agent.model } else { &mut agent.provider };
+                *place = Some(text);
+            }
             (unknown, _) => {
-                return Err(format!("there is no `{unknown}`, only `command` and `env`"));
+                return Err(format!(
+                    "there is no `{unknown}`, only `command`, `env`, `preset`, `protocol`, \
+                     `permissions`, `provider` and `model`"
+                ));
             }
         }
     }
-    if agent.command.first().is_none_or(String::is_empty) {
+    let needs_command = !matches!(agent.protocol, AgentProtocol::Preset(_));
+    match (&agent.provider, &agent.model) {
+        (Some(_), None) if !needs_command => {
+            return Err("`model` is missing: which model of its provider it asks".to_owned());
+        }
+        (None, Some(_)) => return Err("`model` needs a `provider`".to_owned()),
+        (Some(_), Some(_)) if needs_command => {
+            let reason = "`model` is for presets; say it in `command` or `env`";
+            return Err(reason.to_owned());
+        }
+        (None | Some(_), _) => {}
+    }
+    if needs_command && agent.command.first().is_none_or(String::is_empty) {
         return Err("`command` is missing: the program and its arguments".to_owned());
     }
     Ok(agent)
@@ -145,12 +245,25 @@ mod tests {
 
     #[test]
     fn agents_are_read_whole_and_their_environment_is_hidden() {
-        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" } } }"#;
+        let text = r#"{ mine = { command = ["/bin/agent", "-v"], env = { KEY = "secret" }, provider = "p" } }"#;
         let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["mine"].provider.as_deref(), Some("p"));
         assert_eq!(agents.0["mine"].command, ["/bin/agent", "-v"]);
         assert_eq!(agents.0["mine"].env["KEY"], "secret");
         let shown = agents.show().unwrap().to_string();
         assert!(shown.contains("/bin/agent") && !shown.contains("secret"), "{shown}");
+    }
+
+    /// REQ: an agent of the configuration says its protocol or names a preset.
+    #[test]
+    fn an_agent_says_how_it_is_talked_to() {
+        let text = r#"{ goose = { preset = "goose", permissions = "allow" }, other = { command = ["x"], protocol = "acp" } }"#;
+        let agents = Agents::parse(Raw::Text(text)).unwrap();
+        assert_eq!(agents.0["goose"].protocol, AgentProtocol::Preset("goose".to_owned()));
+        assert_eq!(agents.0["goose"].permissions, Some(Permissions::Allow));
+        assert_eq!(agents.0["other"].protocol, AgentProtocol::Acp);
+        let again = Agents::parse(Raw::Text(&agents.show().unwrap().to_string())).unwrap();
+        assert_eq!(again, agents);
     }
 
     #[test]
@@ -161,6 +274,14 @@ mod tests {
             ("{ mine = { command = \"x\" } }", "list of texts"),
             ("{ mine = { command = [\"x\"], colour = 1 } }", "there is no `colour`"),
             ("{ mine = { command = [\"x\"], env = 1 } }", "table of texts"),
+            ("{ mine = { command = [\"x\"], protocol = \"morse\" } }", "`one-shot`, not `morse`"),
+            ("{ mine = { preset = \"hal\" } }", "there is no preset `hal`, only goose"),
+            ("{ mine = { preset = \"goose\", protocol = \"acp\" } }", "say one of them"),
+            ("{ mine = { preset = \"goose\", permissions = \"maybe\" } }", "`ask`, `allow` or"),
+            ("{ mine = { command = [\"x\"], provider = 1 } }", "`provider`: expected text"),
+            ("{ mine = { preset = \"goose\", provider = \"p\" } }", "`model` is missing"),
+            ("{ mine = { preset = \"goose\", model = \"m\" } }", "`model` needs a `provider`"),
+            ("{ mine = { command = [\"x\"], provider = \"p\", model = \"m\" } }", "for presets"),
             ("3", "table of agents"),
         ] {
             let error = Agents::parse(Raw::Text(text)).unwrap_err();

@@ -14,14 +14,15 @@ use ringback_broker::{
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
+use ringback_egress::{KeyFile, ModelDoors, Provider};
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
-use ringback_service::{HttpConfig, Tls};
+use ringback_service::{HttpConfig, HttpListener, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, TlsFiles};
+use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -77,7 +78,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
 fn scripted_agent() -> Option<AgentCommand> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
     let words = [program.as_str(), SCRIPTED, "--", "{inside}", "--session-tools"];
-    Some(AgentCommand { command: words.map(str::to_owned).into(), env: BTreeMap::new() })
+    Some(AgentCommand { command: words.map(str::to_owned).into(), ..AgentCommand::default() })
 }
 
 /// The program inside, unpacked when a session first needs it: until then none of its pages is in
@@ -103,8 +104,10 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         .0
         .iter()
         .map(|(name, agent)| {
-            let (command, env) = (agent.command.clone(), agent.env.clone());
-            (name.clone(), AgentCommand { command, env })
+            let crate::config::AgentEntry { command, env, protocol, permissions, provider, model } =
+                agent.clone();
+            let agent = AgentCommand { command, env, protocol, permissions, provider, model };
+            (name.clone(), agent)
         })
         .collect();
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
@@ -131,8 +134,27 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         },
         events_kept_max: keys.events_kept,
         end_grace: Duration::from_millis(keys.end_grace),
+        permissions: keys.permissions,
         inside: Some(inside),
     })
+}
+
+/// The doors to the models of the configuration, whose keys and roots are read now.
+pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
+    let providers = config.providers.0.iter().map(|(name, model)| (name.clone(), provider(model)));
+    ModelDoors::new(ringback_egress::Config::default(), providers.collect())
+        .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))
+}
+
+/// What is behind a door.
+pub(crate) fn provider(model: &ProviderEntry) -> Provider {
+    Provider {
+        url: model.url.clone(),
+        key: model.key_file.clone().map(KeyFile::new),
+        header: model.header,
+        ca_file: model.ca_file.clone(),
+        requests_max: model.max_requests,
+    }
 }
 
 /// What the music tools are told.
@@ -179,6 +201,21 @@ pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
         }],
         patience: Patience::default(),
     })
+}
+
+/// Where others reach the HTTP listener: at the first name it is configured to be called by, else at
+/// its address.
+pub(super) fn public_url(config: &Config, listener: &HttpListener) -> String {
+    let scheme = if listener.is_tls() || config.http.behind_proxy { "https" } else { "http" };
+    let address = listener.local_addr();
+    match config.http.hosts.first() {
+        // A proxy has a port of its own, which its name says if it is not the usual one.
+        Some(host) if host.contains(':') || config.http.behind_proxy => {
+            format!("{scheme}://{host}")
+        }
+        Some(host) => format!("{scheme}://{host}:{}", address.port()),
+        None => format!("{scheme}://{address}"),
+    }
 }
 
 /// What the routes of client tools are told.

@@ -132,3 +132,34 @@ fn help_of_every_command_has_examples_or_says_what_it_needs() {
         assert!(more, "{}: {help}", command.get_name());
     }
 }
+
+/// REQ: "`ringback agents list|check`".
+#[test]
+fn agents_that_are_known_are_listed_and_looked_for() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let dir = tempfile::tempdir().unwrap();
+    let agents = |arguments: &[&str]| {
+        let path = format!("{}:/usr/bin:/bin", dir.path().display());
+        Run::of(ringback(dir.path()).arg("agents").args(arguments).env("PATH", path))
+    };
+    let missing = agents(&["check", "goose"]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    assert!(missing.stderr.contains("npm install -g @aaif/goose"), "{missing:?}");
+    let unknown = agents(&["check", "hal"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("goose, opencode, claude, codex, gemini"), "{unknown:?}");
+
+    let program = file(dir.path(), "goose", b"#!/bin/sh\necho 1.2.3\n");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let found = agents(&["check", "goose", "--json"]).json();
+    assert_eq!((&found["version"], &found["protocol"]), (&"1.2.3".into(), &"acp".into()));
+    let listed = agents(&["list", "--json"]).json();
+    let here: Vec<_> = listed["agents"].as_array().unwrap().iter().map(|it| &it["found"]).collect();
+    assert_eq!(here[0], true, "{listed}");
+    assert_eq!(here.len(), 5);
+    for arguments in [&["list"][..], &["check"]] {
+        let shown = agents(arguments).done();
+        assert!(shown.stdout.contains("Claude Code"), "{shown:?}");
+    }
+}

@@ -7,6 +7,7 @@ mod calls;
 mod content;
 mod daemon;
 mod mcp;
+mod models;
 mod offer;
 mod secrets;
 mod sessions;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::support::{Daemon, Run, ended, file, ringback, send, wait_for};
 
 /// A running command whose output is read line by line. Dropping it kills it.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: std::io::Lines<BufReader<ChildStdout>>,
 }
@@ -50,7 +50,7 @@ fn http(daemon: &Daemon) -> &str {
 }
 
 /// Offers a shell script; returns once it can be called.
-fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str) -> Running {
+pub(crate) fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str) -> Running {
     let mut command = daemon.client(&["offer", name, "--json", "--http", http(daemon)]);
     command.env("PATH", "/usr/bin:/bin").args(options).args(["--", "sh", "-c", script]);
     let mut offer = Running::start(&mut command);

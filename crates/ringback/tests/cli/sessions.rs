@@ -69,6 +69,61 @@ fn an_agent_with_a_read_key_reads_and_does_not_write() {
     assert!(!projects.to_string().contains("oub_") && !shown.stdout.contains("oub_"));
 }
 
+/// REQ: seed 004 "Client tools in agent sessions", with a real agent that runs elsewhere: it comes to
+/// its session by the URL, and calls a tool of an HTTP client with a key of its own.
+#[test]
+fn an_agent_elsewhere_calls_a_tool_of_an_http_client() {
+    let daemon = Daemon::start();
+    let shout = "tr a-z A-Z";
+    let _offer = crate::offer::offer(&daemon, "shout", &[], shout);
+    let opened = run(&daemon, &["call", "session_open", "--output", "json"]).done();
+    let opened: Value = serde_json::from_str(&opened.stdout).unwrap();
+    let text = |name: &str| opened[name].as_str().unwrap_or_else(|| panic!("{opened}"));
+    let program = env!("CARGO_BIN_EXE_ringback");
+    let server = ["scripted-agent", "--", program, "inside", "--url", text("url")];
+    let mut agent = daemon.client(&server);
+    agent.env("OUBLIETTE_SESSION_TOKEN", text("token"));
+    agent.env("OUBLIETTE_API_KEY", daemon.token());
+    let script = r#"{"call":{"tool":"oubliette_client_shout_shout","arguments":{"text":"hello"}}}
+{"expect":{"is_error":false,"contains":"HELLO"}}
+{"say":"as it should be"}"#;
+    let message = serde_json::json!({ "type": "message", "text": script });
+    let said = crate::support::run_with(&mut agent, format!("{message}\n").as_bytes()).done();
+    assert!(said.stdout.contains("as it should be"), "{said:?}");
+    assert!(!daemon.log().contains(text("token")), "a token is never logged");
+}
+
+/// Rule: the audit shows who called what, by the token's public id, and never a secret.
+#[test]
+fn the_audit_shows_whose_calls_there_were() {
+    let daemon = Daemon::start();
+    let made = run(&daemon, &["token", "create", "ci", "--scope", "read", "--json"]).json();
+    let (id, secret) = (made["token_id"].as_str().unwrap(), made["token"].as_str().unwrap());
+    daemon.run_as(secret, &["project", "list"]).done();
+    let denied = daemon.run_as(secret, &["project", "create", "mine"]);
+    assert_ne!(denied.code, 0, "{denied:?}");
+    let http = daemon.told("http").to_owned();
+    let audit = |filters: &[&str]| {
+        let words = [&["audit", "--json", "--http", &http], filters].concat();
+        run(&daemon, &words).json()["entries"].as_array().unwrap().clone()
+    };
+    let own = audit(&["--token", id, "--since", "1h"]);
+    let outcome = |tool: &str| {
+        let call = own.iter().find(|call| call["tool"] == tool);
+        call.unwrap_or_else(|| panic!("{tool} in {own:?}"))["outcome"].clone()
+    };
+    assert_eq!(outcome("project_list"), "success");
+    assert_eq!(outcome("project_create"), "permission_denied");
+    assert!(own.iter().all(|call| call["principal"] == id), "{own:?}");
+    assert_eq!(audit(&["--tool", "project_create", "--limit", "1"]).len(), 1);
+    let nobody = format!("gogol_{}", "0".repeat(32));
+    assert!(audit(&["--session", &nobody]).is_empty());
+    let shown = run(&daemon, &["audit", "--http", &http]).done();
+    assert!(shown.stdout.contains("project_create") && !shown.stdout.contains("oub_"), "{shown:?}");
+    let refused = daemon.client(&["audit", "--http", &http]).env("RINGBACK_TOKEN", secret).output();
+    assert!(!refused.unwrap().status.success(), "only an administrator reads it");
+}
+
 #[test]
 fn what_cannot_be_started_says_what_to_do() {
     let daemon = Daemon::start();
@@ -80,4 +135,34 @@ fn what_cannot_be_started_says_what_to_do() {
     assert!(agent.stderr.contains("gandalf") && agent.stderr.contains("scripted"), "{agent:?}");
     let tool = run(&daemon, &["session", "start", "hello", "--tool", "nonsense"]);
     assert_eq!(tool.code, 2, "{tool:?}");
+}
+
+/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds the
+/// tools of its caller through the server that the protocol names.
+#[test]
+fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_ringback");
+    let config = format!(
+        "[sessions]\nagent = \"talks\"\n[sessions.agents.talks]\nprotocol = \"acp\"\n\
+         command = [\"{program}\", \"scripted-agent\", \"--acp\"]\n"
+    );
+    let path = crate::support::file(dir.path(), "config.toml", config.as_bytes());
+    let daemon = Daemon::start_with(&["--config", path.to_str().unwrap()]);
+    let script = r#"{"think":"hm"}
+{"call":{"tool":"here_shout","arguments":{"text":"hello","n":9007199254740993}}}
+{"expect":{"is_error":false}}
+{"print":{}}"#;
+    let start = ["session", "start", script, "--tool", "shout=tr a-z A-Z", "--json"];
+    let shown = run(&daemon, &start).done();
+    let events = events(&shown);
+    let texts = |kind: &str| -> Vec<_> {
+        events.iter().filter(|event| event["type"] == kind).map(|event| &event["text"]).collect()
+    };
+    assert_eq!(texts("thought"), ["hm"], "{shown:?}");
+    assert!(
+        texts("message").iter().any(|text| *text == r#"{"TEXT":"HELLO","N":9007199254740993}"#)
+    );
+    let end = events.iter().find(|event| event["type"] == "completion").unwrap();
+    assert_eq!(end["usage"]["total_tokens"], 7, "{shown:?}");
 }

@@ -130,11 +130,7 @@ impl Daemon {
 
     /// Runs a client command that reads `input`.
     pub(crate) fn run_with(&self, arguments: &[&str], input: &[u8]) -> Run {
-        let mut command = self.client(arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        child.wait_with_output().unwrap().into()
+        run_with(&mut self.client(arguments), input)
     }
 
     /// The first token.
@@ -155,6 +151,14 @@ impl Daemon {
     pub(crate) fn ended(&mut self) -> ExitStatus {
         ended(&mut self.child)
     }
+}
+
+/// Runs a command that reads `input`.
+pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Run {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input).unwrap();
+    child.wait_with_output().unwrap().into()
 }
 
 impl Drop for Daemon {

@@ -17,7 +17,7 @@ pub struct Stalled {
 
 /// Ends a body with [`Stalled`] when nothing of it comes for too long.
 #[derive(Debug)]
-pub(super) struct Impatient<B> {
+pub struct Impatient<B> {
     body: B,
     patience: Duration,
     /// Runs only while the body keeps its reader waiting: most bodies are there at once.
@@ -25,7 +25,8 @@ pub(super) struct Impatient<B> {
 }
 
 impl<B> Impatient<B> {
-    pub(super) const fn new(body: B, patience: Duration) -> Self {
+    /// A body whose next piece may take this long.
+    pub const fn new(body: B, patience: Duration) -> Self {
         Self { body, patience, waiting: None }
     }
 }

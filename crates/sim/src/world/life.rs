@@ -30,7 +30,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 /// Far longer than all jobs together may take.
 const JOBS_END_WITHIN: Duration = Duration::from_secs(1200);
 /// After this nothing is remembered of calls: their window, and a round of housekeeping.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(11 * 60 + 31);
+pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(11 * 60 + 31);
 
 /// The caller whose lines there are: its token lasts.
 const LINE_HOLDER: usize = 1;
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    fn config(&self) -> Config {
+    pub(super) fn config(&self) -> Config {
         Config {
             data_dir: self.dir.clone(),
             file_roots: Vec::new(),
@@ -304,7 +304,11 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
 }
 
 /// The answer to a call of the set-up, which nothing disturbs.
-async fn answer(broker: &Broker, credential: &Credential, request: ToolRequest) -> ToolResponse {
+pub(super) async fn answer(
+    broker: &Broker,
+    credential: &Credential,
+    request: ToolRequest,
+) -> ToolResponse {
     let envelope = RequestEnvelope::plain(ToolCall::Native(request));
     let call = Call { credential, edge: Edge::Http, envelope, request_id: None };
     let envelope = match broker.call(call) {

@@ -50,8 +50,20 @@ fn caller_tools() -> Vec<CallerTool> {
     ]
 }
 
+fn secret() -> Secret {
+    Secret::new(format!("oub_{}", "0".repeat(64)))
+}
+
 fn context() -> SessionContext {
-    SessionContext { caller_id: Some("ant".into()), caller_tools: Some(caller_tools()) }
+    SessionContext {
+        caller_id: Some("ant".into()),
+        caller_tools: Some(caller_tools()),
+        caller_server: Some(Box::new(CallerServer {
+            command: awkward(),
+            args: vec![awkward()],
+            env: vec!["HOME".into()],
+        })),
+    }
 }
 
 sample!(
@@ -150,6 +162,7 @@ sample!(
         confined: false,
         workspace_path: String::new(),
         notice: None,
+        url: None,
     },
     Self {
         session_id: session(),
@@ -167,6 +180,7 @@ sample!(
         confined: true,
         workspace_path: awkward(),
         notice: Some(awkward()),
+        url: Some(awkward()),
     }
 );
 sample!(
@@ -183,6 +197,8 @@ sample!(
         caller_id: None,
         caller_tools: None,
         follow: false,
+        answer: None,
+        abort: false,
     },
     Self {
         project_id: Some(project()),
@@ -200,6 +216,11 @@ sample!(
         caller_id: Some(awkward()),
         caller_tools: Some(vec![]),
         follow: true,
+        answer: Some(Box::new(PermissionAnswer {
+            request_id: awkward(),
+            option: Some("once".into()),
+        })),
+        abort: true,
     }
 );
 sample!(
@@ -212,6 +233,8 @@ sample!(
         workspace_created: false,
         last_event_index: -1,
         confined: false,
+        url: None,
+        token: None,
     },
     Self {
         session_id: session(),
@@ -221,7 +244,26 @@ sample!(
         workspace_created: true,
         last_event_index: i64::MAX,
         confined: true,
+        url: Some(awkward()),
+        token: Some(secret()),
     }
+);
+sample!(
+    SessionOpenRequest,
+    Self::default(),
+    Self {
+        project_id: Some(project()),
+        session_id: Some(session()),
+        context: Some(context()),
+        caller_id: Some(awkward()),
+        caller_tools: Some(caller_tools()),
+        ttl_ms: Some(u64::MAX),
+    }
+);
+sample!(
+    SessionOpenedResponse,
+    Self { session_id: session(), url: String::new(), token: Secret::new(String::new()) },
+    Self { session_id: session(), url: awkward(), token: secret() }
 );
 sample!(
     SessionEventsRequest,
@@ -264,6 +306,16 @@ sample!(
             role: Some("assistant".into()),
             request_id: Some(awkward()),
             status: Some(SessionState::Failed),
+            options: vec![PermissionChoice {
+                id: awkward(),
+                name: awkward(),
+                kind: "allow_once".into(),
+            }],
+            usage: Some(TokenUsage {
+                input_tokens: 0,
+                output_tokens: u64::MAX,
+                total_tokens: TWO_TO_THE_63,
+            }),
         }],
         last_index: i64::MAX,
         status: SessionState::Ended,

@@ -71,7 +71,11 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
     };
     let project = client.call::<ProjectCreate>(project).await?.project_id;
     let tools = vec![tool("weather", "Tells the weather"), tool("send", "Sends you a message")];
-    let context = SessionContext { caller_id: Some("you".to_owned()), caller_tools: Some(tools) };
+    let context = SessionContext {
+        caller_id: Some("you".to_owned()),
+        caller_tools: Some(tools),
+        caller_server: None,
+    };
     let request = SessionMessageRequest {
         project_id: Some(project),
         message: SCRIPT.to_owned(),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_client::{Client, Config as ClientConfig, Credentials, Notice, Subscriber};
 use ringback_proto::Event;
 use ringback_proto::event::SequencedEvent;
@@ -11,8 +10,8 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::JobSleep;
 use tokio::sync::Mutex;
 
-use crate::config::{Config, Environment, ServeFlags};
-use crate::daemon::{Daemon, Listening};
+use crate::commands::passing::PassingDaemon;
+use crate::daemon::Listening;
 use crate::failure::Failure;
 
 /// Far more than any step takes; reached only when something is wrong.
@@ -23,8 +22,7 @@ const WARM_UPS_MAX: usize = 50;
 
 /// Everything the steps use.
 pub(super) struct Stage {
-    daemon: Daemon,
-    dir: tempfile::TempDir,
+    daemon: PassingDaemon,
     pub(super) client: Client,
     heard: Mutex<Heard>,
 }
@@ -37,31 +35,15 @@ struct Heard {
 
 impl Stage {
     pub(super) async fn open() -> Result<Self, Failure> {
-        let action = "make a temporary directory";
-        let dir = tempfile::Builder::new()
-            .prefix("ringback-demo-")
-            .tempdir()
-            .map_err(|source| Failure::System { action, source })?;
-        let any = "tcp://127.0.0.1:0".to_owned();
-        let flags = ServeFlags {
-            data_dir: Some(dir.path().display().to_string()),
-            http: Some("127.0.0.1:0".to_owned()),
-            hoot: Some(any.clone()),
-            iopub: Some(any),
-            ..ServeFlags::default()
-        };
-        // Nothing from this user's environment: the demonstration is the same everywhere.
-        let config = Config::load(&flags, &Environment::default())?;
-        let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let daemon = Daemon::start(&config, false, metrics).await?;
+        let daemon = PassingDaemon::start("demo", |_| ()).await?;
         let listening = daemon.listening();
-        let credentials = Credentials::Token(read_token(listening)?);
+        let credentials = Credentials::Token(daemon.token()?);
         let client =
             Client::connect(ClientConfig::new(listening.hoot.clone(), credentials.clone())).await?;
         let topics = Event::TOPICS.map(str::to_owned).to_vec();
         let subscriber = Subscriber::connect(&listening.iopub, &credentials, topics).await?;
         let heard = Mutex::new(Heard { subscriber, events: Vec::new() });
-        let stage = Self { daemon, dir, client, heard };
+        let stage = Self { daemon, client, heard };
         stage.warm_up().await?;
         Ok(stage)
     }
@@ -96,9 +78,7 @@ impl Stage {
     /// Stops the daemon and removes its directory.
     pub(super) async fn close(self) -> Result<(), Failure> {
         self.client.close().await;
-        self.daemon.stop().await;
-        let path = self.dir.path().to_owned();
-        self.dir.close().map_err(|source| Failure::File { action: "remove", path, source })
+        self.daemon.close().await
     }
 
     /// A subscription takes a moment to reach the daemon; something small happens until it is heard.
@@ -126,11 +106,4 @@ impl Heard {
         }
         Ok(())
     }
-}
-
-fn read_token(listening: &Listening) -> Result<Secret, Failure> {
-    let path = listening.token_file.clone().unwrap_or_default();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| Failure::TokenFile { path: path.clone(), source })?;
-    Ok(Secret::new(text.trim().to_owned()))
 }

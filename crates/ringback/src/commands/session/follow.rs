@@ -57,6 +57,14 @@ fn told(event: &SessionEventInfo) -> String {
             Some("user") => format!("> {text}"),
             Some(_) | None => text.to_owned(),
         },
+        "thought" => format!("  ({text})"),
+        "permission_request" => {
+            let (session, request) = (event.session_id, event.request_id.as_deref());
+            let request = request.unwrap_or_default();
+            format!(
+                "  may it? {tool} ({text})\n  ringback session answer {session} {request} OPTION"
+            )
+        }
         "tool_call" => format!("  calls {tool}"),
         "tool_result" => format!("  {tool} {text}"),
         "status" => {

@@ -95,6 +95,7 @@ async fn start(
     let context = (!tools.is_empty()).then(|| SessionContext {
         caller_id: Some(args.caller_id.clone()),
         caller_tools: Some(tools),
+        caller_server: None,
     });
     // A workspace of its own: two terminals do not speak into one session by accident.
     let request = SessionMessageRequest {

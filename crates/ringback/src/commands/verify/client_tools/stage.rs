@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_client::line::{Executed, LineCaller, LineError};
 use ringback_proto::secret::Secret;
 use serde_json::value::RawValue;
 
 use super::proxy::Proxy;
-use crate::config::{Config, Environment, ServeFlags};
-use crate::daemon::Daemon;
+use crate::commands::passing::PassingDaemon;
 use crate::failure::Failure;
 
 /// Often enough that every check meets several.
@@ -22,8 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Everything the checks use.
 pub(super) struct Stage {
-    daemon: Daemon,
-    dir: tempfile::TempDir,
+    daemon: PassingDaemon,
     pub(super) proxy: Proxy,
     pub(super) token: Secret,
     caller: LineCaller,
@@ -40,25 +37,11 @@ pub(super) struct Tools {
 impl Stage {
     /// Starts a daemon, and listens for the candidate at `listen`.
     pub(super) async fn open(listen: SocketAddr) -> Result<Self, Failure> {
-        let action = "make a temporary directory";
-        let dir = tempfile::Builder::new()
-            .prefix("ringback-verify-")
-            .tempdir()
-            .map_err(|source| Failure::System { action, source })?;
-        let any = "tcp://127.0.0.1:0".to_owned();
-        let flags = ServeFlags {
-            data_dir: Some(dir.path().display().to_string()),
-            http: Some("127.0.0.1:0".to_owned()),
-            hoot: Some(any.clone()),
-            iopub: Some(any),
-            ..ServeFlags::default()
-        };
-        // Nothing from this user's environment: a verification is the same everywhere.
-        let mut config = Config::load(&flags, &Environment::default())?;
-        config.client_tools.keepaliveInterval = PING_MS;
-        let metrics = PrometheusBuilder::new().build_recorder().handle();
-        let daemon = Daemon::start(&config, false, metrics).await?;
-        let token = read_token(&daemon)?;
+        let daemon = PassingDaemon::start("verify", |config| {
+            config.client_tools.keepaliveInterval = PING_MS;
+        });
+        let daemon = daemon.await?;
+        let token = daemon.token()?;
         let address = daemon.listening().http.trim_start_matches("http://").to_owned();
         let http =
             address.parse().map_err(|_| Failure::Wrong(format!("`{address}` is no address")))?;
@@ -67,7 +50,7 @@ impl Stage {
             .await
             .map_err(|source| Failure::System { action, source })?;
         let caller = LineCaller::new(address, Some(&token))?;
-        Ok(Self { daemon, dir, proxy, token, caller })
+        Ok(Self { daemon, proxy, token, caller })
     }
 
     pub(super) fn token_file(&self) -> String {
@@ -123,9 +106,7 @@ impl Stage {
     /// Stops the daemon and removes its directory.
     pub(super) async fn close(self) -> Result<(), Failure> {
         drop(self.proxy);
-        self.daemon.stop().await;
-        let path = self.dir.path().to_owned();
-        self.dir.close().map_err(|source| Failure::File { action: "remove", path, source })
+        self.daemon.close().await
     }
 }
 
@@ -139,11 +120,4 @@ impl Tools {
             (has(&slow) && has(&fail)).then(|| Self { echo: echo.clone(), slow, fail })
         })
     }
-}
-
-fn read_token(daemon: &Daemon) -> Result<Secret, Failure> {
-    let path = daemon.listening().token_file.clone().unwrap_or_default();
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| Failure::TokenFile { path: path.clone(), source })?;
-    Ok(Secret::new(text.trim().to_owned()))
 }

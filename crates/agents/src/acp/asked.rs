@@ -1,0 +1,139 @@
+//! What an agent asks permission for.
+
+use ringback_mcp_wire::{Id, Object};
+use serde::Serialize;
+
+use super::read::{object, value};
+use super::write;
+use crate::event::AgentEvent;
+use crate::permission::{PermissionKind, PermissionOption, Permissions};
+use crate::talk::Out;
+
+/// Questions that may be open at once; further ones are taken back as they come.
+const OPEN_MAX: usize = 32;
+/// Answers that a question may offer.
+const OPTIONS_MAX: usize = 16;
+/// What is shown of an answer's name.
+const NAME_CHARS_MAX: usize = 200;
+
+/// Questions without an answer.
+#[derive(Debug)]
+pub(super) struct Questions {
+    /// Tells the questions of this agent from those of the ones before it.
+    agent: String,
+    n_asked: u64,
+    open: Vec<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Our name for it.
+    id: String,
+    question: Question,
+}
+
+/// A question of the agent.
+#[derive(Debug)]
+pub(super) struct Question {
+    request: Id,
+    /// The call that it is about.
+    pub(super) call: String,
+    tool: String,
+    options: Vec<PermissionOption>,
+}
+
+#[derive(Serialize)]
+struct Answered<'a> {
+    outcome: Outcome<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+enum Outcome<'a> {
+    Cancelled,
+    #[serde(rename_all = "camelCase")]
+    Selected {
+        option_id: &'a str,
+    },
+}
+
+impl Question {
+    /// `None` if nothing can be answered.
+    pub(super) fn read(request: &Id, params: &Object<'_>) -> Option<Self> {
+        let call = object(params, "toolCall").unwrap_or_default();
+        let options: Vec<Object<'_>> = value(params, "options")?;
+        let option = |option: &Object<'_>| {
+            Some(PermissionOption {
+                id: option.text("optionId")?.into_owned(),
+                name: option.text("name")?.chars().take(NAME_CHARS_MAX).collect(),
+                kind: PermissionKind::of(&option.text("kind").unwrap_or_default()),
+            })
+        };
+        Some(Self {
+            request: request.clone(),
+            call: call.text("toolCallId").unwrap_or_default().into_owned(),
+            tool: call.text("title").unwrap_or_default().into_owned(),
+            options: options.iter().filter_map(option).take(OPTIONS_MAX).collect(),
+        })
+    }
+}
+
+impl Questions {
+    pub(super) fn new(agent: &str) -> Self {
+        Self { agent: agent.to_owned(), n_asked: 0, open: Vec::new() }
+    }
+
+    /// Tells the question, and answers it if the policy does.
+    pub(super) fn ask(&mut self, question: Question, policy: Permissions, out: &mut Out) {
+        self.n_asked += 1;
+        let id = format!("{}-{}", self.agent, self.n_asked);
+        out.tell(AgentEvent::PermissionRequest {
+            id: id.clone(),
+            call: question.call.clone(),
+            tool: question.tool.clone(),
+            options: question.options.clone(),
+        });
+        let answer = match policy.choose(&question.options) {
+            None if self.open.len() < OPEN_MAX => None,
+            None => Some(None),
+            Some(option) => Some(option),
+        };
+        self.open.push(Open { id: id.clone(), question });
+        if let Some(option) = answer {
+            self.answer(&id, option.as_deref(), "policy", out);
+        }
+    }
+
+    /// Passes an answer on. One that was not offered, or comes late, changes nothing and is told.
+    pub(super) fn answer(&mut self, id: &str, option: Option<&str>, by: &str, out: &mut Out) {
+        let Some(place) = self.open.iter().position(|open| open.id == id) else {
+            let text = format!("there is no open question `{id}`: it was answered or taken back");
+            return out.tell(AgentEvent::Log { text });
+        };
+        let offered = &self.open[place].question.options;
+        if let Some(option) = option.filter(|it| !offered.iter().any(|option| option.id == *it)) {
+            let names: Vec<_> = offered.iter().map(|option| option.id.as_str()).collect();
+            let text = format!("`{option}` is no answer to `{id}`; there are {}", names.join(", "));
+            return out.tell(AgentEvent::Log { text });
+        }
+        let open = self.open.remove(place);
+        write_outcome(&open.question.request, option, out);
+        let (option, by) = (option.map(ToOwned::to_owned), by.to_owned());
+        out.tell(AgentEvent::PermissionAnswer { id: open.id, option, by });
+    }
+
+    /// Nobody will answer any more.
+    pub(super) fn take_all_back(&mut self, out: &mut Out) {
+        while let Some(id) = self.open.first().map(|open| open.id.clone()) {
+            self.answer(&id, None, "abort", out);
+        }
+    }
+}
+
+pub(super) fn write_outcome(request: &Id, option: Option<&str>, out: &mut Out) {
+    let outcome = match option {
+        None => Outcome::Cancelled,
+        Some(option_id) => Outcome::Selected { option_id },
+    };
+    write::respond(request, &Answered { outcome }, out);
+}

@@ -1,0 +1,308 @@
+//! The Agent Client Protocol, as a client speaks it: one conversation, a state machine without IO.
+//!
+//! Messages are read as raw JSON (`docs/adr/0009-acp.md`): what only passes through stays as it was,
+//! and updates of kinds that are not known here are passed over.
+
+mod asked;
+mod read;
+mod tools;
+mod write;
+
+use std::path::PathBuf;
+
+use ringback_mcp_wire::{Fault, Id, Limits, Message, Object, RawValue, Reply};
+
+use self::asked::Questions;
+use self::tools::ToolCalls;
+use crate::event::{AgentEvent, StopReason};
+use crate::permission::Permissions;
+use crate::talk::{Out, Wait};
+use crate::text::Text;
+
+/// The version of the protocol that is spoken.
+const VERSION: u64 = 1;
+/// Longer than any agent's name for a conversation.
+const CONVERSATION_BYTES_MAX: usize = 512;
+
+/// How a conversation is begun.
+#[derive(Debug, Clone, Default)]
+pub struct AcpOptions {
+    /// The directory the agent works in, as it sees it. Absolute.
+    pub cwd: PathBuf,
+    /// The MCP servers that the agent starts.
+    pub servers: Vec<McpServer>,
+    /// The conversation to take up again, if the agent can; else another is begun, and said so.
+    pub resume: Option<String>,
+    /// Who answers what it asks for.
+    pub permissions: Permissions,
+}
+
+/// An MCP server on standard input and output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpServer {
+    /// What the agent calls it.
+    pub name: String,
+    /// The program, as the agent sees it. Absolute.
+    pub command: PathBuf,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// What its environment has besides the agent's.
+    pub env: Vec<(String, String)>,
+}
+
+/// A conversation with an agent.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    options: AcpOptions,
+    stage: Stage,
+    request_next: u64,
+    /// The agent's name for it.
+    id: String,
+    said: Text,
+    thought: Text,
+    calls: ToolCalls,
+    questions: Questions,
+}
+
+/// How far a conversation has come; the number is the request that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Initializing(u64),
+    Beginning(u64),
+    TakingUp(u64),
+    Ready,
+    Prompting { request: u64, is_aborting: bool },
+    Over,
+}
+
+impl Conversation {
+    /// A conversation that says its first word. `agent` tells this agent from those before it.
+    pub(crate) fn begin(options: AcpOptions, agent: &str, out: &mut Out) -> Self {
+        let mut conversation = Self {
+            options,
+            stage: Stage::Initializing(0),
+            request_next: 1,
+            id: String::new(),
+            said: Text::default(),
+            thought: Text::default(),
+            calls: ToolCalls::default(),
+            questions: Questions::new(agent),
+        };
+        let request = conversation.request("initialize", &write::Initialize::new(VERSION), out);
+        conversation.stage = Stage::Initializing(request);
+        conversation
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    pub(crate) const fn wait(&self) -> Option<Wait> {
+        match self.stage {
+            Stage::Initializing(_) | Stage::Beginning(_) | Stage::TakingUp(_) => {
+                Some(Wait::Opening)
+            }
+            Stage::Prompting { is_aborting: true, .. } => Some(Wait::Aborting),
+            Stage::Prompting { is_aborting: false, .. } | Stage::Ready | Stage::Over => None,
+        }
+    }
+
+    /// A line of the agent; false if it makes no sense.
+    pub(crate) fn hear(&mut self, line: &[u8], out: &mut Out) -> bool {
+        match Message::decode(line, Limits::default()) {
+            Ok(Message::Request(request)) => {
+                let method = request.method.as_ref();
+                if method == "session/request_permission" {
+                    self.asked(&request.id, &request.params, out);
+                } else {
+                    write::refuse(&request.id, &Fault::method_not_found(method), out);
+                }
+                true
+            }
+            Ok(Message::Notification(told)) => {
+                if told.method == "session/update" && self.is_of_this(&told.params) {
+                    self.update(&told.params, out);
+                }
+                true
+            }
+            Ok(Message::Reply(reply)) => self.on_reply(&reply, out),
+            Err(_) => false,
+        }
+    }
+
+    /// All there is was heard, for now or for good.
+    pub(crate) fn pause(&mut self, is_end: bool, out: &mut Out) {
+        if is_end {
+            return self.flush(out);
+        }
+        out.events.extend(self.thought.block().map(|text| AgentEvent::Thought { text }));
+        out.events.extend(self.said.block().map(|text| AgentEvent::Message { text }));
+    }
+
+    pub(crate) const fn holds(&self) -> bool {
+        !self.said.is_empty() || !self.thought.is_empty()
+    }
+
+    pub(crate) fn prompt(&mut self, text: &str, out: &mut Out) {
+        let prompt = write::Prompt::new(&self.id, text);
+        let request = write::request(&mut self.request_next, "session/prompt", &prompt, out);
+        self.stage = Stage::Prompting { request, is_aborting: false };
+    }
+
+    pub(crate) fn abort(&mut self, out: &mut Out) {
+        if let Stage::Prompting { request, is_aborting: false } = self.stage {
+            self.stage = Stage::Prompting { request, is_aborting: true };
+            write::notify("session/cancel", &write::OfConversation::new(&self.id), out);
+            // The protocol wants every open question taken back.
+            self.questions.take_all_back(out);
+        }
+    }
+
+    pub(crate) fn answer(&mut self, id: &str, option: Option<&str>, out: &mut Out) {
+        self.questions.answer(id, option, "caller", out);
+    }
+
+    fn asked(&mut self, id: &Id, params: &Object<'_>, out: &mut Out) {
+        let is_wanted = matches!(self.stage, Stage::Prompting { is_aborting: false, .. });
+        if !is_wanted || !self.is_of_this(params) {
+            return asked::write_outcome(id, None, out);
+        }
+        self.flush(out);
+        match asked::Question::read(id, params) {
+            Some(question) => {
+                self.calls.tell(&question.call, out);
+                self.questions.ask(question, self.options.permissions, out);
+            }
+            None => write::refuse(id, &Fault::invalid_params("this asks for nothing"), out),
+        }
+    }
+
+    fn is_of_this(&self, params: &Object<'_>) -> bool {
+        params.text("sessionId").is_some_and(|id| id == self.id)
+    }
+
+    fn on_reply(&mut self, reply: &Reply<'_>, out: &mut Out) -> bool {
+        let is_of = |request: u64| reply.id == Id::from(request);
+        match self.stage {
+            Stage::Initializing(request) if is_of(request) => {
+                self.on_initialized(reply.outcome, out);
+            }
+            Stage::Beginning(request) if is_of(request) => self.on_begun(reply.outcome, out),
+            Stage::TakingUp(request) if is_of(request) => self.on_taken_up(reply.outcome, out),
+            Stage::Prompting { request, .. } if is_of(request) => {
+                self.on_turn_end(reply.outcome, out);
+            }
+            Stage::Initializing(_)
+            | Stage::Beginning(_)
+            | Stage::TakingUp(_)
+            | Stage::Prompting { .. }
+            | Stage::Ready
+            | Stage::Over => return false,
+        }
+        true
+    }
+
+    fn on_initialized(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+        let result = match outcome {
+            Ok(result) => result,
+            Err(error) => return self.fail("cannot be talked to", error, out),
+        };
+        let initialized = read::Initialized::of(result);
+        if initialized.version != Some(VERSION) {
+            self.stage = Stage::Over;
+            let text = format!("the agent does not speak version {VERSION} of the protocol");
+            out.tell(AgentEvent::Error { text });
+            out.is_over = true;
+            return;
+        }
+        match self.options.resume.take() {
+            Some(id) if initialized.can_load => {
+                let load = write::Load { session_id: &id, begin: write::Begin::new(&self.options) };
+                let next = &mut self.request_next;
+                self.stage = Stage::TakingUp(write::request(next, "session/load", &load, out));
+                self.id = id;
+            }
+            Some(_) => {
+                let text = "the agent cannot take a conversation up again; another is begun";
+                out.tell(AgentEvent::Log { text: text.to_owned() });
+                self.begin_another(out);
+            }
+            None => self.begin_another(out),
+        }
+    }
+
+    fn begin_another(&mut self, out: &mut Out) {
+        let begin = write::Begin::new(&self.options);
+        let next = &mut self.request_next;
+        self.stage = Stage::Beginning(write::request(next, "session/new", &begin, out));
+    }
+
+    fn on_begun(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+        let id = match outcome {
+            Ok(result) => Object::of(result).ok().and_then(|it| it.text("sessionId")),
+            Err(error) => return self.fail("did not begin a conversation", error, out),
+        };
+        match id.filter(|id| id.len() <= CONVERSATION_BYTES_MAX) {
+            Some(id) => {
+                self.id = id.into_owned();
+                self.is_open(false, out);
+            }
+            None => self.fail("begun a conversation without a name", RawValue::NULL, out),
+        }
+    }
+
+    fn on_taken_up(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+        match outcome {
+            Ok(_) => self.is_open(true, out),
+            Err(error) => {
+                let why = read::reason(error);
+                let text = format!("the conversation was not taken up again: {why}");
+                out.tell(AgentEvent::Log { text });
+                self.begin_another(out);
+            }
+        }
+    }
+
+    fn is_open(&mut self, is_resumed: bool, out: &mut Out) {
+        self.stage = Stage::Ready;
+        out.tell(AgentEvent::Conversation { id: self.id.clone(), is_resumed });
+    }
+
+    fn on_turn_end(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
+        let was_aborting = self.wait() == Some(Wait::Aborting);
+        self.flush(out);
+        self.calls.tell_rest(out);
+        self.questions.take_all_back(out);
+        self.stage = Stage::Ready;
+        out.tell(match outcome {
+            Ok(result) => {
+                let (stop, usage) = read::turn_end(result);
+                AgentEvent::Completion { stop, usage }
+            }
+            // Some answer an abort with an error.
+            Err(_) if was_aborting => {
+                AgentEvent::Completion { stop: StopReason::Cancelled, usage: None }
+            }
+            Err(error) => AgentEvent::Error { text: read::reason(error) },
+        });
+    }
+
+    fn fail(&mut self, what: &str, error: &RawValue, out: &mut Out) {
+        self.stage = Stage::Over;
+        let text = format!("the agent {what}: {}", read::reason(error));
+        out.tell(AgentEvent::Error { text });
+        out.is_over = true;
+    }
+
+    fn request(&mut self, method: &str, params: &impl serde::Serialize, out: &mut Out) -> u64 {
+        write::request(&mut self.request_next, method, params, out)
+    }
+
+    fn flush(&mut self, out: &mut Out) {
+        out.events.extend(self.thought.rest().map(|text| AgentEvent::Thought { text }));
+        out.events.extend(self.said.rest().map(|text| AgentEvent::Message { text }));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! The scripted agent as an agent of the Agent Client Protocol. Its conversations are files in the
+//! directory it works in, so that another of its kind can take them up again.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ringback_mcp_wire::{Era, Id, Limits, Line, Lines, Message, Object};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::mpsc;
+
+use super::mcp::Mcp;
+use super::output::{Output, json};
+use super::runner::{Runner, Stopped};
+use super::{LINE_BYTES_MAX, script};
+
+/// Where conversations are.
+const DIRECTORY: &str = ".scripted-agent";
+
+/// Standard input, message by message.
+struct Reader {
+    input: tokio::io::Stdin,
+    lines: Lines,
+}
+
+/// What a client wants.
+enum Wanted {
+    Initialize(Id),
+    Begin(Id, Opening),
+    TakeUp(Id, Opening, String),
+    Prompt(Id, String),
+    Cancel,
+    Answer(Option<String>),
+    /// Something that there is not.
+    Unknown(Option<Id>),
+}
+
+/// Where a conversation is, and with which server.
+struct Opening {
+    cwd: PathBuf,
+    server: Option<Server>,
+}
+
+struct Server {
+    program: OsString,
+    args: Vec<OsString>,
+    env: Vec<(String, String)>,
+}
+
+/// A conversation under way.
+struct Conversation {
+    file: PathBuf,
+    runner: Runner,
+    answers: mpsc::Sender<Option<String>>,
+}
+
+/// Serves one client until its input ends, or a script says so.
+pub(super) async fn serve(era: Era) -> Result<u8, String> {
+    let mut reader = Reader { input: tokio::io::stdin(), lines: Lines::new(LINE_BYTES_MAX) };
+    let mut conversation = None;
+    while let Some(wanted) = reader.next().await? {
+        match wanted {
+            Wanted::Initialize(id) => {
+                let can = r#"{"loadSession":true,"promptCapabilities":{},"mcpCapabilities":{}}"#;
+                respond(&id, &format!(r#"{{"protocolVersion":1,"agentCapabilities":{can}}}"#))?;
+            }
+            Wanted::Begin(id, opening) => {
+                let name = format!("scripted-{}", std::process::id());
+                conversation = Some(Conversation::open(&opening, &name, era).await?);
+                respond(&id, &format!(r#"{{"sessionId":{}}}"#, json(&name)))?;
+            }
+            Wanted::TakeUp(id, opening, name) => {
+                let before = Conversation::file(&opening.cwd, &name).exists();
+                if !before {
+                    refuse(&id, "there is no such conversation")?;
+                    continue;
+                }
+                let taken = Conversation::open(&opening, &name, era).await?;
+                taken.replay()?;
+                conversation = Some(taken);
+                respond(&id, "{}")?;
+            }
+            Wanted::Prompt(id, text) => {
+                let Some(conversation) = &mut conversation else {
+                    refuse(&id, "no conversation has begun")?;
+                    continue;
+                };
+                if let Some(code) = conversation.turn(&id, &text, &mut reader).await? {
+                    return Ok(code);
+                }
+            }
+            Wanted::Unknown(Some(id)) => refuse(&id, "there is no such method")?,
+            Wanted::Unknown(None) | Wanted::Cancel | Wanted::Answer(_) => {}
+        }
+    }
+    Ok(0)
+}
+
+impl Conversation {
+    async fn open(opening: &Opening, name: &str, era: Era) -> Result<Self, String> {
+        let mcp = match &opening.server {
+            None => None,
+            Some(Server { program, args, env }) => Some(Mcp::start(program, args, env, era).await?),
+        };
+        let file = Self::file(&opening.cwd, name);
+        let made = std::fs::create_dir_all(opening.cwd.join(DIRECTORY));
+        made.map_err(|error| format!("cannot keep conversations: {error}"))?;
+        let (answers, answers_out) = mpsc::channel(1);
+        let mut runner = Runner::new(mcp, Output::of_conversation(name));
+        runner.answers = Some(answers_out);
+        Ok(Self { file, runner, answers })
+    }
+
+    fn file(cwd: &Path, name: &str) -> PathBuf {
+        cwd.join(DIRECTORY).join(name.replace(['/', '.'], "_"))
+    }
+
+    /// Says again what was said.
+    fn replay(&self) -> Result<(), String> {
+        for message in self.messages() {
+            self.runner.output.say_of_user(&message)?;
+        }
+        Ok(())
+    }
+
+    /// What it was told so far.
+    fn messages(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.file).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Does what a message says; the code to end with, if it says so.
+    async fn turn(
+        &mut self,
+        id: &Id,
+        message: &str,
+        reader: &mut Reader,
+    ) -> Result<Option<u8>, String> {
+        self.runner.recalled = self.messages();
+        let mut kept = self.messages();
+        kept.push(message.to_owned());
+        let lines: String = kept.iter().map(|message| json(message) + "\n").collect();
+        std::fs::write(&self.file, lines).map_err(|error| error.to_string())?;
+        let steps = match script::parse(message, message) {
+            Ok(steps) => steps,
+            Err(wrong) => return refuse(id, &wrong.to_string()).map(|()| None),
+        };
+        let stop = {
+            let run = self.runner.run(steps);
+            tokio::pin!(run);
+            loop {
+                tokio::select! {
+                    stopped = &mut run => match stopped? {
+                        Stopped::Done => break "end_turn",
+                        Stopped::Exit(code) => return Ok(Some(code)),
+                    },
+                    wanted = reader.next() => match wanted? {
+                        None => return Ok(Some(0)),
+                        Some(Wanted::Cancel) => break "cancelled",
+                        Some(Wanted::Answer(option)) => drop(self.answers.try_send(option)),
+                        Some(
+                            Wanted::Initialize(other)
+                            | Wanted::Begin(other, _)
+                            | Wanted::TakeUp(other, ..)
+                            | Wanted::Prompt(other, _)
+                            | Wanted::Unknown(Some(other)),
+                        ) => refuse(&other, "a turn is under way")?,
+                        Some(Wanted::Unknown(None)) => {}
+                    },
+                }
+            }
+        };
+        let usage = r#"{"inputTokens":3,"outputTokens":4,"totalTokens":7}"#;
+        respond(id, &format!(r#"{{"stopReason":"{stop}","usage":{usage}}}"#))?;
+        Ok(None)
+    }
+}
+
+impl Reader {
+    /// The next thing that is wanted; `None` at the end.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    async fn next(&mut self) -> Result<Option<Wanted>, String> {
+        loop {
+            while let Some(line) = self.lines.pop() {
+                if let Line::Whole(line) = line {
+                    return Ok(Some(wanted(line)));
+                }
+            }
+            let read = self.input.read_buf(self.lines.room()).await;
+            if read.map_err(|error| error.to_string())? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+fn wanted(line: &[u8]) -> Wanted {
+    match Message::decode(line, Limits::default()) {
+        Ok(Message::Request(request)) => {
+            let (id, params) = (request.id, &request.params);
+            let name = || params.text("sessionId").unwrap_or_default().into_owned();
+            match request.method.as_ref() {
+                "initialize" => Wanted::Initialize(id),
+                "session/new" => Wanted::Begin(id, Opening::of(params)),
+                "session/load" => Wanted::TakeUp(id, Opening::of(params), name()),
+                "session/prompt" => Wanted::Prompt(id, prompt(params)),
+                _ => Wanted::Unknown(Some(id)),
+            }
+        }
+        Ok(Message::Notification(told)) if told.method == "session/cancel" => Wanted::Cancel,
+        Ok(Message::Reply(reply)) => {
+            let outcome = reply.outcome.ok().and_then(|result| Object::of(result).ok());
+            let outcome = outcome.and_then(|it| Object::of(it.get("outcome")?).ok());
+            Wanted::Answer(outcome.and_then(|it| Some(it.text("optionId")?.into_owned())))
+        }
+        Ok(Message::Notification(_)) | Err(_) => Wanted::Unknown(None),
+    }
+}
+
+impl Opening {
+    fn of(params: &Object<'_>) -> Self {
+        let cwd = params.text("cwd").unwrap_or_default().into_owned().into();
+        let servers: Vec<Object<'_>> = list(params, "mcpServers");
+        let server = servers.first().map(|server| {
+            let args: Vec<String> = list(server, "args");
+            let env: Vec<Object<'_>> = list(server, "env");
+            let text = |of: &Object<'_>, name| of.text(name).unwrap_or_default().into_owned();
+            Server {
+                program: text(server, "command").into(),
+                args: args.into_iter().map(Into::into).collect(),
+                env: env.iter().map(|it| (text(it, "name"), text(it, "value"))).collect(),
+            }
+        });
+        Self { cwd, server }
+    }
+}
+
+fn list<'a, T: serde::Deserialize<'a>>(of: &Object<'a>, name: &str) -> Vec<T> {
+    of.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn prompt(params: &Object<'_>) -> String {
+    let blocks: Vec<Object<'_>> = list(params, "prompt");
+    let texts: Vec<_> = blocks.iter().filter_map(|block| block.text("text")).collect();
+    texts.join("\n")
+}
+
+fn respond(id: &Id, result: &str) -> Result<(), String> {
+    Output::default().raw(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, json(id)))
+}
+
+fn refuse(id: &Id, message: &str) -> Result<(), String> {
+    let error = format!(r#"{{"code":-32603,"message":{}}}"#, json(message));
+    Output::default().raw(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, json(id)))
+}

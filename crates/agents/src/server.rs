@@ -1,0 +1,494 @@
+//! A small MCP client over the pipes of a server that it starts. The scripted agent has its tools from
+//! one, and so has a session whose caller is a server.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use ringback_mcp_wire::{Era, Id, Limits, Line, Lines, Message, Object, RawValue, Version};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// The longest line of the server.
+const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What may wait to be read by the server.
+const OUTGOING_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// A server that has not answered its first requests by then will not.
+const START_WAIT: Duration = Duration::from_secs(10);
+/// A list that goes on after so many pages is none.
+const PAGES_MAX: usize = 1000;
+
+/// Which server to start, and how.
+#[derive(Clone)]
+pub struct ServerSpec {
+    /// The program.
+    pub command: OsString,
+    /// Its arguments. They are for everybody to see.
+    pub args: Vec<OsString>,
+    /// Which protocol to speak to it.
+    pub era: Era,
+    /// What its environment has besides.
+    pub more_env: Vec<(String, String)>,
+    /// Where it runs and all of its environment; this process's own if absent.
+    pub place: Option<ServerPlace>,
+}
+
+impl ServerSpec {
+    /// A server that gets nothing of this process's own, and is spoken to as servers are today.
+    #[must_use]
+    pub const fn apart(command: OsString, args: Vec<OsString>, place: ServerPlace) -> Self {
+        Self { command, args, era: Era::Legacy, more_env: Vec::new(), place: Some(place) }
+    }
+}
+
+/// Names of the environment, not what they stand for.
+impl std::fmt::Debug for ServerSpec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.more_env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ServerSpec")
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("era", &self.era)
+            .field("more_env", &names)
+            .field("place", &self.place)
+            .finish()
+    }
+}
+
+/// Where a server runs that gets nothing of this process's own.
+#[derive(Clone)]
+pub struct ServerPlace {
+    /// All of its environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The directory it works in.
+    pub workspace: PathBuf,
+}
+
+/// Names of the environment, not what they stand for.
+impl std::fmt::Debug for ServerPlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ServerPlace")
+            .field("env", &names)
+            .field("workspace", &self.workspace)
+            .finish()
+    }
+}
+
+/// What is wrong with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// It cannot be started.
+    #[error("cannot start {command}: {source}", command = .command.display())]
+    Spawn {
+        /// The program.
+        command: OsString,
+        /// Why.
+        source: io::Error,
+    },
+    /// It has ended, or closed its output.
+    #[error("the server has ended")]
+    Ended,
+    /// It cannot be heard or told anything.
+    #[error("the server cannot be talked to: {0}")]
+    Io(#[from] io::Error),
+    /// It does not read.
+    #[error("the server does not take requests any more")]
+    Full,
+    /// It says something that is no message.
+    #[error("the server sent no message: {0}")]
+    Garbage(String),
+    /// It will not talk, or tell its tools.
+    #[error("the server refuses: {0}")]
+    Refused(String),
+    /// It takes too long.
+    #[error("the server does not answer in time")]
+    Late,
+}
+
+/// What a request came to.
+pub type ServerAnswer = Result<Box<RawValue>, Box<RawValue>>;
+
+/// What is said of a request that was refused.
+#[must_use]
+pub fn refusal(error: &RawValue) -> String {
+    let said = Object::of(error).ok().and_then(|fields| Some(fields.text("message")?.into_owned()));
+    said.unwrap_or_else(|| error.get().to_owned())
+}
+
+/// A tool of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerTool {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: Option<String>,
+    /// The JSON Schema of its input, as the server tells it.
+    pub input_schema: Option<String>,
+}
+
+impl ServerTool {
+    fn of(raw: &RawValue) -> Option<Self> {
+        let tool = Object::of(raw).ok()?;
+        Some(Self {
+            name: tool.text("name")?.into_owned(),
+            description: tool.text("description").map(std::borrow::Cow::into_owned),
+            input_schema: tool.get("inputSchema").map(|schema| schema.get().to_owned()),
+        })
+    }
+}
+
+/// What a server says.
+#[derive(Debug)]
+pub enum Heard {
+    /// The answer to a request.
+    Answer(u64, ServerAnswer),
+    /// Its list of tools is another one.
+    Changed,
+    /// How far a request is.
+    Progress {
+        /// Which request.
+        id: u64,
+        /// How far.
+        percent: f32,
+        /// In words.
+        message: String,
+    },
+}
+
+/// A server of tools. Ask for what it says next again and again: that is what drives it, also what is
+/// written to it.
+///
+/// Dropping it ends everything in its process group at once.
+#[derive(Debug)]
+pub struct ToolServer {
+    child: Child,
+    group: Option<Pid>,
+    stdin: ChildStdin,
+    stdout: ChildStdout,
+    lines: Lines,
+    era: Era,
+    n_requests: u64,
+    outgoing: Vec<u8>,
+    heard: VecDeque<Heard>,
+}
+
+impl ToolServer {
+    /// Starts a server and shakes hands with it, as the era wants it.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not answer as a server would.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends what was started.
+    pub async fn start(spec: &ServerSpec) -> Result<Self, ServerError> {
+        let mut command = Command::new(&spec.command);
+        command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.kill_on_drop(true).envs(spec.more_env.iter().cloned());
+        if let Some(ServerPlace { env, workspace }) = &spec.place {
+            // What belongs to this process ends with its group; what is apart has one of its own.
+            command.process_group(0).env_clear().envs(env.iter().cloned()).current_dir(workspace);
+            // What it complains of may have secrets in it, and nobody here to read it.
+            command.stderr(Stdio::null());
+        }
+        let spawned = command.spawn();
+        let spawn = |source| ServerError::Spawn { command: spec.command.clone(), source };
+        let mut child = spawned.map_err(spawn)?;
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(spawn(io::Error::other("it was started without its pipes")));
+        };
+        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        let mut server = Self {
+            child,
+            group: pid.filter(|_| spec.place.is_some()).and_then(Pid::from_raw),
+            stdin,
+            stdout,
+            lines: Lines::new(LINE_BYTES_MAX),
+            era: spec.era,
+            n_requests: 0,
+            outgoing: Vec::new(),
+            heard: VecDeque::new(),
+        };
+        server.greet().await?;
+        Ok(server)
+    }
+
+    async fn greet(&mut self) -> Result<(), ServerError> {
+        let refused = |answer: ServerAnswer| {
+            answer.map(drop).map_err(|error| ServerError::Refused(error.get().to_owned()))
+        };
+        let until = Instant::now() + START_WAIT;
+        match self.era {
+            Era::Legacy => {
+                let params = format!(
+                    r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{{"name":"ringback","version":"{}"}}}}"#,
+                    Version::NEWEST_LEGACY.as_str(),
+                    env!("CARGO_PKG_VERSION"),
+                );
+                let id = self.ask("initialize", &raw(params))?;
+                refused(self.answer(id, until).await?)?;
+                self.tell(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+            }
+            Era::Modern => {
+                let id = self.ask("server/discover", &raw("{}".to_owned()))?;
+                refused(self.answer(id, until).await?)?;
+                let filter = raw(r#"{"notifications":{"toolsListChanged":true}}"#.to_owned());
+                self.ask("subscriptions/listen", &filter).map(drop)
+            }
+        }
+    }
+
+    /// Puts a request on its way, and gives its id.
+    ///
+    /// # Errors
+    /// When too much waits to be read already.
+    pub fn ask(&mut self, method: &str, params: &RawValue) -> Result<u64, ServerError> {
+        #[derive(Serialize)]
+        struct Request<'a> {
+            jsonrpc: &'static str,
+            id: u64,
+            method: &'a str,
+            params: &'a RawValue,
+        }
+        self.n_requests += 1;
+        let id = self.n_requests;
+        let params = match self.era {
+            Era::Legacy => params.to_owned(),
+            Era::Modern => with_meta(params),
+        };
+        let request = Request { jsonrpc: "2.0", id, method, params: &params };
+        let line = to_raw_value(&request).expect("a request can be written as JSON");
+        self.tell(line.get())?;
+        Ok(id)
+    }
+
+    /// Takes a request back.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub fn cancel(&mut self, id: u64) -> Result<(), ServerError> {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+        );
+        self.tell(&line)
+    }
+
+    /// What the server says next.
+    ///
+    /// # Errors
+    /// When it is of no use any more.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn next(&mut self) -> Result<Heard, ServerError> {
+        loop {
+            if let Some(heard) = self.heard.pop_front() {
+                return Ok(heard);
+            }
+            self.step().await?;
+        }
+    }
+
+    /// Waits until the server has all that was asked.
+    ///
+    /// # Errors
+    /// When it is of no use any more.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub async fn flush(&mut self) -> Result<(), ServerError> {
+        while !self.outgoing.is_empty() {
+            self.step().await?;
+        }
+        Ok(())
+    }
+
+    /// Writes or reads something, whichever goes.
+    async fn step(&mut self) -> Result<(), ServerError> {
+        let is_writing = !self.outgoing.is_empty();
+        let Self { stdin, stdout, lines, outgoing, .. } = self;
+        tokio::select! {
+            read = stdout.read_buf(lines.room()) => match read? {
+                0 => Err(ServerError::Ended),
+                _ => self.on_lines(),
+            },
+            written = stdin.write(outgoing), if is_writing => match written? {
+                0 => Err(ServerError::Ended),
+                n => {
+                    outgoing.drain(..n);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Puts a call of a tool on its way, whose input is JSON, and gives its id. Its progress is told.
+    ///
+    /// # Errors
+    /// When too much waits to be read already, or the input is no JSON.
+    pub fn call(&mut self, tool: &str, input: &[u8]) -> Result<u64, ServerError> {
+        let garbage = |error: serde_json::Error| ServerError::Garbage(error.to_string());
+        let input: &RawValue = serde_json::from_slice(input).map_err(garbage)?;
+        let (tool, token) = (serde_json::to_string(tool).map_err(garbage)?, self.n_requests + 1);
+        let meta = format!(r#""_meta":{{"progressToken":{token}}}"#);
+        self.ask("tools/call", &raw(format!(r#"{{"name":{tool},"arguments":{input},{meta}}}"#)))
+    }
+
+    /// All tools, as the server tells them.
+    ///
+    /// # Errors
+    /// When it does not tell them.
+    pub async fn tools(&mut self, until: Instant) -> Result<Vec<ServerTool>, ServerError> {
+        let (mut tools, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..PAGES_MAX {
+            let params = match &cursor {
+                None => raw("{}".to_owned()),
+                Some(cursor) => {
+                    let text = serde_json::to_string(cursor).expect("a text can be written");
+                    raw(format!(r#"{{"cursor":{text}}}"#))
+                }
+            };
+            let id = self.ask("tools/list", &params)?;
+            let page = self.answer(id, until).await?;
+            let page = page.map_err(|error| ServerError::Refused(error.get().to_owned()))?;
+            let page =
+                Object::of(&page).map_err(|error| ServerError::Garbage(error.to_string()))?;
+            let listed: Option<Vec<Box<RawValue>>> =
+                page.get("tools").and_then(|raw| serde_json::from_str(raw.get()).ok());
+            let listed = listed.ok_or_else(|| ServerError::Garbage("no tools".to_owned()))?;
+            tools.extend(listed.iter().filter_map(|tool| ServerTool::of(tool)));
+            match page.text("nextCursor") {
+                Some(next) => cursor = Some(next.into_owned()),
+                None => return Ok(tools),
+            }
+        }
+        Err(ServerError::Garbage("a list without an end".to_owned()))
+    }
+
+    /// Waits for the answer to a request; what else is said meanwhile comes afterwards.
+    ///
+    /// # Errors
+    /// When the server is of no use any more, or takes too long.
+    pub async fn answer(&mut self, id: u64, until: Instant) -> Result<ServerAnswer, ServerError> {
+        let mut others = VecDeque::new();
+        let answer = loop {
+            match timeout_at(until, self.next()).await {
+                Err(_) => break Err(ServerError::Late),
+                Ok(Err(error)) => break Err(error),
+                Ok(Ok(Heard::Answer(answered, answer))) if answered == id => break Ok(answer),
+                Ok(Ok(other)) => others.push_back(other),
+            }
+        };
+        others.append(&mut self.heard);
+        self.heard = others;
+        answer
+    }
+
+    /// Asks the server and all of its group to end, and ends them after `grace`.
+    pub async fn stop(mut self, grace: Duration) {
+        self.signal(Signal::TERM);
+        // Whether it ends by itself or not: dropping the rest ends its group.
+        drop(timeout(grace, self.child.wait()).await);
+    }
+
+    fn on_lines(&mut self) -> Result<(), ServerError> {
+        while let Some(line) = self.lines.pop() {
+            let Line::Whole(line) = line else {
+                return Err(ServerError::Garbage("a line that is too long".to_owned()));
+            };
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let message = Message::decode(line, Limits::default());
+            let (heard, reply) = match message {
+                Ok(Message::Reply(reply)) => (answered(&reply.id, reply.outcome), None),
+                Ok(Message::Notification(told)) => match told.method.as_ref() {
+                    "notifications/tools/list_changed" => (Some(Heard::Changed), None),
+                    "notifications/progress" => (progress(&told.params), None),
+                    _ => (None, None),
+                },
+                Ok(Message::Request(request)) => (None, Some(reply_to(&request))),
+                Err(error) => return Err(ServerError::Garbage(error.to_string())),
+            };
+            self.heard.extend(heard);
+            if let Some(reply) = reply {
+                add_line(&mut self.outgoing, &reply)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), ServerError> {
+        add_line(&mut self.outgoing, line)
+    }
+
+    /// To the whole group. One that is not there any more has what was wanted.
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            kill_process_group(group, signal).unwrap_or_default();
+        }
+    }
+}
+
+impl Drop for ToolServer {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+fn add_line(outgoing: &mut Vec<u8>, line: &str) -> Result<(), ServerError> {
+    if outgoing.len() + line.len() > OUTGOING_BYTES_MAX {
+        return Err(ServerError::Full);
+    }
+    outgoing.extend_from_slice(line.as_bytes());
+    outgoing.push(b'\n');
+    Ok(())
+}
+
+fn answered(id: &Id, outcome: Result<&RawValue, &RawValue>) -> Option<Heard> {
+    let Id::Number(digits) = id else { return None };
+    let outcome = outcome.map(ToOwned::to_owned).map_err(ToOwned::to_owned);
+    Some(Heard::Answer(digits.parse().ok()?, outcome))
+}
+
+/// Progress of a request whose token is its own id.
+fn progress(params: &Object<'_>) -> Option<Heard> {
+    let number = |name: &str| params.get(name)?.get().parse::<f32>().ok();
+    let id = params.get("progressToken")?.get().parse().ok()?;
+    let percent = number("progress")? / number("total").unwrap_or(100.0) * 100.0;
+    let message = params.text("message").unwrap_or_default().into_owned();
+    let percent = percent.is_finite().then(|| percent.clamp(0.0, 100.0))?;
+    Some(Heard::Progress { id, percent, message })
+}
+
+/// Nothing was offered that a server could ask for, but that somebody is there.
+fn reply_to(request: &ringback_mcp_wire::Request<'_>) -> String {
+    let id = serde_json::to_string(&request.id).expect("an id can be written");
+    if request.method == "ping" {
+        return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    }
+    let error = r#"{"code":-32601,"message":"this client offers nothing"}"#;
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+}
+
+fn raw(json: String) -> Box<RawValue> {
+    RawValue::from_string(json).expect("JSON that is written here")
+}
+
+/// Parameters that say which version they are of.
+fn with_meta(params: &RawValue) -> Box<RawValue> {
+    let meta = format!(
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{{}}}}"#,
+        Version::V2026_07_28.as_str()
+    );
+    let rest = params.get().trim_start().strip_prefix('{').unwrap_or("}");
+    let comma = if rest.trim_start() == "}" { "" } else { "," };
+    raw(format!("{{{meta}{comma}{rest}"))
+}

@@ -1,0 +1,255 @@
+//! Agents of the Agent Client Protocol: the scripted one, and some that are up to no good.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ringback_agents::{
+    AcpOptions, AgentEvent, AgentHandle, Driver, McpServer, Permissions, Protocol,
+};
+
+use crate::scripted::SERVER;
+use crate::support::{ended, soon, spec, until};
+
+const COMPLETION: &str = r#""type":"completion""#;
+const EXITED: &str = r#""type":"agent_exited""#;
+
+/// The scripted agent in a directory, with a server of two tools.
+fn scripted(cwd: &Path, resume: Option<String>, permissions: Permissions) -> (Driver, AgentHandle) {
+    let server = McpServer {
+        name: "tools".to_owned(),
+        command: "/bin/sh".into(),
+        args: vec!["-c".to_owned(), SERVER.to_owned()],
+        env: Vec::new(),
+    };
+    let mut spec = spec(env!("CARGO_BIN_EXE_ringback-scripted-agent"), &["--acp"]);
+    spec.workspace = cwd.to_owned();
+    let options = AcpOptions { cwd: cwd.to_owned(), servers: vec![server], resume, permissions };
+    Driver::start(spec, Protocol::Acp(options), Vec::new()).unwrap()
+}
+
+/// A shell as an agent of the protocol.
+fn shell(script: &str, opening: Duration, aborting: Duration) -> (Driver, AgentHandle) {
+    let mut spec = spec("/bin/sh", &["-c", script]);
+    (spec.limits.opening, spec.limits.aborting) = (opening, aborting);
+    let options = AcpOptions { cwd: "/".into(), ..AcpOptions::default() };
+    Driver::start(spec, Protocol::Acp(options), Vec::new()).unwrap()
+}
+
+const LONG: Duration = Duration::from_secs(60);
+/// A shell that has begun a conversation when the rest of its script runs.
+const BEGUN: &str = r#"
+read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
+"#;
+
+fn assert_has(lines: &[String], parts: &[&str]) {
+    let mut lines_left = lines.iter();
+    for part in parts {
+        assert!(lines_left.any(|line| line.contains(part)), "{part} in {lines:#?}");
+    }
+}
+
+/// REQ: "One ACP agent is driven through two turns, a permission request, an abort and a resume."
+#[tokio::test]
+async fn an_agent_is_driven_through_turns_questions_an_abort_and_a_resume() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut driver, handle) = scripted(directory.path(), None, Permissions::Ask);
+
+    handle
+        .send(
+            r#"{"think":"hm"}
+{"plan":["one"]}
+{"call":{"tool":"echo","arguments":{"n":12345678901234567890}}}
+{"say":"first"}"#,
+        )
+        .unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(
+        &told,
+        &[
+            r#""type":"conversation""#,
+            r#"{"type":"thought","text":"hm"}"#,
+            r#""type":"plan""#,
+            r#""type":"tool_call","id":"1","tool":"echo","arguments":{"n":12345678901234567890}"#,
+            r#""type":"tool_result","id":"1","tool":"echo","is_error":false"#,
+            r#"{"type":"message","text":"first"}"#,
+            r#"{"type":"completion","stop":"end_turn","usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}}"#,
+        ],
+    );
+    let conversation = conversation(&told);
+
+    handle.send("{\"ask\":{\"tool\":\"rm\"}}\n{\"print\":{}}").unwrap();
+    let asked = until(&mut driver, "permission_request").await;
+    let question: serde_json::Value = serde_json::from_str(asked.last().unwrap()).unwrap();
+    assert_eq!(question["tool"], "rm");
+    handle.answer(question["id"].as_str().unwrap(), Some("once".to_owned())).unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &[r#""by":"caller""#, r#""text":"\"once\"""#]);
+
+    handle.send("{\"say\":\"waiting\"}\n{\"sleep_ms\":1000000}").unwrap();
+    until(&mut driver, "waiting").await;
+    handle.send("never seen").unwrap();
+    handle.abort().unwrap();
+    handle.send("said after the abort").unwrap();
+    let mut told = until(&mut driver, r#""stop":"cancelled""#).await;
+    told.extend(until(&mut driver, r#""stop":"cancelled""#).await);
+    told.extend(until(&mut driver, r#""stop":"end_turn""#).await);
+    assert!(!told.concat().contains("never seen"), "{told:#?}");
+    assert_has(&told, &["said after the abort"]);
+
+    handle.terminate(LONG);
+    until(&mut driver, EXITED).await;
+    assert!(soon(driver.next()).await.is_none());
+
+    let (mut driver, handle) = scripted(directory.path(), Some(conversation), Permissions::Ask);
+    handle.send(r#"{"recall":{}}"#).unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &[r#""is_resumed":true"#, "waiting"]);
+    // What was said before is not told again.
+    let n_said = told.iter().filter(|line| line.contains(r#""type":"message""#)).count();
+    assert_eq!(n_said, 1, "{told:#?}");
+}
+
+fn conversation(told: &[String]) -> String {
+    let line = told.iter().find(|line| line.contains(r#""type":"conversation""#)).unwrap();
+    let line: serde_json::Value = serde_json::from_str(line).unwrap();
+    line["id"].as_str().unwrap().to_owned()
+}
+
+/// Rule: an abort reaches an agent that is in the middle of a turn, and the conversation goes on.
+#[tokio::test]
+async fn an_abort_ends_the_turn_and_not_the_conversation() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut driver, handle) = scripted(directory.path(), None, Permissions::Ask);
+    handle.send("{\"ask\":{\"tool\":\"rm\"}}\n{\"sleep_ms\":1000000}").unwrap();
+    until(&mut driver, "permission_request").await;
+    handle.abort().unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &[r#""option":null,"by":"abort""#, r#""stop":"cancelled""#]);
+    handle.send("again").unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &[r#"{"type":"message","text":"again"}"#, r#""stop":"end_turn""#]);
+}
+
+/// Rule: a policy answers without anybody.
+#[tokio::test]
+async fn a_policy_allows_and_denies() {
+    let directory = tempfile::tempdir().unwrap();
+    for (permissions, answer) in [(Permissions::Allow, "once"), (Permissions::Deny, "no")] {
+        let (mut driver, handle) = scripted(directory.path(), None, permissions);
+        handle.send("{\"ask\":{\"tool\":\"rm\"}}\n{\"print\":{}}").unwrap();
+        let told = until(&mut driver, COMPLETION).await;
+        let said = format!(r#""text":"\"{answer}\"""#);
+        assert_has(&told, &["permission_request", r#""by":"policy""#, &said]);
+    }
+}
+
+/// Rule: a conversation that cannot be taken up again is begun anew, and that is said.
+#[tokio::test]
+async fn a_conversation_that_is_gone_is_begun_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let gone = Some("gone".to_owned());
+    let (mut driver, handle) = scripted(directory.path(), gone, Permissions::Ask);
+    handle.send("hello").unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &["there is no such conversation", r#""is_resumed":false"#, "hello"]);
+}
+
+/// Rule: garbage is told and stops nothing, also between the lines of a turn.
+#[tokio::test]
+async fn garbage_between_lines_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut driver, handle) = scripted(directory.path(), None, Permissions::Ask);
+    handle.send("{\"garbage\":{\"text\":\"boo\",\"times\":3}}\n{\"say\":\"fine\"}").unwrap();
+    let told = until(&mut driver, COMPLETION).await;
+    assert_has(&told, &[r#""sample":"boo""#]);
+    assert_has(&told, &["fine"]);
+}
+
+/// Rule: an agent that stops in the middle of a line, or never says a word, is given up in time.
+#[tokio::test]
+async fn an_agent_that_stops_mid_line_is_given_up() {
+    for script in ["printf '{\"jsonrpc\":\"2.0\",\"id\":1,'; exec sleep 1000", "exec sleep 1000"] {
+        let (mut driver, handle) = shell(script, Duration::from_millis(100), LONG);
+        handle.send("hello").unwrap();
+        let told = until(&mut driver, EXITED).await;
+        assert_has(&told, &["did not take up a conversation", EXITED]);
+        assert_eq!(told.iter().filter(|line| line.contains(EXITED)).count(), 1);
+    }
+}
+
+/// Rule: an agent that does not stop when it is asked to is ended.
+#[tokio::test]
+async fn an_agent_that_does_not_stop_is_ended() {
+    let script = format!("{BEGUN} exec sleep 1000");
+    let (mut driver, handle) = shell(&script, LONG, Duration::from_millis(100));
+    until(&mut driver, "conversation").await;
+    handle.send("hello").unwrap();
+    let (mut is_told, pid) = (false, handle.pid().unwrap());
+    // The message has to be on its way before it can be taken back.
+    let told = soon(async {
+        loop {
+            tokio::select! {
+                biased;
+                event = driver.next() => break event,
+                () = tokio::task::yield_now(), if !is_told => {
+                    is_told = true;
+                    handle.abort().unwrap();
+                }
+            }
+        }
+    })
+    .await;
+    assert!(
+        matches!(told, Some(AgentEvent::Error { .. } | AgentEvent::Completion { .. })),
+        "{told:?}"
+    );
+    handle.terminate(LONG);
+    until(&mut driver, EXITED).await;
+    ended(&pid.to_string()).await;
+}
+
+/// Rule: a flood of requests that nobody waits for is not kept; the agent is held up, not the owner.
+#[tokio::test]
+async fn a_flood_of_requests_is_bounded_and_the_end_comes() {
+    let flood = r#"yes '{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{}}'"#;
+    let (mut driver, handle) = shell(&format!("{BEGUN} exec {flood}"), LONG, LONG);
+    until(&mut driver, "conversation").await;
+    // It is driven for a while: nothing is told, and nothing piles up.
+    let nothing = tokio::time::timeout(Duration::from_millis(200), driver.next()).await;
+    assert!(nothing.is_err(), "{nothing:?}");
+    handle.terminate(LONG);
+    until(&mut driver, EXITED).await;
+}
+
+/// Rule: a flood of updates comes out as a bounded number of events, and the end still comes.
+#[tokio::test]
+async fn a_flood_of_updates_is_put_together() {
+    let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#;
+    let (mut driver, handle) = shell(
+        &format!("{BEGUN} read -r line; yes '{update}' | head -n 100000; exit 0"),
+        LONG,
+        LONG,
+    );
+    handle.send("go").unwrap();
+    let (mut n_events, mut n_chars) = (0, 0);
+    while let Some(event) = soon(driver.next()).await {
+        n_events += 1;
+        if let AgentEvent::Message { text } = event {
+            n_chars += text.len();
+        }
+    }
+    assert_eq!(n_chars, 100_000);
+    assert!(n_events < 100, "{n_events}");
+}
+
+/// Rule: the end comes whatever the agent was doing, exactly once.
+#[tokio::test]
+async fn an_agent_that_ends_in_a_turn_has_ended() {
+    let script = format!("{BEGUN} read -r line; echo oh >&2; exit 3");
+    let (mut driver, handle) = shell(&script, LONG, LONG);
+    handle.send("go").unwrap();
+    let told = until(&mut driver, EXITED).await;
+    assert_has(&told, &[r#""code":3"#]);
+    assert!(soon(driver.next()).await.is_none());
+}

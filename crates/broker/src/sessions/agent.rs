@@ -1,0 +1,194 @@
+//! From an agent of the configuration to one that can be started.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
+use ringback_agents::{
+    AcpOptions, AgentLimits, AgentSpec, ConfigFile, McpServer, OneShot, Permissions, Protocol,
+};
+
+use super::AgentCommand;
+
+/// The word in an agent's command that stands for the program inside.
+pub(super) const INSIDE: &str = "{inside}";
+/// What the agent's MCP server is called.
+const SERVER: &str = "ringback";
+/// What the forwarder replaces by the address of the model.
+const MODEL: &str = "{model}";
+/// What an agent shows in place of a key it does not have.
+const PLACEHOLDER: &str = "placeholder";
+/// What an agent finds programs by.
+pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// How an agent is talked to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum AgentProtocol {
+    /// In JSON lines.
+    #[default]
+    Lines,
+    /// By the Agent Client Protocol.
+    Acp,
+    /// By being started for each message.
+    OneShot,
+    /// As the preset of this name says.
+    Preset(String),
+}
+
+/// Where an agent finds what belongs to its session, as it sees it.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) workspace: Utf8PathBuf,
+    pub(super) socket: Utf8PathBuf,
+    /// The program inside, if there is one.
+    pub(super) inside: Option<String>,
+    /// The socket of its model.
+    pub(super) model_socket: Utf8PathBuf,
+    /// What the environment of every agent has.
+    pub(super) env: BTreeMap<String, String>,
+    /// What the program inside needs of it.
+    pub(super) server_env: Vec<(String, String)>,
+}
+
+/// An agent that can be started.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) spec: AgentSpec,
+    pub(super) protocol: Protocol,
+    pub(super) files: Vec<ConfigFile>,
+}
+
+/// Before its environment and its place are added.
+struct Started {
+    command: Vec<String>,
+    env: BTreeMap<String, String>,
+    files: Vec<ConfigFile>,
+    protocol: Protocol,
+}
+
+impl AgentCommand {
+    /// Whether it is told where the program inside is, if there is one.
+    pub(super) fn wants_inside(&self, is_there: bool) -> bool {
+        let is_named = self.provider.is_some() || self.command.iter().any(|word| word == INSIDE);
+        match self.protocol {
+            AgentProtocol::Lines | AgentProtocol::OneShot => is_named,
+            AgentProtocol::Acp | AgentProtocol::Preset(_) => is_named || is_there,
+        }
+    }
+
+    /// Prepares an agent that goes on with a conversation, if there is one.
+    pub(super) fn ready(
+        &self,
+        place: Place,
+        permissions: Permissions,
+        conversation: Option<String>,
+    ) -> Result<Ready, String> {
+        let permissions = self.permissions.unwrap_or(permissions);
+        let started = self.started(&place, permissions, conversation)?;
+        let mut command = self.forwarded(&place, started.command).into_iter();
+        let mut env = started.env;
+        env.extend(self.env.clone());
+        env.extend(place.env);
+        let home = place.workspace.as_str();
+        for (name, value) in [("PATH", PATH), ("HOME", home), ("LANG", "C.UTF-8")] {
+            env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+        }
+        let spec = AgentSpec {
+            command: command.next().unwrap_or_default().into(),
+            args: command.map(Into::into).collect(),
+            env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            workspace: place.workspace.into(),
+            limits: AgentLimits::default(),
+        };
+        Ok(Ready { spec, protocol: started.protocol, files: started.files })
+    }
+
+    /// With the program in front that makes its model reachable by an address, if it has one.
+    fn forwarded(&self, place: &Place, command: Vec<String>) -> Vec<String> {
+        if self.provider.is_none() {
+            return command;
+        }
+        let inside = place.inside.as_deref().unwrap_or_default();
+        let before = [inside, "forward", "--socket", place.model_socket.as_str(), "--"];
+        before.into_iter().map(str::to_owned).chain(command).collect()
+    }
+
+    fn started(
+        &self,
+        place: &Place,
+        permissions: Permissions,
+        conversation: Option<String>,
+    ) -> Result<Started, String> {
+        let inside = place.inside.clone().unwrap_or_default();
+        let filled = |word: &String| if word == INSIDE { inside.clone() } else { word.clone() };
+        let mut command: Vec<_> = self.command.iter().map(filled).collect();
+        let (env, files) = (BTreeMap::new(), Vec::new());
+        let protocol = match &self.protocol {
+            AgentProtocol::Lines => Protocol::Lines,
+            AgentProtocol::Acp => Protocol::Acp(place.acp(permissions, conversation)),
+            AgentProtocol::OneShot => {
+                let args = command.split_off(command.len().min(1));
+                let is_begun = conversation.is_some();
+                Protocol::OneShot(OneShot { args, args_again: Vec::new(), is_begun })
+            }
+            AgentProtocol::Preset(name) => {
+                return self.of_preset(name, place, permissions, conversation);
+            }
+        };
+        Ok(Started { command, env, files, protocol })
+    }
+
+    fn of_preset(
+        &self,
+        name: &str,
+        place: &Place,
+        permissions: Permissions,
+        conversation: Option<String>,
+    ) -> Result<Started, String> {
+        let preset = preset(name).ok_or_else(|| format!("there is no preset `{name}`"))?;
+        let server = place.server();
+        let door = self.provider.as_ref().map(|_| ModelDoor {
+            url: MODEL.to_owned(),
+            key: PLACEHOLDER.to_owned(),
+            model: self.model.clone().unwrap_or_default(),
+        });
+        let prepared = preset.prepare(&Setting {
+            inside: place.inside.as_deref().unwrap_or_default(),
+            inside_args: &server.args,
+            model: door.as_ref(),
+            permissions,
+        });
+        let mut command = self.command.clone();
+        if command.is_empty() {
+            command.push(prepared.program);
+        }
+        let protocol = match prepared.protocol {
+            PresetProtocol::Acp => {
+                command.extend(prepared.args);
+                Protocol::Acp(place.acp(permissions, conversation))
+            }
+            PresetProtocol::OneShot => Protocol::OneShot(OneShot {
+                args: prepared.args,
+                args_again: prepared.again,
+                is_begun: conversation.is_some(),
+            }),
+        };
+        Ok(Started { command, env: prepared.env, files: prepared.files, protocol })
+    }
+}
+
+impl Place {
+    fn acp(&self, permissions: Permissions, resume: Option<String>) -> AcpOptions {
+        let servers = self.inside.iter().map(|_| self.server()).collect();
+        AcpOptions { cwd: self.workspace.clone().into(), servers, resume, permissions }
+    }
+
+    fn server(&self) -> McpServer {
+        McpServer {
+            name: SERVER.to_owned(),
+            command: self.inside.clone().unwrap_or_default().into(),
+            args: vec!["--socket".to_owned(), self.socket.to_string()],
+            env: self.server_env.clone(),
+        }
+    }
+}

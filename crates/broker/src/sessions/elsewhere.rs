@@ -1,0 +1,124 @@
+//! Sessions for agents that run elsewhere: opened, not started. They have callers, a key and a URL like
+//! any other, and no process.
+
+use std::sync::Arc;
+
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::principal::{Principal, Target};
+use ringback_proto::record::{ProjectRecord, Record, SessionState};
+use ringback_proto::request::{ProjectLimits, SessionOpenRequest, SessionOpenedResponse};
+use ringback_proto::{Error, Result};
+use ringback_store::Visible;
+
+use super::caller::Offer;
+use super::{Origin, StartSession, offered};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// The agent of a session whose agent runs elsewhere, and the project of those that name none.
+pub(crate) const ELSEWHERE: &str = "elsewhere";
+
+impl Shared {
+    /// Opens a session, or gives another token for one that is there.
+    pub(crate) async fn open_session(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        request: SessionOpenRequest,
+    ) -> Result<SessionOpenedResponse> {
+        let SessionOpenRequest { project_id, session_id, context, caller_id, caller_tools, ttl_ms } =
+            request;
+        let offer = offered(principal, context, caller_id, caller_tools)?;
+        if let Some(session) = session_id {
+            self.check_own(principal, session)?;
+            if let Some(offer) = offer {
+                self.take_offer(principal, session, offer).await?;
+            }
+            let (url, token) = self.new_pass(session)?;
+            return Ok(SessionOpenedResponse { session_id: session, url, token });
+        }
+        let mut project = match project_id {
+            Some(project) => self.visible_project(principal, project).await?,
+            None => self.project_elsewhere(principal).await?,
+        };
+        if let Some(ttl_ms) = ttl_ms {
+            if ttl_ms > self.sessions.settings.limits_of(&project.limits).idle_ms {
+                Self::may_loosen(principal, "a time above the project's own")?;
+            }
+            project.limits.idle_ms = Some(ttl_ms);
+        }
+        let (agent, origin) = (Some(ELSEWHERE.to_owned()), Origin::New { parent: None });
+        let start = StartSession {
+            principal: Arc::clone(principal),
+            project,
+            workspace: None,
+            agent,
+            origin,
+        };
+        let session = self.start_session(start).await?.id;
+        let opened = self.equip_elsewhere(principal, session, offer).await;
+        if opened.is_err() {
+            self.end_session(session, SessionState::Failed, "it could not be opened").await?;
+        }
+        opened
+    }
+
+    async fn equip_elsewhere(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        offer: Option<Offer>,
+    ) -> Result<SessionOpenedResponse> {
+        if let Some(offer) = offer {
+            self.take_offer(principal, session, offer).await?;
+        }
+        let (url, token) = self.new_pass(session)?;
+        // Nobody tells when its agent works: it counts as used when something is asked at its URL.
+        let (now, state) = (self.now(), SessionState::Idle);
+        lock(&self.sessions.table).rest(now, session);
+        let rests = Record::SessionChanged { id: session, state, at: now.unix };
+        self.commit_for_sure(&[rests]).await?;
+        self.say_state(session, state, None);
+        self.jobs.deadlines.notify_one();
+        Ok(SessionOpenedResponse { session_id: session, url, token })
+    }
+
+    /// Whether the agent of a live session runs elsewhere.
+    pub(super) fn is_elsewhere(&self, session: SessionId) -> bool {
+        self.sessions.live(session).is_some_and(|live| live.agent == ELSEWHERE)
+    }
+
+    /// Only who started a session hands it to others.
+    fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
+        let found = lock(&self.sessions.table).find(session);
+        let found = found.filter(|(place, state)| state.is_live() && place.owner == principal.id);
+        found.map(drop).ok_or_else(|| Error::not_found("session", session))
+    }
+
+    /// The principal's own project for sessions that name none, made when it is first needed.
+    async fn project_elsewhere(&self, principal: &Arc<Principal>) -> Result<ProjectRecord> {
+        if let Target::Projects(_) = &principal.target {
+            let message = "name the project: this token is for some projects only";
+            return Err(Error::invalid_field("project_id", message));
+        }
+        let owner = principal.id;
+        let visible = Visible::Owner { owner, projects: Vec::new() };
+        let found =
+            self.read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100)).await?;
+        let mut own = found.items.into_iter();
+        if let Some(own) = own.find(|project| project.owner == owner && project.name == ELSEWHERE) {
+            return Ok(own);
+        }
+        let record = ProjectRecord {
+            id: ProjectId::from_random(self.entropy.bytes()),
+            name: ELSEWHERE.to_owned(),
+            description: None,
+            owner,
+            agent: Some(ELSEWHERE.to_owned()),
+            key_level: None,
+            limits: ProjectLimits::default(),
+            created_at: self.now().unix,
+        };
+        self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
+        Ok(record)
+    }
+}

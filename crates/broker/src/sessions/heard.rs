@@ -1,0 +1,83 @@
+//! What an agent tells, as an event of its session.
+
+use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
+use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
+
+use super::say::{bounded, event};
+
+/// The event by which a conversation can be taken up again.
+pub(super) const CONVERSATION: &str = "conversation";
+
+/// The event that shows it; `None` for an agent that has ended as it should.
+pub(super) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
+    let said =
+        |kind: &str, text: String| SessionEventInfo { text: Some(bounded(text)), ..event(kind) };
+    Some(match heard {
+        AgentEvent::Message { text } => {
+            SessionEventInfo { role: Some("assistant".to_owned()), ..said("message", text) }
+        }
+        AgentEvent::Thought { text } => said("thought", text),
+        AgentEvent::ToolCall { id, tool, .. } => {
+            let (tool_name, request_id) = (Some(tool), Some(id));
+            SessionEventInfo { tool_name, request_id, ..event("tool_call") }
+        }
+        AgentEvent::ToolResult { id, tool, is_error, .. } => {
+            let (tool_name, request_id) = (Some(tool), Some(id));
+            let text = Some(if is_error { "failed" } else { "succeeded" }.to_owned());
+            SessionEventInfo { tool_name, request_id, text, ..event("tool_result") }
+        }
+        AgentEvent::Plan { entries } => said("plan", plan(&entries)),
+        AgentEvent::PermissionRequest { id, tool, options, .. } => asked(id, tool, options),
+        AgentEvent::PermissionAnswer { id, option, by } => {
+            let (request_id, role) = (Some(id), Some(by));
+            SessionEventInfo { request_id, role, text: option, ..event("permission_answer") }
+        }
+        AgentEvent::Conversation { id, .. } => said(CONVERSATION, id),
+        AgentEvent::Log { text } => said("log", text),
+        AgentEvent::Error { text } => said("error", text),
+        AgentEvent::AgentGarbage { lines, sample } => {
+            said("agent_garbage", format!("{lines} lines that make no sense, the first: {sample}"))
+        }
+        AgentEvent::Done => event("completion"),
+        AgentEvent::Completion { stop, usage } => {
+            let text = (stop != StopReason::EndTurn).then(|| stop.name().to_owned());
+            let usage = usage.map(|usage| TokenUsage {
+                input_tokens: usage.input_tokens,
+                output_tokens: usage.output_tokens,
+                total_tokens: usage.total_tokens,
+            });
+            SessionEventInfo { text, usage, ..event("completion") }
+        }
+        AgentEvent::AgentExited { code: Some(0), .. } => return None,
+        AgentEvent::AgentExited { code, signal, stderr } => {
+            let how = match (code, signal) {
+                (Some(code), _) => format!("with code {code}"),
+                (None, Some(signal)) => format!("by signal {signal}"),
+                (None, None) => "without telling how".to_owned(),
+            };
+            said("error", format!("the agent ended {how}\n{}", stderr.trim_end()))
+        }
+    })
+}
+
+fn asked(id: String, tool: String, options: Vec<PermissionOption>) -> SessionEventInfo {
+    let answers: Vec<_> = options.iter().map(|it| format!("{}: {}", it.id, it.name)).collect();
+    let choice = |option: PermissionOption| PermissionChoice {
+        id: option.id,
+        name: option.name,
+        kind: option.kind.name().to_owned(),
+    };
+    SessionEventInfo {
+        request_id: Some(id),
+        text: Some(bounded(answers.join(", "))),
+        tool_name: Some(bounded(tool)),
+        options: options.into_iter().map(choice).collect(),
+        ..event("permission_request")
+    }
+}
+
+fn plan(entries: &[PlanEntry]) -> String {
+    let lines: Vec<_> =
+        entries.iter().map(|entry| format!("[{}] {}", entry.status, entry.text)).collect();
+    lines.join("\n")
+}

@@ -1,0 +1,245 @@
+//! Callers that are MCP servers: programs that an administrator names, whose tools are a caller's tools
+//! of a session. The session's keeper owns them, and they end with it. One that has ended stays so.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_agents::server::{
+    Heard, ServerAnswer, ServerError, ServerPlace, ServerSpec, ServerTool, ToolServer, refusal,
+};
+use ringback_core::lines::{Holding, ToParty};
+use ringback_core::policy::{Sight, sight};
+use ringback_core::sessions::Where;
+use ringback_proto::any::{Any, Format};
+use ringback_proto::ids::{SessionId, WorkspaceId};
+use ringback_proto::principal::Principal;
+use ringback_proto::raw::Raw;
+use ringback_proto::request::{CallerServer, CallerTool};
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio::time::Instant;
+
+use super::agent::PATH;
+use super::keeper::Order;
+use crate::Broker;
+use crate::identity::Credential;
+use crate::lines::{CallerStream, LineCall};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// How long a server may take to list its tools.
+const LIST_WAIT: Duration = Duration::from_secs(10);
+/// Words of a command, and names of its environment.
+const WORDS_MAX: usize = 256;
+
+/// A server that carries out calls.
+#[derive(Debug)]
+pub(super) struct Served {
+    shared: Arc<Shared>,
+    server: ToolServer,
+    stream: CallerStream,
+    principal: Arc<Principal>,
+    credential: Credential,
+    /// The session whose caller it is.
+    root: SessionId,
+    caller_id: String,
+    /// Calls under way, by the ids of their requests.
+    calls: HashMap<u64, Arc<LineCall>>,
+    grace: Duration,
+}
+
+impl Shared {
+    /// Makes a server a caller of a session. The same one again is what it was.
+    pub(crate) async fn serve_caller(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        caller_id: String,
+        named: CallerServer,
+    ) -> Result<()> {
+        let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
+        let place = place.ok_or_else(|| Error::not_found("session", session))?;
+        let live = self.sessions.live(place.root);
+        let live = live.ok_or_else(|| Error::not_found("session", place.root))?;
+        if let Some(before) = lock(&live.servers).get(&caller_id) {
+            let message = format!("`{caller_id}` is another server in this session");
+            let is_same = *before == named;
+            return is_same.then_some(()).ok_or_else(|| Error::new(ErrorKind::Conflict, message));
+        }
+        lock(&live.servers).insert(caller_id.clone(), named.clone());
+        match self.start_server(principal, place, &caller_id, &named).await {
+            Ok(served) => {
+                let sent = live.orders.send(Order::Serve(Box::new(served))).await;
+                sent.map_err(|_| Error::not_found("session", place.root))
+            }
+            Err(error) => {
+                lock(&live.servers).remove(&caller_id);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_server(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        place: Where,
+        caller_id: &str,
+        named: &CallerServer,
+    ) -> Result<Served> {
+        let unusable = |error: ServerError| {
+            let message =
+                format!("`{}` cannot be used as a server of tools: {error}", named.command);
+            Error::invalid_field("caller_server", message)
+        };
+        let spec = self.server_spec(place.workspace, named)?;
+        let mut server = ToolServer::start(&spec).await.map_err(unusable)?;
+        let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(unusable)?;
+        self.declare(principal, place.root, caller_id, tools(listed))?;
+        let credential = self.credential_of(principal)?;
+        let broker = Broker(Arc::clone(self));
+        let only = Some(vec![Arc::from(caller_id)]);
+        let stream = broker.open_callers(&credential, place.root, only, Holding::Lasting)?;
+        Ok(Served {
+            shared: Arc::clone(self),
+            server,
+            stream,
+            principal: Arc::clone(principal),
+            credential,
+            root: place.root,
+            caller_id: caller_id.to_owned(),
+            calls: HashMap::new(),
+            grace: self.sessions.settings.end_grace,
+        })
+    }
+
+    fn server_spec(&self, workspace: WorkspaceId, named: &CallerServer) -> Result<ServerSpec> {
+        let workspace = self.workspace_path(workspace).into_std_path_buf();
+        let mut env: Vec<(OsString, OsString)> =
+            vec![("PATH".into(), PATH.into()), ("HOME".into(), workspace.clone().into())];
+        for name in &named.env {
+            let value = std::env::var_os(name).ok_or_else(|| {
+                let message = format!("the daemon's environment has no `{name}`");
+                Error::invalid_field("caller_server", message)
+            })?;
+            env.push((name.into(), value));
+        }
+        let args = named.args.iter().map(Into::into).collect();
+        let place = ServerPlace { env, workspace };
+        Ok(ServerSpec::apart(named.command.clone().into(), args, place))
+    }
+}
+
+/// Whoever names a program to run as the daemon's user is an administrator.
+pub(super) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
+    match sight(principal) {
+        Sight::All => {}
+        Sight::Own { .. } => {
+            return Err(Error::forbidden("naming a server to run", "a token of level admin"));
+        }
+    }
+    if named.command.is_empty() || named.args.len() + named.env.len() > WORDS_MAX {
+        let message = format!("a `command`, and at most {WORDS_MAX} `args` and `env`");
+        return Err(Error::invalid_field("caller_server", message));
+    }
+    Ok(())
+}
+
+fn tools(listed: Vec<ServerTool>) -> Vec<CallerTool> {
+    let tool = |tool: ServerTool| CallerTool {
+        name: tool.name,
+        description: tool.description,
+        input_schema: tool.input_schema.map(|schema| Raw(json(schema))),
+        timeout_ms: None,
+    };
+    listed.into_iter().map(tool).collect()
+}
+
+fn json(text: String) -> Any {
+    Any { format: Format::Json, bytes: text.into() }
+}
+
+impl Served {
+    /// Carries out calls until the session or the server ends. Whoever waits then is told at once: the
+    /// stream closes with it.
+    pub(super) async fn run(mut self) {
+        loop {
+            let done = tokio::select! {
+                biased;
+                post = self.stream.next() => match post {
+                    None => break,
+                    Some(post) => self.on_post(post),
+                },
+                heard = self.server.next() => match heard {
+                    Ok(heard) => self.on_heard(heard).await,
+                    Err(error) => Err(error),
+                },
+            };
+            if let Err(error) = done {
+                let (session, caller_id) = (self.root, &self.caller_id);
+                tracing::warn!(%session, caller_id, %error, "a server of tools is lost");
+                return;
+            }
+        }
+        let Self { server, stream, grace, .. } = self;
+        drop(stream);
+        server.stop(grace).await;
+    }
+
+    fn on_post(&mut self, post: ToParty<Arc<LineCall>>) -> std::result::Result<(), ServerError> {
+        match post {
+            ToParty::Call(call) => {
+                let id = self.server.call(&call.tool.name, &call.arguments.bytes)?;
+                self.calls.insert(id, call);
+                Ok(())
+            }
+            ToParty::Cancel { call, .. } => {
+                let is_it = |(_, own): &(&u64, &Arc<LineCall>)| own.id == call;
+                let Some(id) = self.calls.iter().find(is_it).map(|(id, _)| *id) else {
+                    return Ok(());
+                };
+                self.calls.remove(&id);
+                self.server.cancel(id)
+            }
+        }
+    }
+
+    async fn on_heard(&mut self, heard: Heard) -> std::result::Result<(), ServerError> {
+        match heard {
+            Heard::Answer(id, answer) => {
+                if let Some(call) = self.calls.remove(&id) {
+                    self.answer(&call, answer);
+                }
+            }
+            Heard::Progress { id, percent, message } => {
+                if let Some(call) = self.calls.get(&id) {
+                    let broker = Broker(Arc::clone(&self.shared));
+                    let (own, request) = (&self.credential, &call.request_id);
+                    // One that nobody waits for any more is nobody's loss.
+                    drop(broker.caller_progress(own, self.root, request, percent, message).await);
+                }
+            }
+            Heard::Changed => {
+                let listed = self.server.tools(Instant::now() + LIST_WAIT).await?;
+                let (principal, caller_id) = (&self.principal, &self.caller_id);
+                let declared = self.shared.declare(principal, self.root, caller_id, tools(listed));
+                if let Err(error) = declared {
+                    let session = self.root;
+                    tracing::warn!(%session, caller_id, %error, "tools of a server are not taken");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, call: &LineCall, answer: ServerAnswer) {
+        let outcome = match answer {
+            Ok(result) => Ok(json(result.get().to_owned())),
+            Err(error) => Err(Error::new(ErrorKind::ToolFailed, refusal(&error))),
+        };
+        let broker = Broker(Arc::clone(&self.shared));
+        let (own, request) = (&self.credential, &call.request_id);
+        // One that comes too late changes nothing, and was logged.
+        drop(broker.answer_caller(own, self.root, request, outcome));
+    }
+}

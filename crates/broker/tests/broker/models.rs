@@ -1,0 +1,184 @@
+//! The doors of sessions to models: when they open, what the agent is started with, when they close.
+
+use std::any::Any;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_broker::{
+    AgentCommand, AuditLine, Config, Credential, InsideProgram, ModelDoor, ModelRequest,
+};
+use ringback_proto::ToolResponse;
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::SessionId;
+use ringback_proto::request::{
+    ProjectCreateRequest, ProjectResponse, SessionEndRequest, SessionEventInfo,
+    SessionEventsRequest, SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
+};
+
+use crate::common::{Fixture, result, start_with};
+
+/// Says what it was started with.
+const INSIDE: &str =
+    "#!/bin/sh\nprintf '{\"type\":\"message\",\"text\":\"%s\"}\\n{\"type\":\"done\"}\\n' \"$*\"\n";
+
+/// Notes who opened it, and whether it is still open.
+#[derive(Debug, Default)]
+struct Doors {
+    opened: Mutex<Vec<(SessionId, Utf8PathBuf, String)>>,
+    is_open: Arc<AtomicBool>,
+}
+
+struct Guard(Arc<AtomicBool>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+}
+
+impl ModelDoor for Doors {
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.opened.lock().unwrap().push((session, dir.to_owned(), model.to_owned()));
+        self.is_open.store(true, Ordering::SeqCst);
+        Ok(Box::new(Guard(Arc::clone(&self.is_open))))
+    }
+}
+
+#[derive(Debug)]
+struct Inside(Utf8PathBuf);
+
+impl InsideProgram for Inside {
+    fn path(&self) -> io::Result<Utf8PathBuf> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The agents `asks`, which has a model, and `plain`, which has none.
+fn with_agents(config: &mut Config) {
+    let run_dir = &config.sessions.run_dir;
+    std::fs::create_dir_all(run_dir).unwrap();
+    let inside = run_dir.join("inside");
+    std::fs::write(&inside, INSIDE).unwrap();
+    std::fs::set_permissions(&inside, PermissionsExt::from_mode(0o700)).unwrap();
+    let command = vec!["/bin/agent".to_owned(), "{model}".to_owned()];
+    let (provider, plain) = (Some("mine".to_owned()), vec![inside.to_string(), "plain".to_owned()]);
+    let asks = AgentCommand { command, provider, ..AgentCommand::default() };
+    let plain = AgentCommand { command: plain, ..AgentCommand::default() };
+    config.sessions.agents.extend([("asks".to_owned(), asks), ("plain".to_owned(), plain)]);
+    config.sessions.inside = Some(Arc::new(Inside(inside)));
+    config.sessions.end_grace = Duration::from_millis(50);
+}
+
+async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError> {
+    let (name, description, limits, key_level) = ("p".to_owned(), None, None, None);
+    let made = ProjectCreateRequest { name, description, limits, agent: None, key_level };
+    let made = result(&fixture.broker, &Credential::local(), made).await?;
+    let project = ProjectResponse::try_from(made).unwrap();
+    let message = SessionMessageRequest {
+        message: "go".to_owned(),
+        project_id: Some(project.project_id),
+        agent: Some(agent.to_owned()),
+        create_workspace: true,
+        ..SessionMessageRequest::default()
+    };
+    let told = result(&fixture.broker, &Credential::local(), message).await?;
+    Ok(SessionMessagedResponse::try_from(told).unwrap().session_id)
+}
+
+/// The text of the first event that is wanted.
+async fn text(
+    fixture: &Fixture,
+    session_id: SessionId,
+    is_wanted: impl Fn(&SessionEventInfo) -> bool,
+) -> String {
+    let mut since_index = Some(-1);
+    loop {
+        let request = SessionEventsRequest {
+            session_id,
+            since_index,
+            max_events: None,
+            wait_ms: Some(20_000),
+            include_children: false,
+            follow: false,
+        };
+        let page = result(&fixture.broker, &Credential::local(), request).await.unwrap();
+        let page = SessionEventsResponse::try_from(page).unwrap();
+        assert!(!page.events.is_empty(), "nothing more is said");
+        if let Some(event) = page.events.iter().find(|event| is_wanted(event)) {
+            return event.text.clone().unwrap();
+        }
+        since_index = Some(page.last_index);
+    }
+}
+
+fn is_said(event: &SessionEventInfo) -> bool {
+    event.role.as_deref() == Some("assistant")
+}
+
+/// REQ: "Model access without the key in the box": a session whose agent has a model gets a door to
+/// it, as long as it lives, and its agent is started behind the program that makes it an address.
+#[tokio::test]
+async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
+    let fixture = start_with(with_agents).await;
+    let doors = Arc::<Doors>::default();
+    fixture.broker.set_models(Arc::<Doors>::clone(&doors));
+    let plain = session(&fixture, "plain").await.unwrap();
+    assert_eq!(text(&fixture, plain, is_said).await, "plain");
+    assert!(doors.opened.lock().unwrap().is_empty());
+
+    let asks = session(&fixture, "asks").await.unwrap();
+    let [(of, dir, model)] = <[_; 1]>::try_from(doors.opened.lock().unwrap().clone()).unwrap();
+    assert_eq!((of, model.as_str()), (asks, "mine"));
+    let expected = format!("forward --socket {dir}/model.sock -- /bin/agent {{model}}");
+    assert_eq!(text(&fixture, asks, is_said).await, expected);
+    assert!(doors.is_open.load(Ordering::SeqCst));
+    let ended = SessionEndRequest { session_id: asks };
+    let ended = result(&fixture.broker, &Credential::local(), ended).await;
+    assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
+    assert!(!doors.is_open.load(Ordering::SeqCst), "it closes with its session");
+}
+
+/// Rule: each request of a model is an event of its session and a line of the audit.
+#[tokio::test]
+async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
+    let fixture = start_with(with_agents).await;
+    let session = session(&fixture, "plain").await.unwrap();
+    let request = ModelRequest {
+        model: "mine".to_owned(),
+        method: "POST".to_owned(),
+        path: "/v1/messages".to_owned(),
+        status: Some(529),
+        is_whole: true,
+        duration: Duration::from_millis(120),
+        bytes_up: 10,
+        bytes_down: 20,
+    };
+    fixture.broker.model_requested(session, &request);
+    let said = text(&fixture, session, |event| event.kind == "model_request").await;
+    assert_eq!(said, "POST /v1/messages: 529, 120 ms, 10 bytes asked, 20 answered");
+    let audit = fixture.broker.audit(&Credential::local(), None, None).await.unwrap();
+    let entry = audit.lines.iter().find_map(|line| match line {
+        AuditLine::Call(entry) if entry.tool == "model:mine" => Some(entry),
+        _ => None,
+    });
+    let entry = entry.unwrap();
+    assert_eq!((entry.session, entry.edge.as_ref()), (Some(session), "model"));
+    assert_eq!((entry.outcome.as_ref(), entry.duration_us), ("status_529", 120_000));
+}
+
+/// Rule: a door that cannot be opened is said, and leaves no session.
+#[tokio::test]
+async fn an_agent_whose_model_is_not_there_does_not_start() {
+    let fixture = start_with(with_agents).await;
+    let error = session(&fixture, "asks").await.unwrap_err();
+    assert!(error.message.contains("`asks`") && error.message.contains("`mine`"), "{error:?}");
+}

@@ -1,0 +1,133 @@
+//! Which tools a session has, and under which names: the same as the program inside gives them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ringback_broker::{Broker, OfferedTool, SessionPass};
+use ringback_mcp_wire::names::{self, Claim};
+use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, Stamp, ToolsPage};
+use ringback_mcp_wire::{Id, RawValue, compact};
+use ringback_proto::principal::Level;
+use ringback_proto::tool::ToolRow;
+use ringback_proto::{Error, Result};
+use serde::Serialize;
+use serde_json::value::to_raw_value;
+
+use crate::tools::{self, Listed, ListedMeta};
+
+/// Tools on a page.
+const PAGE_MAX: usize = 100;
+
+/// Where a call of a tool goes.
+#[derive(Debug, Clone)]
+pub(super) enum Route {
+    /// To a caller.
+    Caller(Arc<str>, Arc<OfferedTool>),
+    /// To the daemon, with the key.
+    Native(&'static ToolRow),
+    /// To a line, with the key.
+    OnALine(Arc<OfferedTool>),
+}
+
+/// A caller's tool as it is shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declared<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_schema: Option<Box<RawValue>>,
+}
+
+/// The answer to `tools/list`.
+pub(crate) fn page(
+    broker: &Broker,
+    pass: &SessionPass,
+    id: &Id,
+    cursor: Option<String>,
+    stamp: Stamp<'_>,
+) -> Result<String> {
+    let start = match cursor {
+        None => 0,
+        Some(cursor) => cursor
+            .parse::<usize>()
+            .map_err(|_| Error::invalid_field("cursor", "there is no such page"))?,
+    };
+    let mut routes = of_callers(broker, pass);
+    routes.extend(of_key(broker, pass));
+    let named = named(routes);
+    let shown: Vec<_> =
+        named.iter().skip(start).take(PAGE_MAX).map(|(name, route)| show(name, route)).collect();
+    let next = start.saturating_add(shown.len());
+    let next_cursor = (next < named.len()).then(|| next.to_string());
+    let tools = shown.iter().map(Cow::as_ref).collect();
+    let cache = Cache { ttl_ms: tools::TTL_MS, scope: CacheScope::Private };
+    Ok(outgoing::answer(id, &ToolsPage { tools, next_cursor, cache }, stamp))
+}
+
+/// Where a call of the tool of this name goes.
+pub(super) fn route(broker: &Broker, pass: &SessionPass, name: &str) -> Option<Route> {
+    let mut routes = of_callers(broker, pass);
+    // A name is made from its owner's, so that others have no claim on it.
+    if name.starts_with(names::NATIVE) {
+        routes.extend(of_key(broker, pass));
+    }
+    named(routes).into_iter().find(|(own, _)| own == name).map(|(_, route)| route)
+}
+
+fn of_callers(broker: &Broker, pass: &SessionPass) -> Vec<Route> {
+    let callers = broker.session_caller_tools(pass.session());
+    let route = |caller_id: &Arc<str>, tool| Route::Caller(Arc::clone(caller_id), tool);
+    callers
+        .into_iter()
+        .flat_map(|caller| caller.tools.into_iter().map(move |tool| route(&caller.caller_id, tool)))
+        .collect()
+}
+
+fn of_key(broker: &Broker, pass: &SessionPass) -> impl Iterator<Item = Route> {
+    let (native, on_lines) = broker.key_tools(pass);
+    native.into_iter().map(Route::Native).chain(on_lines.into_iter().map(Route::OnALine))
+}
+
+fn named(routes: Vec<Route>) -> Vec<(String, Route)> {
+    let claims: Vec<_> = routes.iter().map(Route::claim).collect();
+    let names = names::assign(&claims);
+    names.into_iter().zip(routes).collect()
+}
+
+impl Route {
+    fn claim(&self) -> Claim<'_> {
+        match self {
+            Self::Caller(caller_id, tool) => Claim::caller(caller_id, &tool.name),
+            Self::Native(row) => Claim::native(row.name),
+            Self::OnALine(tool) => Claim::native(&tool.full_name),
+        }
+    }
+}
+
+fn show(name: &str, route: &Route) -> Cow<'static, RawValue> {
+    let schema = |tool: &OfferedTool| {
+        let declared = serde_json::from_slice::<&RawValue>(tool.info.schema_json());
+        declared.ok().map(compact)
+    };
+    match route {
+        Route::Native(row) => Cow::Borrowed(tools::in_session(row)),
+        Route::Caller(_, tool) => {
+            let (description, input_schema) = (&*tool.info.description, schema(tool));
+            Cow::Owned(raw(&Declared { name, description, input_schema }))
+        }
+        Route::OnALine(tool) => Cow::Owned(raw(&Listed {
+            name,
+            description: Cow::Borrowed(&*tool.info.description),
+            input_schema: schema(tool).map(|schema| tools::with_type(&schema)),
+            output_schema: None,
+            annotations: None,
+            meta: ListedMeta { timing: tool.info.timing, scope: Level::Write },
+        })),
+    }
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    to_raw_value(value).expect("names, texts and schemas can be written as JSON")
+}

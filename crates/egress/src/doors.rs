@@ -1,0 +1,149 @@
+//! The doors of all sessions, and the models behind them.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8Path;
+use ringback_broker::{Broker, ModelDoor, ModelRequest};
+use ringback_proto::ids::SessionId;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::serving::{Door, Model, Serving};
+use crate::usage::Counters;
+use crate::{Config, Provider, ProviderError, Usage};
+
+/// Hears of each request once, when the last byte of its answer has passed or it was given up.
+pub trait Recorder: Send + Sync + std::fmt::Debug {
+    /// A session made a request. Must not block.
+    fn record(&self, session: SessionId, request: &ModelRequest);
+}
+
+impl Recorder for Broker {
+    fn record(&self, session: SessionId, request: &ModelRequest) {
+        self.model_requested(session, request);
+    }
+}
+
+/// Opens doors to models. Given to the broker, which opens one with each session whose agent has a
+/// model, it must be stopped in the end: the two hold each other.
+#[derive(Debug)]
+pub struct ModelDoors {
+    config: Config,
+    models: Mutex<BTreeMap<String, Arc<Model>>>,
+    /// Gone once the doors have stopped.
+    recorder: Mutex<Option<Arc<dyn Recorder>>>,
+    open: Open,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+/// What the sessions with a door have used.
+type Open = Arc<Mutex<HashMap<SessionId, Arc<Counters>>>>;
+
+/// The door of a session, and its place in the list.
+struct Opened {
+    _door: Door,
+    session: SessionId,
+    counters: Arc<Counters>,
+    open: Open,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        let mut open = lock(&self.open);
+        // Not that of the same session, taken up again.
+        if open.get(&self.session).is_some_and(|open| Arc::ptr_eq(open, &self.counters)) {
+            open.remove(&self.session);
+        }
+    }
+}
+
+impl ModelDoors {
+    /// Doors to these models, none of them open yet. Reads the keys and the roots, to say now what
+    /// would fail later.
+    ///
+    /// # Errors
+    /// The first model that cannot be used, by name.
+    pub fn new(
+        config: Config,
+        providers: BTreeMap<String, Provider>,
+    ) -> Result<Self, (String, ProviderError)> {
+        let tasks = TaskTracker::new();
+        let mut models = BTreeMap::new();
+        for (name, provider) in providers {
+            let client = provider.check().and_then(|()| provider.client(&config, &tasks));
+            let client = client.map_err(|error| (name.clone(), error))?;
+            models.insert(name.clone(), Arc::new(Model { name, provider, client }));
+        }
+        Ok(Self {
+            config,
+            models: Mutex::new(models),
+            recorder: Mutex::new(None),
+            open: Open::default(),
+            stop: CancellationToken::new(),
+            tasks,
+        })
+    }
+
+    /// Who hears of the requests. No door opens before.
+    pub fn set_recorder(&self, recorder: Arc<dyn Recorder>) {
+        *lock(&self.recorder) = Some(recorder);
+    }
+
+    /// What a session has used since its door was opened; nothing once it is closed.
+    #[must_use]
+    pub fn usage(&self, session: SessionId) -> Option<Usage> {
+        lock(&self.open).get(&session).map(|counters| counters.snapshot())
+    }
+
+    /// Closes every door, and waits until all that belongs to them has ended.
+    pub async fn stop(&self) {
+        lock(&self.recorder).take();
+        self.stop.cancel();
+        // With them go the connections that wait for another request.
+        lock(&self.models).clear();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl ModelDoor for ModelDoors {
+    /// # Panics
+    /// Outside of a tokio runtime.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let stopped = || io::Error::other("the doors to models have stopped");
+        let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
+        let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
+            let message = format!("there is no model `{model}`; the configuration has no such");
+            io::Error::new(io::ErrorKind::NotFound, message)
+        })?;
+        let counters = Arc::<Counters>::default();
+        let serving = Serving {
+            session,
+            model,
+            config: self.config,
+            counters: Arc::clone(&counters),
+            requests: Arc::new(Semaphore::new(self.config.requests_at_once_max)),
+            connections: Arc::new(Semaphore::new(self.config.connections_max)),
+            recorder,
+            stop: self.stop.child_token(),
+            tasks: self.tasks.clone(),
+        };
+        let door = serving.open(dir)?;
+        lock(&self.open).insert(session, Arc::clone(&counters));
+        Ok(Box::new(Opened { _door: door, session, counters, open: Arc::clone(&self.open) }))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,146 @@
+//! One request: checked, given the key, sent on, and its answer passed back.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::{Either, Full, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::UPGRADE;
+use hyper::http::response::Parts;
+use hyper::{Method, Request, Response, StatusCode};
+use ringback_proto::secret::Secret;
+use ringback_service::chain;
+use ringback_service::http::{Impatient, Stalled};
+use tokio::time::timeout;
+
+use crate::client::reason;
+use crate::headers::{to_agent, to_provider};
+use crate::refusal::Refusal;
+use crate::serving::{Account, Serving};
+use crate::tap::{Answer, Upload};
+
+/// A shorter key is a word such as `EMPTY`: no secret, and found everywhere.
+const KEY_BYTES_HIDDEN_MIN: usize = 7;
+
+/// What an agent gets: the provider's answer, or the door's own.
+pub(crate) type Body = Either<Full<Bytes>, Answer>;
+
+/// The provider's answer, and the key that must not be seen in it.
+struct Answered {
+    parts: Parts,
+    body: Incoming,
+    hidden: Option<Secret>,
+}
+
+impl Serving {
+    /// Answers a request, by the provider or in its place.
+    pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
+        let mut account = Account::new(Arc::clone(&self), &request);
+        match self.forward(request, &mut account).await {
+            Ok(Answered { parts, body, hidden }) => {
+                account.status = Some(parts.status);
+                let body = Impatient::new(body, self.config.body_timeout);
+                let answer = Answer::new(body, hidden, account, self.config.answer_bytes_max);
+                Response::from_parts(parts, Either::Right(answer))
+            }
+            Err(refusal) => {
+                self.counters.refuse();
+                account.status = Some(refusal.status());
+                account.is_whole = true;
+                refusal.response(&self.model.name).map(Either::Left)
+            }
+        }
+    }
+
+    async fn forward(
+        &self,
+        request: Request<Incoming>,
+        account: &mut Account,
+    ) -> Result<Answered, Refusal> {
+        let config = &self.config;
+        let too_large = Refusal::TooLarge { bytes_max: config.request_bytes_max };
+        if request.method() == Method::CONNECT || request.headers().contains_key(UPGRADE) {
+            return Err(Refusal::Upgrade);
+        }
+        let provider = &self.model.provider;
+        let uri = provider.url.join(request.uri()).map_err(|_| Refusal::Path)?;
+        if request.body().size_hint().lower() > config.request_bytes_max as u64 {
+            return Err(too_large);
+        }
+        let busy = Refusal::Busy { max: config.requests_at_once_max };
+        account.place = Some(Arc::clone(&self.requests).try_acquire_owned().map_err(|_| busy)?);
+        let key = self.key().await?;
+        if !self.counters.take_request(provider.requests_max) {
+            return Err(Refusal::UsedUp { max: provider.requests_max.unwrap_or(u64::MAX) });
+        }
+
+        let (mut head, body) = request.into_parts();
+        to_provider(&mut head.headers, key.as_ref().map(|key| (provider.header, key)));
+        let body =
+            Limited::new(Impatient::new(body, config.body_timeout), config.request_bytes_max);
+        let mut onward = Request::new(Upload::new(body, Arc::clone(&account.n_sent)));
+        *onward.method_mut() = head.method;
+        *onward.uri_mut() = uri;
+        *onward.headers_mut() = head.headers;
+        self.ask(onward, key.filter(|key| key.expose().len() >= KEY_BYTES_HIDDEN_MIN)).await
+    }
+
+    async fn ask(
+        &self,
+        request: Request<Upload>,
+        hidden: Option<Secret>,
+    ) -> Result<Answered, Refusal> {
+        let patience = self.config.answer_timeout;
+        let answered = timeout(patience, self.model.client.request(request)).await;
+        let answer = answered
+            .map_err(|_| Refusal::Late { seconds: patience.as_secs() })?
+            .map_err(|error| self.refusal(&error))?;
+        let (mut parts, body) = answer.into_parts();
+        if parts.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(Refusal::Broken);
+        }
+        to_agent(&mut parts.headers, hidden.as_ref());
+        // What the provider's connection was asked to become, if anything, stays there.
+        parts.extensions.clear();
+        parts.version = hyper::Version::HTTP_11;
+        Ok(Answered { parts, body, hidden })
+    }
+
+    /// Read anew each time, so that a new key needs no restart.
+    async fn key(&self) -> Result<Option<Secret>, Refusal> {
+        let Some(file) = self.model.provider.key.clone() else { return Ok(None) };
+        let model = &self.model.name;
+        match tokio::task::spawn_blocking(move || file.read()).await {
+            Ok(Ok(key)) => Ok(Some(key)),
+            Ok(Err(error)) => {
+                tracing::error!(model, error = chain(&error), "the key of a model cannot be used");
+                Err(Refusal::Key)
+            }
+            Err(error) => {
+                tracing::error!(model, %error, "the key of a model was not read");
+                Err(Refusal::Key)
+            }
+        }
+    }
+
+    fn refusal(&self, error: &hyper_util::client::legacy::Error) -> Refusal {
+        if has_cause::<LengthLimitError>(error) {
+            return Refusal::TooLarge { bytes_max: self.config.request_bytes_max };
+        }
+        if has_cause::<Stalled>(error) {
+            return Refusal::Stalled;
+        }
+        let (session, model) = (self.session, &self.model.name);
+        tracing::warn!(%session, model, error = chain(error), "a model did not answer");
+        if error.is_connect() {
+            Refusal::Unreachable { reason: reason(error) }
+        } else {
+            Refusal::Broken
+        }
+    }
+}
+
+fn has_cause<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    error.is::<E>() || error.source().is_some_and(has_cause::<E>)
+}

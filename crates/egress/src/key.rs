@@ -1,0 +1,163 @@
+//! The key of a provider, in a file that only its owner reads.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use ringback_proto::secret::Secret;
+use rustix::fs::{Mode, OFlags};
+
+/// No provider's key is nearly as long; a file that is, is another one.
+const KEY_BYTES_MAX: u64 = 8 << 10;
+
+/// A file with a key. It is read anew for each request, so that a new key needs no restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile(PathBuf);
+
+/// Why a key cannot be used. The key itself is never said.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is a directory, a pipe or a device.
+    #[error("`{}` is no regular file; put the key into one, mode 600", path.display())]
+    NotAFile {
+        /// What it is called.
+        path: PathBuf,
+    },
+    /// Others may read it.
+    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod 600` on it", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// What it holds is no key.
+    #[error("`{}` holds no key: expected one line of visible ASCII", path.display())]
+    NoKey {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl KeyFile {
+    /// The key in this file, whether it exists or not.
+    #[must_use]
+    pub const fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The key, without the whitespace around it. Blocks.
+    ///
+    /// # Errors
+    /// When the file cannot be read, lets others in, or holds no key.
+    pub fn read(&self) -> Result<Secret, KeyError> {
+        let path = self.0.clone();
+        let text = match self.text()? {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(KeyError::NoKey { path });
+            }
+            Err(source) => return Err(KeyError::Read { path, source }),
+        };
+        let key = text.trim();
+        let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+        if is_key && (text.len() as u64) <= KEY_BYTES_MAX {
+            Ok(Secret::new(key.to_owned()))
+        } else {
+            Err(KeyError::NoKey { path })
+        }
+    }
+
+    /// What is checked is what is read: the file may be replaced at any time.
+    fn text(&self) -> Result<io::Result<String>, KeyError> {
+        let path = || self.0.clone();
+        // A pipe in place of the file would otherwise wait for a writer.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = rustix::fs::open(&self.0, flags, Mode::empty())
+            .map(File::from)
+            .map_err(|error| KeyError::Read { path: path(), source: error.into() })?;
+        let metadata = file.metadata().map_err(|source| KeyError::Read { path: path(), source })?;
+        if !metadata.is_file() {
+            return Err(KeyError::NotAFile { path: path() });
+        }
+        let mode = metadata.mode() & 0o777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path(), mode });
+        }
+        let mut text = String::new();
+        let read = file.take(KEY_BYTES_MAX + 1).read_to_string(&mut text);
+        Ok(read.map(|_| text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn file(text: &[u8], mode: u32) -> (tempfile::TempDir, KeyFile) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        (dir, KeyFile::new(path))
+    }
+
+    #[test]
+    fn a_key_is_read_without_the_whitespace_around_it() {
+        let (_dir, key) = file(b" sk-1234\n\n", 0o600);
+        assert_eq!(key.read().unwrap().expose(), "sk-1234");
+        assert!(!format!("{key:?} {:?}", key.read()).contains("sk-1234"));
+    }
+
+    /// Rule: a key that others can read is refused by name.
+    #[test]
+    fn a_file_that_others_can_read_is_refused_by_name() {
+        for mode in [0o640, 0o604, 0o660, 0o602] {
+            let (_dir, key) = file(b"sk-1234", mode);
+            let error = key.read().unwrap_err().to_string();
+            assert!(error.contains("chmod 600") && error.contains("/key`"), "{error}");
+            assert!(!error.contains("sk-1234"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_key_or_no_file_is_refused() {
+        for text in [&b""[..], b" \n", b"two\nlines", b"sp ace", b"\xff\xfe", &[b'x'; 9000]] {
+            let (_dir, key) = file(text, 0o600);
+            let error = key.read().unwrap_err();
+            assert!(matches!(error, KeyError::NoKey { .. }), "{error}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let of = |name: &str| KeyFile::new(dir.path().join(name)).read().unwrap_err();
+        assert!(matches!(of("."), KeyError::NotAFile { .. }));
+        assert!(matches!(of("none"), KeyError::Read { .. }));
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert!(matches!(of("pipe"), KeyError::NotAFile { .. }), "and nobody waits for a writer");
+    }
+}

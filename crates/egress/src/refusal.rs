@@ -1,0 +1,126 @@
+//! What the door answers by itself.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::{Response, StatusCode};
+use serde_json::json;
+
+/// Why a request was not answered by the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It asks for another protocol.
+    Upgrade,
+    /// Its path could lead elsewhere.
+    Path,
+    /// Its body is too large.
+    TooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// Its body stopped coming.
+    Stalled,
+    /// Too many are under way.
+    Busy {
+        /// The limit.
+        max: usize,
+    },
+    /// The session has used up its requests.
+    UsedUp {
+        /// The limit.
+        max: u64,
+    },
+    /// The daemon cannot use the key.
+    Key,
+    /// The provider cannot be reached.
+    Unreachable {
+        /// In which way.
+        reason: &'static str,
+    },
+    /// The provider answers with what cannot be passed on, or breaks off.
+    Broken,
+    /// The provider does not answer.
+    Late {
+        /// After how long.
+        seconds: u64,
+    },
+}
+
+impl Refusal {
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
+            Self::Path => StatusCode::BAD_REQUEST,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Stalled => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
+            // Not 429: clients would try again, and it would not help.
+            Self::UsedUp { .. } => StatusCode::FORBIDDEN,
+            Self::Key => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unreachable { .. } | Self::Broken => StatusCode::BAD_GATEWAY,
+            Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade_refused",
+            Self::Path => "bad_path",
+            Self::TooLarge { .. } => "too_large",
+            Self::Stalled => "stalled",
+            Self::Busy { .. } => "busy",
+            Self::UsedUp { .. } => "used_up",
+            Self::Key => "key_unusable",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Broken => "broken",
+            Self::Late { .. } => "timeout",
+        }
+    }
+
+    fn message(self, model: &str) -> String {
+        match self {
+            Self::Upgrade => {
+                "only HTTP passes here: no upgrade, no tunnel; use plain requests".into()
+            }
+            Self::Path => "the path leads out of the model's address; send one without dots".into(),
+            Self::TooLarge { bytes_max } => {
+                format!("the body has more than {bytes_max} bytes; send less at once")
+            }
+            Self::Stalled => "the body stopped coming; send the request again".into(),
+            Self::Busy { max } => {
+                format!("{max} requests of this session are under way; wait for one to end")
+            }
+            Self::UsedUp { max } => format!(
+                "this session has made its {max} requests of the model `{model}`; whoever runs the \
+                 daemon can allow more"
+            ),
+            Self::Key => format!(
+                "the daemon cannot use its key for the model `{model}`; its log says why, and \
+                 `ringback doctor` what to do"
+            ),
+            Self::Unreachable { reason } => format!(
+                "the model `{model}` cannot be reached: {reason}; try again later, or have its \
+                 `url` in the daemon's configuration checked"
+            ),
+            Self::Broken => format!("the model `{model}` broke off its answer; try again"),
+            Self::Late { seconds } => format!(
+                "the model `{model}` has not begun to answer within {seconds} s; try again, or ask \
+                 for a stream"
+            ),
+        }
+    }
+
+    /// The answer, in the form in which clients of models look for errors.
+    pub(crate) fn response(self, model: &str) -> Response<Full<Bytes>> {
+        let error = json!({ "type": self.kind(), "message": self.message(model) });
+        let body = json!({ "type": "error", "error": error }).to_string();
+        let mut response = Response::new(Full::new(body.into()));
+        *response.status_mut() = self.status();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.status() == StatusCode::TOO_MANY_REQUESTS {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

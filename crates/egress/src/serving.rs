@@ -1,0 +1,168 @@
+//! The door of one session: bound, accepted on, closed with the session.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use camino::Utf8Path;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use ringback_broker::ModelRequest;
+use ringback_proto::ids::SessionId;
+use ringback_service::{PrivateSocket, SocketFile, accept_until};
+use tokio::net::UnixStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::client::ProviderClient;
+use crate::usage::Counters;
+use crate::{Config, Provider, Recorder};
+
+/// The name of the socket in its directory.
+const NAME: &str = "model.sock";
+/// Holds the head of a request and bounds what is buffered of a body.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// What is kept of a path; nobody reads more, and the agent chooses it.
+const PATH_BYTES_MAX: usize = 256;
+
+/// A model that can be asked.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) name: String,
+    pub(crate) provider: Provider,
+    pub(crate) client: ProviderClient,
+}
+
+/// What the connections of one session share.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    pub(crate) session: SessionId,
+    pub(crate) model: Arc<Model>,
+    pub(crate) config: Config,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) requests: Arc<Semaphore>,
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) recorder: Arc<dyn Recorder>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) tasks: TaskTracker,
+}
+
+/// The door of a session, as long as it is open.
+#[derive(Debug)]
+pub(crate) struct Door {
+    stop: CancellationToken,
+    _file: SocketFile,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+/// One request, from its head to the last byte of its answer: recorded when it is dropped, however
+/// it ended.
+#[derive(Debug)]
+pub(crate) struct Account {
+    serving: Arc<Serving>,
+    method: Method,
+    path: String,
+    started: Instant,
+    pub(crate) status: Option<StatusCode>,
+    pub(crate) n_sent: Arc<AtomicU64>,
+    pub(crate) n_received: u64,
+    pub(crate) is_whole: bool,
+    /// Its place among those under way.
+    pub(crate) place: Option<OwnedSemaphorePermit>,
+}
+
+impl Serving {
+    /// Binds the socket in a directory and accepts on it until the guard is dropped.
+    pub(crate) fn open(self, dir: &Utf8Path) -> io::Result<Door> {
+        let PrivateSocket { listener, file } = PrivateSocket::bind(dir.as_std_path(), NAME)?;
+        let stop = self.stop.clone();
+        let serving = Arc::new(self);
+        let tasks = serving.tasks.clone();
+        drop(tasks.spawn(async move {
+            accept_until(&serving.stop, listener, |stream| Arc::clone(&serving).admit(stream))
+                .await;
+        }));
+        Ok(Door { stop, _file: file })
+    }
+
+    fn admit(self: Arc<Self>, stream: UnixStream) {
+        let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
+            tracing::debug!(session = %self.session, "a connection to a model too many");
+            return;
+        };
+        let tasks = self.tasks.clone();
+        drop(tasks.spawn(async move {
+            self.converse(stream).await;
+            drop(place);
+        }));
+    }
+
+    async fn converse(self: Arc<Self>, stream: UnixStream) {
+        let serving = Arc::clone(&self);
+        let service = service_fn(move |request: Request<Incoming>| {
+            let answering = Arc::clone(&serving).answer(request);
+            async move { Ok::<_, Infallible>(answering.await) }
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.config.head_timeout)
+            .max_buf_size(BUFFER_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {}
+            ended = connection => if let Err(error) = ended {
+                tracing::debug!(session = %self.session, %error, "a connection to a model broke");
+            },
+        }
+    }
+}
+
+impl Account {
+    pub(crate) fn new(serving: Arc<Serving>, request: &Request<Incoming>) -> Self {
+        let mut path = request.uri().path().to_owned();
+        if path.len() > PATH_BYTES_MAX {
+            path.truncate(path.floor_char_boundary(PATH_BYTES_MAX));
+        }
+        Self {
+            serving,
+            method: request.method().clone(),
+            path,
+            started: Instant::now(),
+            status: None,
+            n_sent: Arc::default(),
+            n_received: 0,
+            is_whole: false,
+            place: None,
+        }
+    }
+}
+
+impl Drop for Account {
+    fn drop(&mut self) {
+        let (bytes_up, bytes_down) = (self.n_sent.load(Ordering::Relaxed), self.n_received);
+        self.serving.counters.add(bytes_up, bytes_down);
+        let request = ModelRequest {
+            model: self.serving.model.name.clone(),
+            method: self.method.to_string(),
+            path: std::mem::take(&mut self.path),
+            status: self.status.map(|status| status.as_u16()),
+            is_whole: self.is_whole,
+            duration: self.started.elapsed(),
+            bytes_up,
+            bytes_down,
+        };
+        self.serving.recorder.record(self.serving.session, &request);
+    }
+}

@@ -1,0 +1,251 @@
+//! The key: where it goes, and where it never is.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::{Arc, Mutex};
+
+use http_body_util::BodyExt as _;
+use hyper::{Request, Response, StatusCode};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use ringback_egress::{BaseUrl, Config, KeyFile, KeyHeader, ModelDoors, Provider, ProviderError};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::support::{KEY, PLACEHOLDER, Upstream, World, full, post, write_key};
+
+/// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and no
+/// credential of the agent reaches the provider.
+#[tokio::test]
+async fn the_placeholder_is_swapped_for_the_key_in_the_header_that_the_provider_wants() {
+    for (header, expected) in [
+        (KeyHeader::Authorization, format!("Bearer {KEY}")),
+        (KeyHeader::XApiKey, KEY.to_owned()),
+        (KeyHeader::XGoogApiKey, KEY.to_owned()),
+        (KeyHeader::ApiKey, KEY.to_owned()),
+    ] {
+        let upstream = Upstream::fine().await;
+        let mut world =
+            World::start_with(&upstream.url, Config::default(), |model| model.header = header);
+        let answer = world.post(&format!("/v1/messages?a=1&key={PLACEHOLDER}"), "{}").await;
+        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, "fine, 2 bytes"));
+        let [asked] = <[_; 1]>::try_from(upstream.asked()).unwrap();
+        assert_eq!((asked.method.as_str(), asked.uri.as_str()), ("POST", "/v1/messages?a=1"));
+        assert_eq!(asked.headers[header.name()], expected);
+        assert_eq!(asked.headers["content-length"], "2");
+        assert_eq!(asked.headers["content-type"], "application/json");
+        assert!(asked.headers["host"].to_str().unwrap().starts_with("localhost:"));
+        assert!(!format!("{asked:?}").contains(PLACEHOLDER), "{asked:?}");
+        world.stop().await;
+    }
+}
+
+/// Rule: where a provider repeats the key, its header is dropped and its body masked.
+#[tokio::test]
+async fn a_key_that_the_provider_repeats_does_not_reach_the_agent() {
+    let upstream = Upstream::start(|request: Request<_>| async move {
+        let sent = request.headers()["authorization"].clone();
+        let body = format!("you sent {}!", sent.to_str().unwrap());
+        let mut response = Response::new(full(body));
+        response.headers_mut().insert("x-request-authorization", sent);
+        response.headers_mut().insert("x-request-id", "7".parse().unwrap());
+        response
+    })
+    .await;
+    let mut world = World::start(&upstream.url);
+    let answer = world.post("/v1", "{}").await;
+    assert_eq!(answer.body, format!("you sent Bearer {}!", "*".repeat(KEY.len())));
+    assert_eq!(answer.headers["content-length"], answer.body.len().to_string());
+    assert_eq!(answer.headers["x-request-id"], "7");
+    assert!(!format!("{answer:?}").contains(KEY), "{answer:?}");
+    world.stop().await;
+}
+
+/// Rule: what is no secret is not hidden: it would be found everywhere.
+#[tokio::test]
+async fn a_key_that_is_a_mere_word_spoils_no_answer() {
+    let upstream = Upstream::start(|_| async { Response::new(full("the box is EMPTY")) }).await;
+    let mut world = World::start(&upstream.url);
+    write_key(&world.key_file, "EMPTY");
+    assert_eq!(world.post("/v1", "{}").await.body, "the box is EMPTY");
+    assert_eq!(upstream.asked()[0].headers["authorization"], "Bearer EMPTY");
+    world.stop().await;
+}
+
+/// Rule: the key is read at each request, so that a new one needs no restart.
+#[tokio::test]
+async fn a_new_key_is_used_from_the_next_request_on() {
+    let upstream = Upstream::fine().await;
+    let mut world = World::start(&upstream.url);
+    world.post("/", "").await;
+    write_key(&world.key_file, "sk-another");
+    world.post("/", "").await;
+    let keys: Vec<_> =
+        upstream.asked().into_iter().map(|asked| asked.headers["authorization"].clone()).collect();
+    assert_eq!(keys, [format!("Bearer {KEY}").as_str(), "Bearer sk-another"]);
+    world.stop().await;
+}
+
+/// Rule: a key that others can read is refused by name, before anything starts and while it runs.
+#[tokio::test]
+async fn a_key_file_that_others_can_read_is_refused() {
+    let upstream = Upstream::fine().await;
+    let mut world = World::start(&upstream.url);
+    std::fs::set_permissions(&world.key_file, Permissions::from_mode(0o640)).unwrap();
+    let answer = world.post("/", "").await;
+    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(answer.body.contains("`m`") && answer.body.contains("ringback doctor"), "{answer:?}");
+    assert!(!answer.body.contains(world.dir.path().to_str().unwrap()), "{answer:?}");
+    assert_eq!(upstream.asked().len(), 0);
+    let provider = provider(&upstream.url, KeyFile::new(world.key_file.clone()));
+    let refused = ModelDoors::new(Config::default(), [("m".to_owned(), provider)].into());
+    let (model, error) = refused.unwrap_err();
+    assert!(model == "m" && error.to_string().contains("chmod 600"), "{error}");
+    assert!(error.to_string().contains(world.key_file.to_str().unwrap()), "{error}");
+    world.stop().await;
+}
+
+/// Rule: a key does not go over a network in the clear.
+#[test]
+fn a_key_for_plain_http_beyond_this_machine_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("key");
+    write_key(&path, KEY);
+    let mut provider = provider("http://models.example", KeyFile::new(path));
+    assert!(matches!(provider.check(), Err(ProviderError::Clear)));
+    provider.key = None;
+    provider.check().unwrap();
+}
+
+/// REQ: "Model access without the key in the box": the daemon talks TLS to the provider.
+#[tokio::test]
+async fn a_provider_with_tls_is_asked_if_its_root_is_trusted_and_not_otherwise() {
+    let (root, acceptor) = tls();
+    let answer = |_| async { Response::new(full("over TLS")) };
+    let upstream = Upstream::start_with(Some(acceptor), answer).await;
+    let dir = tempfile::tempdir().unwrap();
+    let (trusted, other) = (dir.path().join("root.pem"), dir.path().join("other.pem"));
+    std::fs::write(&trusted, root).unwrap();
+    std::fs::write(&other, tls().0).unwrap();
+
+    let mut world =
+        World::start_with(&upstream.url, Config::default(), |model| model.ca_file = Some(trusted));
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!((answer.status, answer.body.as_str()), (StatusCode::OK, "over TLS"));
+    assert_eq!(upstream.asked()[0].headers["authorization"], format!("Bearer {KEY}"));
+    world.stop().await;
+
+    let mut world =
+        World::start_with(&upstream.url, Config::default(), |model| model.ca_file = Some(other));
+    let answer = world.post("/v1/messages", "{}").await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+    assert!(answer.body.contains("not one to trust"), "{answer:?}");
+    assert_eq!(upstream.asked().len(), 1, "the key stayed here");
+    world.stop().await;
+}
+
+/// Rule: a file of roots that holds none is refused before anything starts.
+#[test]
+fn a_file_of_roots_without_a_root_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, roots) = (dir.path().join("key"), dir.path().join("roots.pem"));
+    write_key(&path, KEY);
+    std::fs::write(&roots, "nothing").unwrap();
+    let mut provider = provider("https://models.example", KeyFile::new(path));
+    provider.ca_file = Some(roots);
+    let error = provider.check().unwrap_err().to_string();
+    assert!(error.contains("roots.pem") && error.contains("PEM"), "{error}");
+}
+
+#[derive(Debug, Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Rule: neither the key nor a payload is in a log, at any level, in a record or in a `Debug`,
+/// whatever becomes of the request.
+#[tokio::test]
+async fn neither_the_key_nor_a_payload_is_ever_logged_or_recorded() {
+    let kept = Kept::default();
+    let writer = kept.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _logging = tracing::subscriber::set_default(subscriber);
+    let upstream = Upstream::start(|request: Request<_>| async move {
+        let is_broken = request.uri().path() == "/broken";
+        let body: hyper::body::Incoming = request.into_body();
+        drop(body.collect().await);
+        let mut response = Response::new(full("payload-2"));
+        if is_broken {
+            response.headers_mut().insert("content-length", "1000".parse().unwrap());
+        }
+        response
+    })
+    .await;
+    let mut world = World::start(&upstream.url);
+    world.post("/v1?secret=payload-3", "payload-1").await;
+    let mut agent = world.connect().await;
+    // The provider cannot say so much, and breaks off.
+    drop(agent.send_request(post("/broken", full("payload-1"))).await);
+    std::fs::write(&world.key_file, format!("{KEY}\n{KEY}")).unwrap();
+    world.post("/v1", "payload-1").await;
+    let records = world.records(3).await;
+    let shown = format!("{records:?} {:?} {:?}", world.doors, world.doors.usage(world.session));
+    world.stop().await;
+
+    ask_one_that_is_down(&shown).await;
+    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("cannot be used"), "something was logged: {text}");
+    for secret in [KEY, "payload-", PLACEHOLDER] {
+        assert!(!text.contains(secret) && !shown.contains(secret), "{text} {shown}");
+    }
+}
+
+/// A provider that is down, while everything is logged.
+async fn ask_one_that_is_down(shown: &str) {
+    let mut world = World::start("http://127.0.0.1:1");
+    let answer = world.post("/v1", "payload-1").await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY, "{shown}");
+    world.stop().await;
+}
+
+fn provider(url: &str, key: KeyFile) -> Provider {
+    let url: BaseUrl = url.parse().unwrap();
+    let header = KeyHeader::default();
+    Provider { url, key: Some(key), header, ca_file: None, requests_max: None }
+}
+
+/// A root, and a provider called `localhost` that it vouches for.
+fn tls() -> (String, TlsAcceptor) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let root_key = KeyPair::generate().unwrap();
+    let root = params.self_signed(&root_key).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["localhost".to_owned()])
+        .unwrap()
+        .signed_by(&key, &Issuer::from_params(&params, &root_key))
+        .unwrap();
+    let chain = vec![CertificateDer::from(leaf.der().to_vec())];
+    let secret = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, secret)
+        .unwrap();
+    (root.pem(), TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,161 @@
+//! What is refused: too much, too many, and what leads elsewhere.
+
+use std::time::Duration;
+
+use hyper::{Request, Response, StatusCode};
+use ringback_egress::{Config, Usage};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use crate::support::{Answered, Upstream, World, full, post, soon, whole};
+
+/// The error in an answer of the door.
+fn kind(answer: &Answered) -> String {
+    assert_eq!(answer.headers["content-type"], "application/json");
+    let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    assert!(body["type"] == "error" && body["error"]["message"].is_string(), "{body}");
+    body["error"]["type"].as_str().unwrap().to_owned()
+}
+
+/// Rule: a body that is too large is refused at its length, or where it goes beyond.
+#[tokio::test]
+async fn a_body_that_is_too_large_is_refused() {
+    let upstream = Upstream::fine().await;
+    let config = Config { request_bytes_max: 10, ..Config::default() };
+    let mut world = World::start_with(&upstream.url, config, |_| ());
+    assert_eq!(world.post("/", "0123456789").await.status, StatusCode::OK);
+    let refused = world.post("/", "0123456789a").await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(kind(&refused), "too_large");
+    assert_eq!(upstream.asked().len(), 1, "its length is known");
+
+    let pieces = ["01234", "56789", "a"].map(|piece| {
+        Ok::<_, std::convert::Infallible>(hyper::body::Frame::data(bytes::Bytes::from(piece)))
+    });
+    let body = http_body_util::StreamBody::new(futures_util::stream::iter(pieces));
+    let body = http_body_util::BodyExt::boxed_unsync(body);
+    let refused = world.ask(post("/", body)).await;
+    assert_eq!(
+        (refused.status, kind(&refused).as_str()),
+        (StatusCode::PAYLOAD_TOO_LARGE, "too_large")
+    );
+    world.stop().await;
+}
+
+/// Rule: an answer beyond its limit is cut off, and recorded so.
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_cut_off() {
+    let upstream = Upstream::start(|_| async { Response::new(full("0123456789a")) }).await;
+    let config = Config { answer_bytes_max: 10, ..Config::default() };
+    let mut world = World::start_with(&upstream.url, config, |_| ());
+    let mut agent = world.connect().await;
+    let reading = async {
+        let answer = agent.send_request(post("/", full(""))).await?;
+        http_body_util::BodyExt::collect(answer.into_body()).await
+    };
+    assert!(soon("the answer ends", reading).await.is_err());
+    assert!(!world.records(1).await[0].1.is_whole);
+    world.stop().await;
+}
+
+/// Rule: one session has so many requests under way; the next is told to wait.
+#[tokio::test]
+async fn more_requests_at_once_than_allowed_are_told_to_wait() {
+    static MAY_ANSWER: Semaphore = Semaphore::const_new(0);
+    let upstream = Upstream::start(|_| async {
+        MAY_ANSWER.acquire().await.unwrap().forget();
+        Response::new(full("at last"))
+    })
+    .await;
+    let config = Config { requests_at_once_max: 2, ..Config::default() };
+    let mut world = World::start_with(&upstream.url, config, |_| ());
+    let mut waiting = JoinSet::new();
+    for _ in 0..2 {
+        let mut agent = world.connect().await;
+        waiting.spawn(async move { agent.send_request(post("/", full(""))).await.unwrap() });
+    }
+    soon("both are under way", async {
+        while upstream.asked().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let refused = world.post("/", "").await;
+    assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::TOO_MANY_REQUESTS, "busy"));
+    assert!(refused.headers.contains_key("retry-after"));
+    MAY_ANSWER.add_permits(3);
+    for response in soon("both are answered", waiting.join_all()).await {
+        assert_eq!(whole(response).await.body, "at last");
+    }
+    assert_eq!(world.post("/", "").await.status, StatusCode::OK, "there is room again");
+    world.stop().await;
+}
+
+/// Rule: a session makes so many requests and no more; another has its own.
+#[tokio::test]
+async fn a_session_that_has_used_up_its_requests_is_refused() {
+    let upstream = Upstream::fine().await;
+    let mut world =
+        World::start_with(&upstream.url, Config::default(), |model| model.requests_max = Some(2));
+    for _ in 0..2 {
+        assert_eq!(world.post("/v1", "abc").await.status, StatusCode::OK);
+    }
+    let refused = world.post("/v1", "abc").await;
+    assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::FORBIDDEN, "used_up"));
+    world.records(3).await;
+    let usage = world.doors.usage(world.session).unwrap();
+    let expected = Usage { n_requests: 2, n_refused: 1, bytes_up: 6, bytes_down: 26 };
+    assert_eq!((usage, upstream.asked().len()), (expected, 2));
+    let other = crate::support::session(2);
+    let _guard = world.open(other);
+    world.session = other;
+    assert_eq!(world.post("/v1", "").await.status, StatusCode::OK);
+    world.stop().await;
+}
+
+/// Rule: no upgrade, no tunnel, no path that leads elsewhere; each leaves a record.
+#[tokio::test]
+async fn what_leads_elsewhere_is_refused() {
+    let upstream = Upstream::fine().await;
+    let mut world = World::start(&format!("{}/team-a", upstream.url));
+    let upgrade =
+        Request::get("/ws").header("connection", "upgrade").header("upgrade", "websocket");
+    let upgrade = world.ask(upgrade.body(full("")).unwrap()).await;
+    assert_eq!(
+        (upgrade.status, kind(&upgrade).as_str()),
+        (StatusCode::NOT_IMPLEMENTED, "upgrade_refused")
+    );
+    let tunnel = Request::connect("evil.example:443").body(full("")).unwrap();
+    let tunnel = world.ask(tunnel).await;
+    assert_eq!(tunnel.status, StatusCode::NOT_IMPLEMENTED);
+    for path in ["/../team-b", "/%2e%2e/team-b"] {
+        let refused = world.post(path, "").await;
+        assert_eq!(
+            (refused.status, kind(&refused).as_str()),
+            (StatusCode::BAD_REQUEST, "bad_path")
+        );
+    }
+    assert_eq!(upstream.asked().len(), 0);
+    let records = world.records(4).await;
+    assert_eq!(records[2].1.path, "/../team-b");
+    let absolute = world.post("http://evil.example/v1?x=secret", "").await;
+    assert_eq!(absolute.status, StatusCode::OK);
+    assert_eq!(upstream.asked()[0].uri, "/team-a/v1?x=secret");
+    let (_, record) = world.records(5).await.remove(4);
+    assert_eq!((record.method.as_str(), record.path.as_str()), ("POST", "/v1"), "without a query");
+    world.stop().await;
+}
+
+/// Rule: a body that stops coming does not hold its place for ever.
+#[tokio::test]
+async fn a_body_that_stops_coming_is_given_up() {
+    let upstream = Upstream::fine().await;
+    let config = Config { body_timeout: Duration::from_millis(50), ..Config::default() };
+    let mut world = World::start_with(&upstream.url, config, |_| ());
+    let body = http_body_util::StreamBody::new(futures_util::stream::pending::<
+        Result<hyper::body::Frame<bytes::Bytes>, std::convert::Infallible>,
+    >());
+    let refused = world.ask(post("/", http_body_util::BodyExt::boxed_unsync(body))).await;
+    assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::REQUEST_TIMEOUT, "stalled"));
+    world.stop().await;
+}

@@ -1,0 +1,153 @@
+//! `ringback agents`: agents that are known by name.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use ringback_agents::preset::{Found, Preset, check, find_program, preset, presets};
+use serde::Serialize;
+
+use crate::config::Environment;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// What a program that says its version may need of the environment.
+const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
+
+/// `ringback agents`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback agents list\n  ringback agents check\n  ringback agents check goose\n\n\
+                  To use one in sessions:\n  [sessions.agents.goose]\n  preset = \"goose\"\n\n\
+                  No daemon is needed. `check NAME` exits with 1 if the agent is not here."
+)]
+pub struct AgentsArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub action: AgentsAction,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do with agents.
+#[derive(Debug, Subcommand)]
+pub enum AgentsAction {
+    /// List them, and whether they are here
+    List,
+    /// Say where they are and in which version, or how to install them
+    Check {
+        /// Only this one; fails if it is not here
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct Listed {
+    agents: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    title: &'static str,
+    protocol: &'static str,
+    program: &'static str,
+    found: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    install: &'static str,
+}
+
+pub(crate) async fn run(args: &AgentsArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    match &args.action {
+        AgentsAction::List => {
+            let path = environment.get("PATH").unwrap_or_default();
+            let row = |preset: &'static Preset| {
+                let program = find_program(&preset.program, path);
+                Row::of(preset, program.map(|program| Found { program, version: None }))
+            };
+            let listed = Listed { agents: presets().iter().map(row).collect() };
+            screen.answer(&listed, |listed| table(screen, listed))
+        }
+        AgentsAction::Check { name: None } => {
+            let mut agents = Vec::new();
+            for preset in presets() {
+                agents.push(checked(preset, environment).await);
+            }
+            screen.answer(&Listed { agents }, |listed| findings(screen, listed))
+        }
+        AgentsAction::Check { name: Some(name) } => one(name, screen, environment).await,
+    }
+}
+
+async fn one(name: &str, screen: Screen, environment: &Environment) -> Result<(), Failure> {
+    let Some(preset) = preset(name) else {
+        let names: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
+        let text = format!("there is no agent `{name}`, only {}", names.join(", "));
+        return Err(Failure::Usage(text));
+    };
+    let row = checked(preset, environment).await;
+    if !row.found {
+        let Row { title, program, install, .. } = row;
+        let text = format!("{title} is not here: no `{program}` in PATH; `{install}` installs it");
+        return Err(Failure::Wrong(text));
+    }
+    screen.answer(&row, |row| {
+        screen.pairs(&[
+            ("agent", row.title.to_owned()),
+            ("protocol", row.protocol.to_owned()),
+            ("program", row.path.clone().unwrap_or_default()),
+            ("version", row.version.clone().unwrap_or_else(|| "it does not say".to_owned())),
+        ])
+    })
+}
+
+async fn checked(preset: &'static Preset, environment: &Environment) -> Row {
+    let path = environment.get("PATH").unwrap_or_default();
+    let variable = |name: &str| Some((OsString::from(name), environment.get(name)?.to_owned()));
+    let env = PASSED_ON.iter().filter_map(|name| variable(name)).collect();
+    Row::of(preset, check(preset, path, env).await)
+}
+
+impl Row {
+    fn of(preset: &'static Preset, found: Option<Found>) -> Self {
+        let is_found = found.is_some();
+        let (path, version) = match found {
+            Some(found) => (Some(found.program.display().to_string()), found.version),
+            None => (None, None),
+        };
+        Self {
+            name: &preset.name,
+            title: &preset.title,
+            protocol: preset.protocol.name(),
+            program: &preset.program,
+            found: is_found,
+            path,
+            version,
+            install: &preset.install,
+        }
+    }
+}
+
+fn table(screen: Screen, listed: &Listed) -> String {
+    let rows = listed.agents.iter().map(|row| {
+        let place = row.path.clone().unwrap_or_else(|| "not here".to_owned());
+        [row.name.to_owned(), row.title.to_owned(), row.protocol.to_owned(), place]
+    });
+    screen.table(["NAME", "AGENT", "PROTOCOL", "PROGRAM"], rows, "no agents")
+}
+
+fn findings(screen: Screen, listed: &Listed) -> String {
+    let rows = listed.agents.iter().map(|row| {
+        let found = match (&row.path, &row.version) {
+            (None, _) => format!("not here; {}", row.install),
+            (Some(path), None) => path.clone(),
+            (Some(path), Some(version)) => format!("{version} in {path}"),
+        };
+        [row.name.to_owned(), row.title.to_owned(), found]
+    });
+    screen.table(["NAME", "AGENT", "FOUND"], rows, "no agents")
+}

@@ -1,0 +1,127 @@
+//! `ringback audit`: which calls there were, whose, and how they ended.
+
+use clap::Args;
+use ringback_client::line::{AuditEntry, LineCaller};
+use ringback_proto::ids::SessionId;
+use serde::Serialize;
+
+use super::token::Lifetime;
+use crate::config::Environment;
+use crate::connect::ConnectArgs;
+use crate::failure::Failure;
+use crate::screen::{Screen, moment};
+
+/// Records of one page.
+const PAGE: u32 = 500;
+/// Records that are looked at before it is said that nothing more was found: a day of a busy daemon.
+const LOOKED_AT_MAX: usize = 1_000_000;
+
+/// `ringback audit`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback audit\n  ringback audit --since 1h --token tok_…\n  \
+                  ringback audit --session gogol_… --limit 1000 --json\n  ringback audit --tool \
+                  token_create --since 30d\n\nNewest first. It shows who called what and how it \
+                  ended, never input or results; `ringback why CALL` says more of one. Needs a \
+                  token of level admin."
+)]
+pub struct AuditArgs {
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// Only calls with this token, by its public id; `local` is the daemon's own user
+    #[arg(long, value_name = "ID")]
+    pub token: Option<String>,
+    /// Only calls of this session's agent
+    #[arg(long, value_name = "ID")]
+    pub session: Option<SessionId>,
+    /// Only what ended so recently, such as 90s, 15m, 12h, 30d or 2w
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<Lifetime>,
+    /// How many at most
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+    /// The daemon's HTTP listener, `HOST:PORT` of this machine [default: `http.listen`]
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// What is printed with `--json`.
+#[derive(Debug, Serialize)]
+struct Found {
+    entries: Vec<AuditEntry>,
+}
+
+pub(crate) async fn run(args: AuditArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let target = args.connect.http(environment, args.http.as_deref())?;
+    let caller = LineCaller::new(target.address.clone(), target.token.as_ref());
+    let caller = caller.map_err(|error| target.explain(error))?;
+    let not_before = args.since.map_or(0, |since| now_ms().saturating_sub(since.0 * 1000));
+    let (mut found, mut n_looked_at, mut cursor) = (Vec::new(), 0, None);
+    while found.len() < args.limit && n_looked_at < LOOKED_AT_MAX {
+        let page = caller.audit(cursor.as_deref(), PAGE).await;
+        let page = page.map_err(|error| target.explain(error))?;
+        n_looked_at += page.entries.len();
+        let is_old = page.entries.last().is_none_or(|last| last.at_ms() < not_before);
+        let wanted = page
+            .entries
+            .into_iter()
+            .filter(|entry| args.wants(entry) && entry.at_ms() >= not_before);
+        found.extend(wanted.take(args.limit - found.len()));
+        cursor = page.next_cursor;
+        if is_old || cursor.is_none() {
+            break;
+        }
+    }
+    screen.answer(&Found { entries: found }, |found| table(screen, &found.entries))
+}
+
+impl AuditArgs {
+    /// What is missing is told unless only some calls are asked for.
+    fn wants(&self, entry: &AuditEntry) -> bool {
+        match entry {
+            AuditEntry::Dropped { .. } => {
+                self.tool.is_none() && self.token.is_none() && self.session.is_none()
+            }
+            AuditEntry::Call(call) => {
+                let session = self.session.map(|session| session.to_string());
+                self.tool.as_ref().is_none_or(|tool| *tool == call.tool)
+                    && self.token.as_ref().is_none_or(|token| *token == call.principal)
+                    && session.is_none_or(|session| Some(session) == call.session_id)
+            }
+        }
+    }
+}
+
+fn table(screen: Screen, entries: &[AuditEntry]) -> String {
+    let rows = entries.iter().map(|entry| match entry {
+        AuditEntry::Call(call) => [
+            moment(call.at_ms),
+            call.tool.clone(),
+            call.principal.clone(),
+            call.session_id.clone().unwrap_or_else(|| "-".to_owned()),
+            call.edge.clone(),
+            call.outcome.clone(),
+            format!("{}.{:03} ms", call.duration_us / 1000, call.duration_us % 1000),
+            call.call_id.clone(),
+        ],
+        AuditEntry::Dropped { at_ms, dropped } => {
+            let missing = format!("{dropped} calls are missing");
+            let none = || "-".to_owned();
+            [moment(*at_ms), missing, none(), none(), none(), none(), none(), none()]
+        }
+    });
+    let head = ["ended", "tool", "token", "session", "edge", "outcome", "took", "call"];
+    screen.table(head, rows, "no such call is in the audit")
+}
+
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! A daemon for as long as a command runs, in a directory that goes with it.
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use ringback_proto::secret::Secret;
+
+use crate::config::{Config, Environment, ServeFlags};
+use crate::daemon::{Daemon, Listening};
+use crate::failure::Failure;
+
+/// A daemon of this process, at ports that were free.
+pub(super) struct PassingDaemon {
+    daemon: Daemon,
+    dir: tempfile::TempDir,
+}
+
+impl PassingDaemon {
+    /// Starts one. Nothing of this user's environment or configuration counts, so that it is the
+    /// same everywhere; `change` says what is to be different from the defaults.
+    pub(super) async fn start(
+        purpose: &str,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Self, Failure> {
+        let action = "make a temporary directory";
+        let dir = tempfile::Builder::new()
+            .prefix(&format!("ringback-{purpose}-"))
+            .tempdir()
+            .map_err(|source| Failure::System { action, source })?;
+        let any = "tcp://127.0.0.1:0".to_owned();
+        let flags = ServeFlags {
+            data_dir: Some(dir.path().display().to_string()),
+            http: Some("127.0.0.1:0".to_owned()),
+            hoot: Some(any.clone()),
+            iopub: Some(any),
+            ..ServeFlags::default()
+        };
+        let mut config = Config::load(&flags, &Environment::default())?;
+        change(&mut config);
+        let metrics = PrometheusBuilder::new().build_recorder().handle();
+        let daemon = Daemon::start(&config, false, metrics).await?;
+        Ok(Self { daemon, dir })
+    }
+
+    pub(super) const fn listening(&self) -> &Listening {
+        self.daemon.listening()
+    }
+
+    /// The token that its first start made.
+    pub(super) fn token(&self) -> Result<Secret, Failure> {
+        let path = self.listening().token_file.clone().unwrap_or_default();
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| Failure::TokenFile { path: path.clone(), source })?;
+        Ok(Secret::new(text.trim().to_owned()))
+    }
+
+    /// Stops it and removes its directory.
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.daemon.stop().await;
+        let path = self.dir.path().to_owned();
+        self.dir.close().map_err(|source| Failure::File { action: "remove", path, source })
+    }
+}

@@ -1,0 +1,200 @@
+#!/usr/bin/env python3
+"""Lets real agents, goose and opencode, be the agents of sessions: driven by the Agent Client Protocol,
+with a tool of whoever started the session. Only their model is scripted.
+
+    python tests/interop/session_agents.py target/release/ringback target/node [NAME...]
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import time
+from pathlib import Path
+
+import anyio
+
+from caller_tools import call, connected
+from model import FINAL, NAME, Model
+from runner import check, main
+from wire import Daemon
+
+# Seconds for one agent's work, and for the whole script.
+LIMIT = 90
+WHOLE_LIMIT = 400
+PROMPT = "Send the message, please."
+TOOL = {
+    "name": "send", "description": "Sends a message",
+    "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}},
+}
+
+
+def toml(value):
+    """An inline table."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {toml(it)}" for key, it in value.items()) + " }"
+    return json.dumps(value)
+
+
+class World:
+    """Where the programs are."""
+
+    def __init__(self, binary, node_dir):
+        self.binary = binary
+        modules = Path(node_dir).resolve() / "node_modules"
+        self.programs = {
+            "goose": str(modules / "@aaif/goose-binary-linux-x64/bin/goose"),
+            "opencode": str(modules / "opencode-linux-x64-baseline/bin/opencode"),
+        }
+        self.daemon = None
+
+    def start(self, model, agent, permissions, env):
+        entry = {
+            "preset": agent, "command": [self.programs[agent]], "permissions": permissions,
+            "env": model.offline() | {"PATH": os.environ["PATH"]} | env,
+        }
+        self.close()
+        self.daemon = Daemon(self.binary, RINGBACK_SESSIONS__AGENTS=toml({agent: entry}))
+        return self.daemon
+
+    def close(self):
+        if self.daemon:
+            self.daemon.clean_up()
+
+
+class Caller:
+    """Whoever started a session: answers its tool, and what the agent asks permission for."""
+
+    def __init__(self, client, session, answer):
+        self.client, self.session, self.answer = client, session, answer
+        self.asked, self.allowed, self.since = [], [], -1
+
+    async def turn(self):
+        """Everything up to the end of a turn. Returns what happened."""
+        events = []
+        with anyio.fail_after(LIMIT):
+            while not any(event.get("status") == "idle" for event in events):
+                page = await call(
+                    self.client, "session_events", session_id=self.session, since_index=self.since,
+                    wait_ms=300,
+                )
+                self.since = page["last_index"]
+                events += page["events"]
+                for event in page["events"]:
+                    if event["type"] == "permission_request":
+                        await self.allow(event)
+                await self.serve()
+        errors = [event for event in events if event["type"] in ("error", "agent_garbage")]
+        assert not errors, errors
+        return events
+
+    async def allow(self, event):
+        option = next(it["id"] for it in event["options"] if it["kind"] == "allow_once")
+        self.allowed.append(event["tool_name"])
+        answer = {"request_id": event["request_id"], "option": option}
+        await call(self.client, "session_message", session_id=self.session, answer=answer)
+
+    async def serve(self):
+        waiting = await call(self.client, "caller_tool_requests", session_id=self.session, wait_ms=0)
+        for request in waiting["requests"]:
+            self.asked.append(request["arguments"])
+            await call(
+                self.client, "caller_tool_response", session_id=self.session,
+                request_id=request["request_id"], result={"sent": self.answer},
+            )
+
+
+def said(events):
+    return " ".join(event["text"] for event in events if event.get("role") == "assistant")
+
+
+async def converse(world, model, agent, message, permissions):
+    answer = secrets.token_hex(16)
+    daemon = world.daemon
+    started = time.monotonic()
+    async with connected(daemon) as client:
+        project = await call(client, "project_create", name="interop")
+        context = {"caller_id": "me", "caller_tools": [TOOL]}
+        begun = await call(
+            client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,
+            context=context,
+        )
+        caller = Caller(client, begun["session_id"], answer)
+        events = await caller.turn()
+        assert caller.asked == [{"message": message}], (caller.asked, events)
+        assert FINAL in said(events), events
+        results = model.results()
+        assert len(results) == 1 and answer in results[0], results
+        assert any(event["type"] == "tool_call" for event in events), events
+        completion = next(event for event in events if event["type"] == "completion")
+        assert completion["usage"]["total_tokens"] > 0, completion
+        assert bool(caller.allowed) == (permissions == "ask"), caller.allowed
+        # A second message goes on with the same conversation.
+        await call(client, "session_message", session_id=begun["session_id"], message="Again.")
+        assert FINAL in said(await caller.turn())
+        assert PROMPT in json.dumps(model.requests[-1]["messages"]), model.requests[-1]
+    print(f"   {time.monotonic() - started:.1f} s, {len(model.requests)} requests to the model", flush=True)
+    return begun["session_id"], caller.since
+
+
+async def go_on(world, model, session, since):
+    """After a restart of the daemon the conversation is the same."""
+    n_requests = len(model.requests)
+    async with connected(world.daemon) as client:
+        await call(client, "session_message", session_id=session, message="Once more.")
+        caller = Caller(client, session, "")
+        caller.since = since
+        assert FINAL in said(await caller.turn())
+        await call(client, "session_end", session_id=session)
+    asked = json.dumps([request["messages"] for request in model.requests[n_requests:]])
+    assert PROMPT in asked and "Once more." in asked, asked
+
+
+def prove(world, agent, permissions, environment):
+    message = secrets.token_hex(16)
+    with Model("me_send", {"message": message}) as model:
+        daemon = world.start(model, agent, permissions, environment(model))
+        session, since = asyncio.run(converse(world, model, agent, message, permissions))
+        assert daemon.terminate() == 0
+        daemon.start()
+        asyncio.run(go_on(world, model, session, since))
+
+
+def goose(model):
+    return {
+        "GOOSE_PROVIDER": "openai", "GOOSE_MODEL": NAME, "OPENAI_HOST": model.url,
+        "OPENAI_API_KEY": "none",
+    }
+
+
+def opencode(model):
+    provider = {
+        "npm": "@ai-sdk/openai-compatible", "name": "Script", "models": {NAME: {"name": NAME}},
+        "options": {"baseURL": f"{model.url}/v1", "apiKey": "none"},
+    }
+    settings = {"model": f"script/{NAME}", "provider": {"script": provider}}
+    return {"OPENCODE_CONFIG_CONTENT": json.dumps(settings)}
+
+
+@check
+def goose_is_an_agent_of_a_session(world):
+    prove(world, "goose", "allow", goose)
+
+
+@check
+def goose_asks_before_it_calls(world):
+    prove(world, "goose", "ask", goose)
+
+
+@check
+def opencode_is_an_agent_of_a_session(world):
+    prove(world, "opencode", "allow", opencode)
+
+
+@check
+def opencode_asks_before_it_calls(world):
+    prove(world, "opencode", "ask", opencode)
+
+
+if __name__ == "__main__":
+    main(World, WHOLE_LIMIT)
