@@ -114,7 +114,9 @@ impl Broker {
     /// # Errors
     /// `not_found` when the session is not live, `unauthenticated` when this is not its token.
     pub fn enter_session(&self, session: SessionId, secret: &str) -> Result<SessionPass> {
-        let live = self.0.sessions.live(session).ok_or_else(|| {
+        // One that is being ended still has its parts, but it is over for whoever comes now.
+        let is_live = self.session_view(session).is_some_and(|view| view.status.is_live());
+        let live = self.0.sessions.live(session).filter(|_| is_live).ok_or_else(|| {
             let message = format!("there is no session {session} here: it has ended");
             Error::new(ErrorKind::NotFound, message)
         })?;

@@ -99,7 +99,8 @@ async fn a_confined_agent_sees_nothing_of_the_daemon_or_of_others() {
 async fn ending_a_confined_session_ends_what_left_its_group() {
     let fixture = start_with(with_shell).await;
     let number = 1_000_000 + std::process::id();
-    let script = format!("setsid sleep {number} >/dev/null & until pgrep -x sleep; do :; done");
+    let script =
+        format!("setsid sleep {number} >/dev/null 2>&1 & until pgrep -x sleep; do :; done");
     ask(&fixture, &script).await;
     let left = std::fs::read_dir("/proc")
         .unwrap()

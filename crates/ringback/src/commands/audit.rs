@@ -18,19 +18,17 @@ const LOOKED_AT_MAX: usize = 1_000_000;
 
 /// `ringback audit`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  ringback audit\n  ringback audit --since 1h --token tok_…\n  \
+#[command(after_help = "Examples:\n  ringback audit\n  ringback audit --since 1h --by tok_…\n  \
                   ringback audit --session gogol_… --limit 1000 --json\n  ringback audit --tool \
                   token_create --since 30d\n\nNewest first. It shows who called what and how it \
                   ended, never input or results; `ringback why CALL` says more of one. Needs a \
-                  token of level admin."
-)]
+                  token of level admin.")]
 pub struct AuditArgs {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
     /// Only calls with this token, by its public id; `local` is the daemon's own user
-    #[arg(long, value_name = "ID")]
+    #[arg(long = "by", value_name = "ID")]
     pub token: Option<String>,
     /// Only calls of this session's agent
     #[arg(long, value_name = "ID")]

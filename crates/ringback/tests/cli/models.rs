@@ -66,8 +66,10 @@ fn config(url: &str, mode: u32) -> tempfile::TempDir {
     let text = format!(
         "[providers.mine]\nurl = '{url}'\nkey_file = '{}'\nheader = 'x-api-key'\n\
          [sessions.agents.asks]\ncommand = ['/bin/bash', '{}']\nprovider = 'mine'\n\
-         env = {{ BASE = '{{model}}', KEY = '{PLACEHOLDER}' }}\n",
+         env = {{ BASE = '{{model}}', KEY = '{PLACEHOLDER}' }}\n\
+         [sandbox]\nreadOnly = ['{}']\n",
         key.display(),
+        agent.display(),
         agent.display()
     );
     file(dir.path(), "config.toml", text.as_bytes());

@@ -44,7 +44,7 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
     let (refusing, _config) = daemon(NO_BUBBLEWRAP);
     let refused = start(&refusing, r#"{"say":"hello"}"#);
     assert_eq!(refused.code, 1, "{refused:?}");
-    for part in ["apt install bubblewrap", "sandbox.backend = \"none\""] {
+    for part in ["apt install bubblewrap", r#"sandbox.backend = \"none\""#] {
         assert!(refused.stderr.contains(part), "{part}: {refused:?}");
     }
     let (open, _config) = daemon("[sandbox]\nbackend = \"none\"\n");

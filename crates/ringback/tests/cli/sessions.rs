@@ -107,7 +107,7 @@ fn the_audit_shows_whose_calls_there_were() {
         let words = [&["audit", "--json", "--http", &http], filters].concat();
         run(&daemon, &words).json()["entries"].as_array().unwrap().clone()
     };
-    let own = audit(&["--token", id, "--since", "1h"]);
+    let own = audit(&["--by", id, "--since", "1h"]);
     let outcome = |tool: &str| {
         let call = own.iter().find(|call| call["tool"] == tool);
         call.unwrap_or_else(|| panic!("{tool} in {own:?}"))["outcome"].clone()
