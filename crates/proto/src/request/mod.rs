@@ -41,7 +41,7 @@ where
 }
 
 /// Where an artifact comes from, as its caller says. Every tool that makes artifacts takes these
-/// fields, last and in this order; [`wire_struct!`] writes them into a request that is `with_lineage`.
+/// fields, last and in this order; `wire_struct!` writes them into a request that is `with_lineage`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
     /// Labels.
