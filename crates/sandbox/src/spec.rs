@@ -10,8 +10,6 @@ pub mod places {
     pub const WORKSPACE: &str = "/workspace";
     /// The directory of the session.
     pub const SESSION: &str = "/mcp";
-    /// The socket on which a session's agent calls back.
-    pub const SOCKET: &str = "/mcp/relay.sock";
     /// The program that speaks MCP to the agent.
     pub const INSIDE: &str = "/mcp/bin/ringback-inside";
     /// The same, below the directory of the session.
