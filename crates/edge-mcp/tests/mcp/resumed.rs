@@ -24,7 +24,10 @@ async fn a_caller_that_resumes_gets_what_it_has_not_read() {
     let mut resumed = news(&client, Some(&first_id)).await;
     let (id, _, again) = next_call(&mut resumed).await;
     assert_eq!((&id, &again["request_id"]), (&second_id, &second["request_id"]));
-    assert!(stream.message().await.is_none(), "the reader before is taken over from");
+    // The reader before is taken over from. What the session said until then may still be in it.
+    while let Some(message) = stream.message().await {
+        assert_ne!(message["params"]["logger"], "oubliette.caller_tool", "{message}");
+    }
 
     let mut resumed = news(&client, Some(&second_id)).await;
     let third = agent_calls(&world, &session, "myapp_send", r#"{"n":3}"#);
