@@ -133,7 +133,10 @@ impl Shared {
         check_message(message, attachments)?;
         let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
-            (Some(session), _) => self.named_session(principal, session).await?,
+            (Some(session), _) => {
+                check_new(&request)?;
+                self.named_session(principal, session).await?
+            }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
                 let message = "name a session, or a project to start one in";
@@ -221,7 +224,8 @@ impl Shared {
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
         let origin = Origin::New { parent: Some(session) };
-        let start = StartSession { principal, project, workspace, agent: None, origin };
+        let (agent, network) = (None, None);
+        let start = StartSession { principal, project, workspace, agent, origin, network };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
     }
@@ -302,6 +306,7 @@ impl Shared {
             workspace: Some(workspace),
             agent: None,
             origin: Origin::Again(Box::new(record)),
+            network: None,
         };
         let found = self.spawn(start).await?;
         Ok(Found { spawned: false, ..found })
@@ -325,12 +330,14 @@ impl Shared {
             if let Some((place, _)) = found
                 && !self.is_elsewhere(place.id)
             {
+                check_new(request)?;
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
         let origin = Origin::New { parent: None };
-        self.spawn(StartSession { principal, project, workspace, agent, origin }).await
+        let network = request.network.as_deref().cloned();
+        self.spawn(StartSession { principal, project, workspace, agent, origin, network }).await
     }
 
     /// The workspace a session is to work in: the one named, the one last used, or none yet.
@@ -467,6 +474,16 @@ pub(crate) struct Found {
     pub(crate) place: Where,
     pub(crate) spawned: bool,
     pub(crate) made_workspace: bool,
+}
+
+/// What is said of a session that a message starts is not for one that there is.
+fn check_new(request: &SessionMessageRequest) -> Result<()> {
+    if request.network.is_none() {
+        return Ok(());
+    }
+    let message =
+        "the session is there already, and keeps its network; `session_network` changes it";
+    Err(Error::invalid_field("network", message))
 }
 
 fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {

@@ -53,6 +53,7 @@ impl Shared {
             workspace: None,
             agent,
             origin,
+            network: None,
         };
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;
@@ -116,6 +117,7 @@ impl Shared {
             agent: Some(ELSEWHERE.to_owned()),
             key_level: None,
             limits: ProjectLimits::default(),
+            network: None,
             created_at: self.now().unix,
         };
         self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;

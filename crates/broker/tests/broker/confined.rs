@@ -37,7 +37,7 @@ fn rules(config: &Config) -> SandboxRules {
     }
 }
 
-fn with_shell(config: &mut Config) {
+pub(crate) fn with_shell(config: &mut Config) {
     let command = ["/bin/sh", "-c", SHELL, "{inside}"].map(str::to_owned).to_vec();
     let agent = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("shell".to_owned(), agent);

@@ -15,4 +15,5 @@ mod costs;
 mod jobs;
 mod lines;
 mod models;
+mod network;
 mod sessions;

@@ -13,6 +13,7 @@ use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, Sessio
 
 use super::caller::{self, LocalTool};
 use super::follow;
+use crate::commands::network::NetworkArgs;
 use crate::connect::{Target, interruptible};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -39,6 +40,9 @@ pub struct StartArgs {
     /// The agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// What it may reach.
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// Stay when the agent has nothing more to do, and keep serving its tools
     #[arg(long)]
     pub follow: bool,
@@ -104,6 +108,7 @@ async fn start(
         create_workspace: true,
         agent: args.agent.clone(),
         context,
+        network: args.network.policy()?.map(Box::new),
         ..Default::default()
     };
     let sent = client.call::<SessionMessage>(request).await?;
@@ -133,6 +138,7 @@ async fn project(client: &Client, named: Option<&str>) -> Result<ProjectId, Fail
         limits: None,
         agent: None,
         key_level: None,
+        network: None,
     };
     Ok(client.call::<ProjectCreate>(request).await?.project_id)
 }
