@@ -134,8 +134,8 @@ impl Shared {
         let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
             (Some(session), _) => {
-                check_new(&request)?;
-                self.named_session(principal, session).await?
+                check_no_network(&request)?;
+                self.named_session(principal, session, &request).await?
             }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
@@ -224,8 +224,8 @@ impl Shared {
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
         let origin = Origin::New { parent: Some(session) };
-        let (agent, network) = (None, None);
-        let start = StartSession { principal, project, workspace, agent, origin, network };
+        let (agent, key, network) = (None, None, None);
+        let start = StartSession { principal, project, workspace, agent, key, origin, network };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
     }
@@ -283,10 +283,12 @@ impl Shared {
         self: &Arc<Self>,
         principal: &Arc<Principal>,
         session: SessionId,
+        request: &SessionMessageRequest,
     ) -> Result<Found> {
         let record = self.visible_session(principal, session).await?;
         let live = lock(&self.sessions.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
+            check_no_key(request)?;
             return Ok(Found { place, spawned: false, made_workspace: false });
         }
         if record.state == SessionState::Ended || record.parent.is_some() {
@@ -305,6 +307,7 @@ impl Shared {
             project,
             workspace: Some(workspace),
             agent: None,
+            key: request.api_key.clone(),
             origin: Origin::Again(Box::new(record)),
             network: None,
         };
@@ -330,14 +333,16 @@ impl Shared {
             if let Some((place, _)) = found
                 && !self.is_elsewhere(place.id)
             {
-                check_new(request)?;
+                check_no_network(request)?;
+                check_no_key(request)?;
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
-        let origin = Origin::New { parent: None };
+        let (key, origin) = (request.api_key.clone(), Origin::New { parent: None });
         let network = request.network.as_deref().cloned();
-        self.spawn(StartSession { principal, project, workspace, agent, origin, network }).await
+        let start = StartSession { principal, project, workspace, agent, key, origin, network };
+        self.spawn(start).await
     }
 
     /// The workspace a session is to work in: the one named, the one last used, or none yet.
@@ -476,14 +481,24 @@ pub(crate) struct Found {
     pub(crate) made_workspace: bool,
 }
 
-/// What is said of a session that a message starts is not for one that there is.
-fn check_new(request: &SessionMessageRequest) -> Result<()> {
+/// A session has the network it was started with, until it is changed by name.
+fn check_no_network(request: &SessionMessageRequest) -> Result<()> {
     if request.network.is_none() {
         return Ok(());
     }
     let message =
         "the session is there already, and keeps its network; `session_network` changes it";
     Err(Error::invalid_field("network", message))
+}
+
+/// An agent that runs has the key it was started with.
+fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
+    if request.api_key.is_none() {
+        return Ok(());
+    }
+    let message = "this session runs with the key it was started with; start another with \
+                   `create_workspace`, or end this one first";
+    Err(Error::invalid_field("api_key", message))
 }
 
 fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {

@@ -52,6 +52,7 @@ impl Shared {
             project,
             workspace: None,
             agent,
+            key: None,
             origin,
             network: None,
         };

@@ -13,6 +13,7 @@ mod elsewhere;
 mod end;
 mod heard;
 mod keeper;
+mod key;
 mod network;
 mod pass;
 mod say;
@@ -26,10 +27,9 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
-use ringback_proto::ids::{SessionId, TokenId};
+use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SessionEventInfo};
-use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -40,6 +40,7 @@ pub use self::confine::{Confinement, SandboxRules};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
+use self::key::Key;
 pub(crate) use self::network::check_network;
 use self::network::{Doors, Reach};
 pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
@@ -245,13 +246,6 @@ pub(crate) struct Live {
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
     servers: Mutex<HashMap<String, CallerServer>>,
-}
-
-/// The key that a session's agent has.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    id: TokenId,
-    secret: Secret,
 }
 
 impl Sessions {

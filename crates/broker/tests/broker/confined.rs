@@ -18,7 +18,7 @@ const SHELL: &str = r#"while read -r line; do
 done"#;
 
 #[derive(Debug)]
-struct Inside(Utf8PathBuf);
+pub(crate) struct Inside(pub(crate) Utf8PathBuf);
 
 impl InsideProgram for Inside {
     fn path(&self) -> std::io::Result<Utf8PathBuf> {

@@ -13,6 +13,7 @@ mod confined;
 mod content;
 mod costs;
 mod jobs;
+mod keys;
 mod lines;
 mod models;
 mod network;

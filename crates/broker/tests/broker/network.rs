@@ -2,11 +2,14 @@
 
 use std::any::Any;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use ringback_broker::{AuditLine, Credential, NetworkConnection, NetworkDoor, NetworkOutcome};
+use ringback_broker::{
+    AuditLine, Config, Credential, NetworkConnection, NetworkDoor, NetworkOutcome,
+};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::Level;
@@ -17,7 +20,7 @@ use ringback_proto::request::{
 use tokio::sync::watch;
 
 use crate::common::{Fixture, start_with};
-use crate::confined::with_shell;
+use crate::confined::{Inside, with_shell};
 use crate::sessions::{
     call, end, is_idle, named, project, refused, said, say, to_project, to_session, token, until,
     with_echo,
@@ -59,8 +62,19 @@ impl Doors {
     }
 }
 
+/// Runs what stands behind its own arguments.
+const INSIDE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+
+fn with_inside(config: &mut Config) {
+    with_shell(config);
+    let path = config.data_dir.with_file_name("inside");
+    std::fs::write(&path, INSIDE).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    config.sessions.inside = Some(Arc::new(Inside(path)));
+}
+
 async fn confined() -> (Fixture, Arc<Doors>) {
-    let fixture = start_with(with_shell).await;
+    let fixture = start_with(with_inside).await;
     let doors = Arc::<Doors>::default();
     fixture.broker.set_network(Arc::<Doors>::clone(&doors));
     (fixture, doors)
@@ -207,8 +221,7 @@ async fn an_agent_with_a_key_starts_nothing_that_reaches_further_than_itself() {
     assert_eq!(wider.0, "permission_denied", "{wider:?}");
     let own = refused(&fixture, &agent, change(session, "full")).await;
     assert_eq!(own.0, "permission_denied", "{own:?}");
-    let usual =
-        SessionMessageRequest { create_workspace: true, ..to_project(project, "true") };
+    let usual = SessionMessageRequest { create_workspace: true, ..to_project(project, "true") };
     let made = say(&fixture, &agent, usual).await.session_id;
     assert_eq!(doors.allows(made).unwrap(), "allow a.test:1 b.test:2");
     changed(&fixture, &who, session, "allow a.test:1").await;
