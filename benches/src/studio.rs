@@ -11,6 +11,7 @@ use ringback_studio::analysis::{Novelty, Sound, measure, similarity};
 use ringback_studio::audio::DecodeLimits;
 use ringback_studio::smf::{Event, Message, Sequence, Timing};
 use ringback_studio::soundfont::{SEARCHED_DIRS, find};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::figure::{Figure, Line, Round};
 use crate::settings::Settings;
@@ -37,28 +38,29 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Tunes a second, from a tunebook to one MIDI file for each.
+/// Tunes a second, from a tunebook to one MIDI file for each; and the CPU time of a tune.
 fn tunes(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
     let n_tunes = settings.size(TUNES_MAX);
-    let book = dir.join("book.abc");
-    fs::write(&book, tunebook(n_tunes))?;
-    let mut rounds = Vec::new();
+    let text = tunebook(n_tunes);
+    let (mut rounds, mut cpu_us) = (Vec::new(), Vec::new());
     for _ in 0..settings.n_rounds {
-        let bare = timed(Command::new("abc2midi").arg(&book).current_dir(fresh(dir)?))?;
-        let target = fresh(dir)?;
+        // Both write new files beside the book, into an empty directory.
+        let book = fresh(dir)?.join("book.abc");
+        fs::write(&book, &text)?;
+        let bare = timed(Command::new("abc2midi").arg(&book))?;
+        let made = fresh(dir)?;
+        fs::write(&book, &text)?;
         let ours = timed(
-            Command::new(&settings.ringback)
-                .args(["studio", "abc", "midi", "--all"])
-                .arg(&book)
-                .arg("-o")
-                .arg(target.join("book.mid")),
+            Command::new(&settings.ringback).args(["studio", "abc", "midi", "--all"]).arg(&book),
         )?;
-        let n_made = fs::read_dir(&target)?.count();
+        let n_made = fs::read_dir(&made)?.count() - 1;
         anyhow::ensure!(n_made == n_tunes, "{n_made} of {n_tunes} tunes were made");
-        rounds.push(Round { bare: n_tunes as f64 / bare, ours: n_tunes as f64 / ours });
+        let count = n_tunes as f64;
+        rounds.push(Round { bare: count / bare.seconds, ours: count / ours.seconds });
+        cpu_us.push(Round { bare: bare.cpu_us / count, ours: ours.cpu_us / count });
     }
     let name = "1,000 tunes to MIDI files";
-    Ok(vec![Figure::ratio(name, "tunes/s", &rounds, Line::AtLeast(1.0))])
+    Ok(vec![Figure::ratio(name, "tunes/s", &rounds, Line::AtLeast(1.0)).with_cpu(&cpu_us)])
 }
 
 /// Seconds of sound in a second: rendered by both, then listened to.
@@ -79,10 +81,11 @@ fn sound(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
                 .arg(&ours),
         )?;
         let (seconds, their_seconds) = (heard(&ours)?.seconds(), heard(&theirs)?.seconds());
-        renders.push(Round { bare: their_seconds / bare, ours: seconds / rendered });
+        renders
+            .push(Round { bare: their_seconds / bare.seconds, ours: seconds / rendered.seconds });
         let listened =
             timed(Command::new(&settings.ringback).args(["studio", "beats"]).arg(&ours))?;
-        listens.push(seconds / listened);
+        listens.push(seconds / listened.seconds);
     }
     listens.sort_by(f64::total_cmp);
     let speed = listens[listens.len() / 2];
@@ -115,15 +118,28 @@ fn heard(path: &Path) -> anyhow::Result<Sound> {
     Ok(Sound::read(file, DecodeLimits::default(), &|| true)?)
 }
 
-/// Seconds that a program takes.
-fn timed(command: &mut Command) -> anyhow::Result<f64> {
+/// What a program takes.
+struct Taken {
+    seconds: f64,
+    /// Of its main thread.
+    cpu_us: f64,
+}
+
+fn timed(command: &mut Command) -> anyhow::Result<Taken> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let program = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
-    let status = command.status().with_context(|| format!("cannot start `{program}`"))?;
+    let mut child = command.spawn().with_context(|| format!("cannot start `{program}`"))?;
+    // The kernel knows its time until somebody asks how it ended.
+    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(Pid::from_child(&child)), ended)?;
     let seconds = start.elapsed().as_secs_f64();
+    let schedstat = fs::read_to_string(format!("/proc/{}/schedstat", child.id()))?;
+    let nanos = schedstat.split_whitespace().next().and_then(|nanos| nanos.parse::<f64>().ok());
+    let cpu_us = nanos.context("cannot read the CPU time")? / 1e3;
+    let status = child.wait()?;
     anyhow::ensure!(status.success(), "`{program}` failed: {status}");
-    Ok(seconds)
+    Ok(Taken { seconds, cpu_us })
 }
 
 /// An empty directory in place of the last one.

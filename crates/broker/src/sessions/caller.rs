@@ -179,7 +179,7 @@ impl Shared {
         })?;
         let last = lock(&self.sessions.table).last_index(session);
         let order = match answer {
-            Some(answer) => Order::Answer { id: answer.request_id, option: answer.option },
+            Some(answer) => Order::Answer(answer),
             None => Order::Abort,
         };
         if live.orders.try_send(order).is_err() {

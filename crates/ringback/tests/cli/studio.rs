@@ -46,6 +46,29 @@ fn a_midi_file_is_made_of_a_tune() {
     assert!(run.stderr.contains("there is no tune"), "{run:?}");
 }
 
+/// REQ: `ringback studio abc midi --all FILE` makes a MIDI file of every tune, or nothing.
+#[test]
+fn a_midi_file_is_made_of_every_tune() {
+    let dir = tempfile::tempdir().unwrap();
+    let tune = String::from_utf8_lossy(TUNE);
+    let second = "X:2\nT:t\nM:2/4\nL:1/4\nK:C\nCDE|FG|\n";
+    let book = file(dir.path(), "book.abc", format!("{tune}\n{second}").as_bytes());
+    let all = ["studio", "abc", "midi", "--all", "--tempo", "60"];
+    let run = Run::of(ringback(dir.path()).args(all).arg(&book)).done();
+    assert!(run.stdout.contains("book-1.mid: 16 notes, 16.0 s\n"), "{run:?}");
+    assert!(run.stdout.contains("book-2.mid: 5 notes, 5.0 s\n"), "{run:?}");
+    assert!(run.stderr.contains("    CDE|FG|\n       ^ correct"), "{run:?}");
+    Run::of(ringback(dir.path()).args(["studio", "abc", "midi", "--tempo", "60"]).arg(&book))
+        .done();
+    let made = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert_eq!(made("book-1.mid"), made("book.mid"));
+    let bad = file(dir.path(), "bad.abc", format!("{tune}\nX:2\nT:t\nK:C\n[CE\n").as_bytes());
+    let run = Run::of(ringback(dir.path()).args(all).arg(&bad));
+    assert_eq!(run.code, 1, "{run:?}");
+    assert!(run.stderr.contains("nothing was made"), "{run:?}");
+    assert!(!dir.path().join("bad-1.mid").exists());
+}
+
 /// REQ: `ringback studio abc svg FILE` draws a tune as a piano roll, under its title.
 #[test]
 fn a_tune_is_drawn() {

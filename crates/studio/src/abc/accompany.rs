@@ -2,10 +2,11 @@
 
 mod symbol;
 
+use super::exact::{add, divide, multiply};
 use super::midi_command::{DrumPattern, MidiCommand, steps};
 use super::model::{Fraction, Meter};
 use super::play::score::Score;
-use super::play::{Line, Options, PlayError, Played, add, divide, multiply};
+use super::play::{Line, Options, PlayError, Played};
 
 pub(super) use symbol::{ChordSymbol, transpose_symbol};
 
@@ -18,6 +19,8 @@ const DRUM_CHANNEL: u8 = 9;
 /// What the accompaniment follows, collected while the voices are played.
 #[derive(Debug)]
 pub(super) struct Accompaniment {
+    /// Whether chord symbols are played.
+    chords: bool,
     bars: Vec<Fraction>,
     symbols: Vec<(Fraction, ChordSymbol)>,
     meters: Vec<(Fraction, Meter)>,
@@ -73,9 +76,10 @@ impl Default for Style {
 }
 
 impl Accompaniment {
-    pub(super) fn new(score: &Score) -> Self {
+    pub(super) fn new(score: &Score, chords: bool) -> Self {
         let zero = Fraction::from_integer(0);
         Self {
+            chords,
             bars: Vec::new(),
             symbols: Vec::new(),
             meters: vec![(zero, score.meter.clone())],
@@ -91,7 +95,9 @@ impl Accompaniment {
     }
 
     pub(super) fn symbol(&mut self, at: Fraction, text: &str) {
-        self.symbols.extend(ChordSymbol::parse(text).map(|symbol| (at, symbol)));
+        if self.chords {
+            self.symbols.extend(ChordSymbol::parse(text).map(|symbol| (at, symbol)));
+        }
     }
 
     pub(super) fn meter(&mut self, at: Fraction, meter: &Meter) {
@@ -110,6 +116,10 @@ impl Accompaniment {
         used: &[u8],
         notes_max: usize,
     ) -> Result<Vec<Line>, PlayError> {
+        let has_drums = self.commands.iter().any(|(_, it)| *it == MidiCommand::Drums(true));
+        if !self.chords && !has_drums {
+            return Ok(Vec::new());
+        }
         self.symbols.sort_by_key(|(at, _)| *at);
         let free = |taken: &[u8]| {
             (0..16).find(|c| *c != DRUM_CHANNEL && !used.contains(c) && !taken.contains(c))
@@ -130,7 +140,7 @@ impl Accompaniment {
             while let Some((since, command)) = commands.next_if(|(since, _)| since <= from) {
                 style.obey(*since, command);
             }
-            if options.chords && style.chords {
+            if self.chords && style.chords {
                 self.chord_bar(&bar, &style, options, &mut bass, &mut chords)?;
             }
             if style.drums {

@@ -2,8 +2,9 @@
 
 use num_traits::ToPrimitive as _;
 
+use super::exact::add;
 use super::model::Fraction;
-use super::play::{Line, Performance, add};
+use super::play::{Line, Performance};
 use crate::smf::{Event, Message, Sequence, TextKind, Timing, Track};
 
 /// Ticks per quarter note, if that is fine enough.
@@ -16,13 +17,11 @@ const TICKS_MAX: i64 = 32_767;
 #[must_use]
 pub fn to_midi(performance: &Performance) -> Sequence {
     let ticks = Ticks::new(performance);
-    let mut conductor = conductor(performance, &ticks);
+    let conductor = conductor(performance, &ticks);
     let mut tracks: Vec<Track> =
         performance.lines.iter().map(|line| track(line, performance.end, &ticks)).collect();
     if tracks.len() <= 1 {
-        conductor.extend(tracks.pop().unwrap_or_default());
-        sort(&mut conductor);
-        tracks = vec![conductor];
+        tracks = vec![merged(conductor, tracks.pop().unwrap_or_default())];
     } else {
         tracks.insert(0, conductor);
     }
@@ -38,8 +37,12 @@ impl Ticks {
         let mut per_quarter = TICKS;
         let times = performance.notes().flat_map(|note| [note.onset, note.duration]);
         for time in times {
+            let below = *time.denom();
+            if below & (below - 1) == 0 && (4 * per_quarter) & (below - 1) == 0 {
+                continue; // fine enough already
+            }
             // The whole note has 4 quarters, so a quarter needs the rest of the denominator.
-            let wanted = time.denom() / gcd(*time.denom(), 4);
+            let wanted = below / gcd(below, 4);
             let common = per_quarter / gcd(per_quarter, wanted);
             match common.checked_mul(wanted) {
                 Some(finer) if finer <= TICKS_MAX => per_quarter = finer,
@@ -50,9 +53,17 @@ impl Ticks {
     }
 
     fn at(&self, time: Fraction) -> u64 {
+        let (per_whole, above, below) = (4 * self.per_quarter, *time.numer(), *time.denom());
+        if below & (below - 1) == 0
+            && let Some(scaled) = above.checked_mul(per_whole)
+            && scaled & (below - 1) == 0
+        {
+            // A whole number of ticks, found without a division.
+            return u64::try_from(scaled >> below.trailing_zeros()).unwrap_or(0);
+        }
         // In whole numbers: a fraction of a very long tune has more digits than a float.
-        let numerator = i128::from(*time.numer()) * 4 * i128::from(self.per_quarter);
-        let denominator = i128::from(*time.denom());
+        let numerator = i128::from(above) * i128::from(per_whole);
+        let denominator = i128::from(below);
         let rounded = (2 * numerator + denominator).div_euclid(2 * denominator);
         u64::try_from(rounded).unwrap_or(0)
     }
@@ -86,7 +97,8 @@ fn conductor(performance: &Performance, ticks: &Ticks) -> Track {
 
 fn track(line: &Line, end: Fraction, ticks: &Ticks) -> Track {
     let channel = line.channel;
-    let mut track = Track::new();
+    let n_others = 2 + line.programs.len() + line.lyrics.len();
+    let mut track = Track::with_capacity(n_others + 2 * line.notes.len());
     let mut push = |tick, message| track.push(Event { tick, message });
     push(0, Message::Text(TextKind::TrackName, line.name.clone()));
     for (at, program) in &line.programs {
@@ -111,6 +123,22 @@ fn track(line: &Line, end: Fraction, ticks: &Ticks) -> Track {
 /// By time; at the same time notes end before others start.
 fn sort(track: &mut Track) {
     track.sort_by_key(|event| (event.tick, rank(&event.message)));
+}
+
+/// Two sorted tracks as one; what comes at the same time comes from the first before the second.
+fn merged(first: Track, second: Track) -> Track {
+    let mut track = Track::with_capacity(first.len() + second.len());
+    let mut second = second.into_iter().peekable();
+    for event in first {
+        let order = (event.tick, rank(&event.message));
+        let is_before = |other: &Event| (other.tick, rank(&other.message)) < order;
+        while let Some(earlier) = second.next_if(is_before) {
+            track.push(earlier);
+        }
+        track.push(event);
+    }
+    track.extend(second);
+    track
 }
 
 fn rank(message: &Message) -> u8 {

@@ -25,6 +25,7 @@
 mod accompany;
 mod check;
 mod diagnostic;
+mod exact;
 mod key;
 mod lyrics;
 mod midi;
@@ -39,7 +40,7 @@ mod summary;
 mod text;
 mod transpose;
 
-pub use check::validate;
+pub use check::{perform_each, validate};
 pub use diagnostic::{Diagnostic, Severity};
 pub use key::{Key, Mode};
 pub use midi::to_midi;

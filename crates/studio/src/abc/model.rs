@@ -109,8 +109,8 @@ pub enum Element {
     },
     /// A field, in brackets or on a line of its own.
     Field {
-        /// What it says.
-        field: Field,
+        /// What it says; boxed, because notes are many and small.
+        field: Box<Field>,
         /// Whether it stands in brackets.
         inline: bool,
     },

@@ -20,7 +20,16 @@ impl Letter {
     /// Reads an upper case letter.
     #[must_use]
     pub fn from_upper(c: char) -> Option<Self> {
-        Self::ALL.into_iter().find(|letter| letter.upper() == c)
+        Some(match c {
+            'C' => Self::C,
+            'D' => Self::D,
+            'E' => Self::E,
+            'F' => Self::F,
+            'G' => Self::G,
+            'A' => Self::A,
+            'B' => Self::B,
+            _ => return None,
+        })
     }
 
     /// The upper case letter.

@@ -38,14 +38,16 @@ pub(super) struct Resolver {
     signature: Signature,
     reach: Reach,
     /// What accidentals of this bar say, by letter and octave.
-    bar: [[Option<i32>; OCTAVES]; 7],
+    bar: [[Option<i8>; OCTAVES]; 7],
     /// The notes that the next ones may be tied to.
     tied: Vec<(Pitch, i32)>,
+    /// Those of the sound that is being read.
+    tying: Vec<(Pitch, i32)>,
 }
 
 impl Resolver {
     pub(super) fn new(signature: Signature, reach: Reach) -> Self {
-        Self { signature, reach, bar: [[None; OCTAVES]; 7], tied: Vec::new() }
+        Self { signature, reach, bar: [[None; OCTAVES]; 7], tied: Vec::new(), tying: Vec::new() }
     }
 
     pub(super) fn set_signature(&mut self, signature: Signature) {
@@ -72,18 +74,19 @@ impl Resolver {
             return *alteration;
         }
         let letter = pitch.letter.index();
-        self.bar[letter][octave_index(pitch)].unwrap_or(self.signature[letter])
+        self.bar[letter][octave_index(pitch)].map_or(self.signature[letter], i32::from)
     }
 
     /// What a note is altered by, and what its accidental means for the rest of the bar.
     pub(super) fn alteration(&mut self, pitch: &Pitch) -> i32 {
         let Some(accidental) = pitch.accidental else { return self.plain(pitch) };
         let alteration = accidental.alteration();
+        let held = Some(alteration as i8);
         let octaves = &mut self.bar[pitch.letter.index()];
         match self.reach {
             Reach::Note => {}
-            Reach::Octave => octaves[octave_index(pitch)] = Some(alteration),
-            Reach::Letter => *octaves = [Some(alteration); OCTAVES],
+            Reach::Octave => octaves[octave_index(pitch)] = held,
+            Reach::Letter => *octaves = [held; OCTAVES],
         }
         alteration
     }
@@ -94,12 +97,25 @@ impl Resolver {
         self.tied.extend(tied);
     }
 
+    /// The next note of a sound: what it is altered by. Ties count from the next sound on.
+    pub(super) fn next_note(&mut self, pitch: &Pitch, tie: bool) -> i32 {
+        let alteration = self.alteration(pitch);
+        if tie {
+            self.tying.push((*pitch, alteration));
+        }
+        alteration
+    }
+
+    /// All notes of a sound have been read.
+    pub(super) fn end_sound(&mut self) {
+        std::mem::swap(&mut self.tied, &mut self.tying);
+        self.tying.clear();
+    }
+
     /// A note or a chord: what each of its notes is altered by.
     pub(super) fn sound(&mut self, notes: &[(Pitch, bool)]) -> Vec<i32> {
-        let alterations: Vec<i32> = notes.iter().map(|(pitch, _)| self.alteration(pitch)).collect();
-        let tied = notes.iter().zip(&alterations).filter(|((_, tie), _)| *tie);
-        let tied: Vec<_> = tied.map(|((pitch, _), alteration)| (*pitch, *alteration)).collect();
-        self.tie(tied.into_iter());
+        let alterations = notes.iter().map(|(pitch, tie)| self.next_note(pitch, *tie)).collect();
+        self.end_sound();
         alterations
     }
 }

@@ -51,16 +51,16 @@ const ENTITIES: &[(&str, &str)] = &[
 pub fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let (piece, n_bytes) = match c {
-            '\\' => backslash(&rest[1..]).map(|(piece, n_bytes)| (piece, n_bytes + 1)),
-            '&' => entity(&rest[1..]).map(|(piece, n_bytes)| (piece, n_bytes + 1)),
-            _ => None,
-        }
-        .unwrap_or_else(|| (c.to_string(), c.len_utf8()));
+    while let Some(at) = rest.find(['\\', '&']) {
+        let (plain, escape) = rest.split_at(at);
+        out.push_str(plain);
+        let (sign, after) = escape.split_at(1);
+        let found = if sign == "&" { entity(after) } else { backslash(after) };
+        let (piece, n_bytes) = found.unwrap_or_else(|| (sign.to_owned(), 0));
         out.push_str(&piece);
-        rest = &rest[n_bytes..];
+        rest = &after[n_bytes..];
     }
+    out.push_str(rest);
     out
 }
 

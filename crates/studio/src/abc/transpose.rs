@@ -396,19 +396,7 @@ impl Transposer {
                     *text = moved;
                 }
             }
-            Element::Field { field: Field::Voice(voice), .. } => {
-                self.current = Some(self.voice(&voice.id));
-            }
-            Element::Field { field: Field::Key(KeyField { key: Some(key), .. }), .. } => {
-                *key = self.set_key(key);
-            }
-            Element::Field { field, .. } => {
-                if let Some(reach) = Reach::from_field(field) {
-                    let voice = self.current();
-                    voice.before.set_reach(reach);
-                    voice.now.set_reach(reach);
-                }
-            }
+            Element::Field { field, .. } => self.field(field),
             Element::Note(_)
             | Element::Chord(_)
             | Element::Grace { .. }
@@ -421,6 +409,18 @@ impl Transposer {
             | Element::Decoration(_)
             | Element::Space
             | Element::LineEnd { .. } => {}
+        }
+    }
+
+    fn field(&mut self, field: &mut Field) {
+        if let Field::Voice(voice) = field {
+            self.current = Some(self.voice(&voice.id));
+        } else if let Field::Key(KeyField { key: Some(key), .. }) = field {
+            *key = self.set_key(key);
+        } else if let Some(reach) = Reach::from_field(field) {
+            let voice = self.current();
+            voice.before.set_reach(reach);
+            voice.now.set_reach(reach);
         }
     }
 

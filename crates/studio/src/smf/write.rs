@@ -8,6 +8,9 @@ use super::{Event, Message, Sequence, TextKind, Timing, Track};
 /// The longest wait that a MIDI file can write; longer ones are cut.
 const DELTA_MAX: u64 = 0x0fff_ffff;
 
+/// What most events take: a wait of two bytes, a note of two, a little more for texts.
+const EVENT_BYTES: usize = 5;
+
 impl Sequence {
     /// The bytes of a MIDI file: format 0 if there is one track, else format 1.
     #[must_use]
@@ -15,9 +18,10 @@ impl Sequence {
         let format = if self.tracks.len() == 1 { Format::SingleTrack } else { Format::Parallel };
         let header = Header::new(format, timing(self.timing));
         let tracks: Vec<Vec<TrackEvent<'_>>> = self.tracks.iter().map(track_events).collect();
-        let mut bytes = Vec::new();
+        let n_events: usize = tracks.iter().map(Vec::len).sum();
+        let mut bytes = Vec::with_capacity(n_events * EVENT_BYTES);
         // Writing into memory cannot fail.
-        match midly::write_std(&header, &tracks, &mut bytes) {
+        match midly::write(&header, &tracks, &mut bytes) {
             Ok(()) => bytes,
             Err(_) => Vec::new(),
         }

@@ -1,7 +1,8 @@
 //! Checking.
 
-use ringback_studio::abc::{self, Diagnostic};
+use ringback_studio::abc::{self, Diagnostic, Options, PlayError};
 
+use crate::corpus;
 use crate::tune;
 
 fn errors(text: &str) -> Vec<Diagnostic> {
@@ -48,7 +49,7 @@ fn errors_stand_where_they_are() {
 #[test]
 fn the_parser_goes_on_after_an_error() {
     let parsed = abc::parse(&tune("CD Ä EF|\nG [K:H] A|")).unwrap();
-    let performance = abc::perform(&parsed.book, 0, &abc::Options::default()).unwrap();
+    let performance = abc::perform(&parsed.book, 0, &Options::default()).unwrap();
     let keys: Vec<u8> = performance.notes().map(|note| note.key).collect();
     assert_eq!(keys, [60, 62, 64, 65, 67, 69]);
     assert_eq!(parsed.errors().count(), 2);
@@ -90,5 +91,33 @@ fn good_bars_are_not_warned_about() {
         let bars = parsed.warnings().filter(|warning| warning.message.contains("meter asks"));
         let bars: Vec<_> = bars.filter(|_| !music.contains('&')).collect();
         assert!(bars.is_empty(), "{music:?}: {bars:#?}");
+    }
+}
+
+/// Rule: tunes performed on the way are those that are parsed first and performed then, and what was
+/// wrong with them is the same.
+#[test]
+fn performing_on_the_way_changes_nothing() {
+    let tunes: Vec<String> = corpus::tunes().into_iter().map(|tune| tune.text).collect();
+    let endless = format!("X:9\nT:t\nK:C\n{}\n", "Z9999|".repeat(200));
+    let wrong = format!("M:3/4\n\n{}\n{endless}\nX:10\nK:H\nCDE|[\n", tunes.join("\n"));
+    for text in [tunes.join("\n"), wrong, "\u{feff}X:1\rK:C\r\nCDE\r\r\n".to_owned()] {
+        let parsed = abc::validate(&text).unwrap();
+        let options = Options::default();
+        let mut taken = Vec::new();
+        let diagnostics =
+            abc::perform_each(&text, &options, |index, it| taken.push((index, it))).unwrap();
+        assert_eq!(diagnostics, parsed.diagnostics);
+        let indices = 0..parsed.book.tunes.len();
+        let expected: Vec<_> = indices
+            .filter_map(|index| match abc::perform(&parsed.book, index, &options) {
+                Ok(performance) => Some((index, performance)),
+                Err(error) => {
+                    assert_eq!(error, PlayError::TooLong);
+                    None
+                }
+            })
+            .collect();
+        assert!(taken == expected, "{} and {} tunes", taken.len(), expected.len());
     }
 }

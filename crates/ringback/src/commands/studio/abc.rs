@@ -4,16 +4,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use ringback_studio::abc::{self, Diagnostic, Parsed};
+use ringback_studio::abc::{self, Diagnostic, Performance};
 use ringback_studio::picture::piano_roll;
 use serde::Serialize;
 
 use super::play::{PlayArgs, play};
 use super::sound::{Drawn, write_picture};
-use super::tune::{TuneArgs, read, shown, validate};
+use super::tune::{TuneArgs, read, shown, unreadable, validate};
 use crate::config::Environment;
 use crate::failure::Failure;
 use crate::screen::Screen;
+
+/// All MIDI files of a tunebook are held until the whole book is known to be valid.
+const ALL_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// `ringback studio abc`
 #[derive(Debug, Args)]
@@ -118,8 +121,7 @@ fn check(file: &Path, screen: Screen) -> Result<(), Failure> {
         warnings: parsed.warnings().map(problem).collect(),
     };
     screen.answer(&checked, |checked| {
-        let mut lines: Vec<String> =
-            parsed.diagnostics.iter().map(|found| shown(screen, file, &text, found)).collect();
+        let mut lines: Vec<String> = shown(screen, file, &text, &parsed.diagnostics).collect();
         let verdict = if checked.valid { "valid" } else { "not valid" };
         let (n_errors, n_warnings) = (checked.errors.len(), checked.warnings.len());
         lines.push(format!(
@@ -137,27 +139,61 @@ fn check(file: &Path, screen: Screen) -> Result<(), Failure> {
 }
 
 fn midi(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
+    if args.all {
+        return midi_of_all(args, screen);
+    }
     let parsed = args.tune.parsed(screen)?;
     let output = args.tune.output(args.output.as_deref(), "mid")?;
-    if !args.all {
-        let made = write(args, &parsed, args.tune.tune, &output)?;
-        return screen.answer(&made, Made::shown);
+    let performance = args.tune.perform(&parsed, args.tune.tune)?;
+    screen.answer(&Midi::of(&performance).write(output)?, Made::shown)
+}
+
+/// Each tune is performed while the file is checked; files are written if all of it is valid.
+fn midi_of_all(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
+    let TuneArgs { file, .. } = &args.tune;
+    let text = read(file)?;
+    let output = args.tune.output(args.output.as_deref(), "mid")?;
+    let (mut files, mut size) = (Vec::new(), 0);
+    let diagnostics = abc::perform_each(&text, &args.tune.options(), |_, performance| {
+        if size <= ALL_BYTES_MAX {
+            let midi = Midi::of(&performance);
+            size += midi.bytes.len();
+            files.push(midi);
+        }
+    });
+    args.tune.say(screen, &text, &diagnostics.map_err(|error| unreadable(file, &error))?)?;
+    if size > ALL_BYTES_MAX {
+        return Err(Failure::Wrong(format!(
+            "the MIDI files of `{}` have over {ALL_BYTES_MAX} bytes: split the tunebook",
+            file.display()
+        )));
     }
-    let n_tunes = u32::try_from(parsed.book.tunes.len()).unwrap_or(u32::MAX);
-    let made = (1..=n_tunes).map(|tune| write(args, &parsed, tune, &numbered(&output, tune)));
+    let numbered = |tune| numbered(&output, tune);
+    let made = (1..).zip(files).map(|(tune, midi)| midi.write(numbered(tune)));
     let made = made.collect::<Result<Vec<_>, _>>()?;
     screen.answer(&made, |made| made.iter().map(Made::shown).collect::<Vec<_>>().join("\n"))
 }
 
-fn write(args: &MidiArgs, parsed: &Parsed, tune: u32, output: &Path) -> Result<Made, Failure> {
-    let performance = args.tune.perform(parsed, tune)?;
-    fs::write(output, abc::to_midi(&performance).write()).map_err(|source| Failure::File {
-        action: "write",
-        path: output.to_owned(),
-        source,
-    })?;
-    let (notes, seconds) = (performance.notes().count(), performance.seconds());
-    Ok(Made { file: output.to_owned(), notes, seconds })
+/// A MIDI file that is not written yet.
+struct Midi {
+    bytes: Vec<u8>,
+    notes: usize,
+    seconds: f64,
+}
+
+impl Midi {
+    fn of(performance: &Performance) -> Self {
+        let bytes = abc::to_midi(performance).write();
+        Self { bytes, notes: performance.notes().count(), seconds: performance.seconds() }
+    }
+
+    fn write(self, file: PathBuf) -> Result<Made, Failure> {
+        let Self { bytes, notes, seconds } = self;
+        match fs::write(&file, bytes) {
+            Ok(()) => Ok(Made { file, notes, seconds }),
+            Err(source) => Err(Failure::File { action: "write", path: file, source }),
+        }
+    }
 }
 
 fn svg(args: &SvgArgs, screen: Screen) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ringback_studio::abc::{self, Diagnostic, Options, Parsed, Performance, Severity};
+use ringback_studio::abc::{self, Diagnostic, LimitError, Options, Parsed, Performance, Severity};
 use ringback_studio::render::Score;
 
 use crate::failure::Failure;
@@ -41,26 +41,42 @@ impl TuneArgs {
     pub(super) fn parsed(&self, screen: Screen) -> Result<Parsed, Failure> {
         let text = read(&self.file)?;
         let parsed = validate(&self.file, &text)?;
-        for found in &parsed.diagnostics {
-            screen.remark(shown(screen, &self.file, &text, found));
+        self.say(screen, &text, &parsed.diagnostics)?;
+        Ok(parsed)
+    }
+
+    /// Says what was found in the file; an error if it is not valid.
+    pub(super) fn say(
+        &self,
+        screen: Screen,
+        text: &str,
+        diagnostics: &[Diagnostic],
+    ) -> Result<(), Failure> {
+        if !diagnostics.is_empty() {
+            let remarks: Vec<String> = shown(screen, &self.file, text, diagnostics).collect();
+            screen.remark(remarks.join("\n"));
         }
-        if parsed.is_valid() {
-            return Ok(parsed);
+        if diagnostics.iter().all(|found| found.severity == Severity::Warning) {
+            return Ok(());
         }
         let message = format!("`{}` is not valid ABC: nothing was made", self.file.display());
         Err(Failure::Wrong(message))
     }
 
-    /// One of the tunes as it is played.
-    pub(super) fn perform(&self, parsed: &Parsed, tune: u32) -> Result<Performance, Failure> {
-        let options = Options {
+    /// How the tune is played.
+    pub(super) fn options(&self) -> Options {
+        Options {
             tempo: self.tempo,
             transpose: self.transpose,
             velocity: self.velocity,
             channel: self.channel,
             chords: self.chords,
-        };
-        abc::perform(&parsed.book, tune as usize - 1, &options)
+        }
+    }
+
+    /// One of the tunes as it is played.
+    pub(super) fn perform(&self, parsed: &Parsed, tune: u32) -> Result<Performance, Failure> {
+        abc::perform(&parsed.book, tune as usize - 1, &self.options())
             .map_err(|error| self.cannot_play(tune, &error))
     }
 
@@ -107,19 +123,36 @@ pub(super) fn read(file: &Path) -> Result<String, Failure> {
 }
 
 pub(super) fn validate(file: &Path, text: &str) -> Result<Parsed, Failure> {
-    abc::validate(text)
-        .map_err(|error| Failure::Wrong(format!("cannot read `{}`: {error}", file.display())))
+    abc::validate(text).map_err(|error| unreadable(file, &error))
 }
 
-/// Where it is, what is wrong, the line with a mark under the place, and what to do.
-pub(super) fn shown(screen: Screen, file: &Path, text: &str, found: &Diagnostic) -> String {
+pub(super) fn unreadable(file: &Path, error: &LimitError) -> Failure {
+    Failure::Wrong(format!("cannot read `{}`: {error}", file.display()))
+}
+
+/// For each problem, in the order of their places: where it is, what is wrong, the line with a mark
+/// under the place, and what to do.
+pub(super) fn shown(
+    screen: Screen,
+    file: &Path,
+    text: &str,
+    diagnostics: &[Diagnostic],
+) -> impl Iterator<Item = String> {
+    let mut lines = (1..).zip(text.lines()).peekable();
+    diagnostics.iter().map(move |found| {
+        while lines.next_if(|(number, _)| *number < found.at.line).is_some() {}
+        let line = lines.peek().map_or("", |(_, line)| line);
+        one_shown(screen, file, line, found)
+    })
+}
+
+fn one_shown(screen: Screen, file: &Path, line: &str, found: &Diagnostic) -> String {
     let kind = match found.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
     };
     let place = format!("{}:{}:{}", file.display(), found.at.line, found.at.column);
     let head = format!("{} {kind}: {}", screen.bold(&format!("{place}:")), found.message);
-    let line = text.lines().nth(found.at.line.saturating_sub(1) as usize).unwrap_or_default();
     let column = found.at.column.saturating_sub(1) as usize;
     // Tabs stay tabs, so that the mark stands under its character.
     let indent: String =

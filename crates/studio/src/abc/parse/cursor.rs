@@ -1,5 +1,6 @@
 //! A line of music, read character by character.
 
+use super::super::exact::fraction;
 use super::super::model::{Fraction, Place};
 
 /// The largest number that is read: lengths and the like have no use for more.
@@ -10,26 +11,33 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// A line and a place in it.
 #[derive(Debug, Clone)]
-pub(super) struct Cursor {
-    chars: Vec<char>,
-    /// The column of each character before macros were written out.
-    columns: Vec<u32>,
+pub(super) struct Cursor<'a> {
+    chars: &'a [char],
+    /// The column of each character before macros were written out, if there are any.
+    columns: Option<&'a [u32]>,
     line: u32,
     pos: usize,
 }
 
-impl Cursor {
-    /// `columns` has one entry for each character.
-    pub(super) fn new(line: u32, chars: Vec<char>, columns: Vec<u32>) -> Self {
+impl<'a> Cursor<'a> {
+    pub(super) fn new(line: u32, chars: &'a [char]) -> Self {
+        Self { chars, columns: None, line, pos: 0 }
+    }
+
+    /// A line that macros wrote; `columns` has one entry for each character.
+    pub(super) fn expanded(line: u32, chars: &'a [char], columns: &'a [u32]) -> Self {
         debug_assert_eq!(chars.len(), columns.len());
-        Self { chars, columns, line, pos: 0 }
+        Self { chars, columns: Some(columns), line, pos: 0 }
     }
 
     /// Where the next character stands.
     pub(super) fn place(&self) -> Place {
-        let column = match self.columns.get(self.pos) {
-            Some(column) => *column,
-            None => self.columns.last().map_or(1, |last| last + 1),
+        let column = match self.columns {
+            None => self.pos as u32 + 1,
+            Some(columns) => match columns.get(self.pos) {
+                Some(column) => *column,
+                None => columns.last().map_or(1, |last| last + 1),
+            },
         };
         Place { line: self.line, column }
     }
@@ -104,6 +112,6 @@ impl Cursor {
             // `//` halves twice; more than ten slashes is shorter than anything that sounds.
             None => 1 << slashes.min(10),
         };
-        if above == 0 || below == 0 { Err(()) } else { Ok(Fraction::new(above, below)) }
+        if above == 0 || below == 0 { Err(()) } else { Ok(fraction(above, below)) }
     }
 }

@@ -2,21 +2,37 @@
 
 use std::collections::HashMap;
 
-use super::super::diagnostic::Diagnostics;
-use super::super::model::{Book, Element, Field, Item, Place, Tune};
-use super::LimitError;
+use super::super::diagnostic::{Diagnostic, Diagnostics};
+use super::super::model::{Element, Field, Item, Place, Tune};
 use super::cursor::Cursor;
 use super::field::{self, Problem};
 use super::macros::Macros;
 use super::music::Music;
+use super::{LimitError, TEXT_BYTES_MAX};
+
+/// Reads a text tune by tune.
+#[derive(Debug)]
+pub(in super::super) struct Reader<'t> {
+    /// The lines that are left, without their ends.
+    text: Option<&'t str>,
+    n_lines: u32,
+    parser: Parser,
+}
 
 /// What holds while lines are read.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
-    pub(super) book: Book,
-    pub(super) diagnostics: Diagnostics,
+struct Parser {
+    file_header: Vec<Field>,
+    diagnostics: Diagnostics,
+    n_tunes: usize,
     /// The tune that is being read.
     tune: Option<Tune>,
+    /// The tune that has just ended.
+    ended: Option<Tune>,
+    /// Room of a tune that nobody needs any more.
+    spare: Vec<Item>,
+    /// Room for the line of music that is being read.
+    chars: Vec<char>,
     /// Whether its header is still open.
     in_header: bool,
     /// Fields outside of a tune since the last empty line.
@@ -43,18 +59,66 @@ const FILE_FIELDS_MAX: usize = 100;
 const TEXT_BLOCKS: &[(&str, &str)] =
     &[("begintext", "%%endtext"), ("beginps", "%%endps"), ("beginsvg", "%%endsvg")];
 
-impl Parser {
-    pub(super) fn book(&mut self, text: &str) -> Result<(), LimitError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        for (line_idx, line) in text.split('\n').enumerate() {
-            self.line(line_idx as u32 + 1, line)?;
+impl<'t> Reader<'t> {
+    pub(in super::super) fn new(text: &'t str) -> Result<Self, LimitError> {
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(LimitError::Text { size: text.len() });
         }
-        self.end_tune();
-        self.flush_loose();
-        Ok(())
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        Ok(Self { text: Some(text), n_lines: 0, parser: Parser::default() })
     }
 
+    /// The next tune; `None` at the end of the text.
+    pub(in super::super) fn next_tune(&mut self) -> Result<Option<Tune>, LimitError> {
+        while let Some(line) = self.next_line() {
+            self.parser.line(self.n_lines, line)?;
+            if let Some(tune) = self.parser.ended.take() {
+                return Ok(Some(tune));
+            }
+        }
+        self.parser.end_tune();
+        self.parser.flush_loose();
+        Ok(self.parser.ended.take())
+    }
+
+    /// What holds for all tunes. It is complete when the first tune has been read.
+    pub(in super::super) fn file_header(&self) -> &[Field] {
+        &self.parser.file_header
+    }
+
+    /// Takes a tune back, so that the next one has its room.
+    pub(in super::super) fn recycle(&mut self, mut tune: Tune) {
+        tune.body.clear();
+        self.parser.spare = tune.body;
+    }
+
+    /// What was wrong, once all tunes are read.
+    pub(in super::super) fn finish(mut self) -> Vec<Diagnostic> {
+        if self.parser.n_tunes == 0 {
+            self.parser.diagnostics.error(
+                Place { line: 1, column: 1 },
+                "there is no tune in this text",
+                "start a tune with a line `X:1`, then `T:` with its title and `K:` with its key, then the notes",
+            );
+        }
+        self.parser.diagnostics.finish()
+    }
+
+    /// Lines end as on Unix, on Windows or on an old Mac.
+    fn next_line(&mut self) -> Option<&'t str> {
+        let text = self.text?;
+        self.n_lines += 1;
+        let Some(end) = text.bytes().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            self.text = None;
+            return Some(text);
+        };
+        let (line, rest) = text.split_at(end);
+        self.text = Some(rest.strip_prefix("\r\n").unwrap_or(&rest[1..]));
+        Some(line)
+    }
+}
+
+impl Parser {
     fn line(&mut self, number: u32, line: &str) -> Result<(), LimitError> {
         if let Some(end) = self.skip_until {
             if line.starts_with(end) {
@@ -109,7 +173,8 @@ impl Parser {
                 let message = "a tune without a reference number";
                 self.diagnostics.warning(at, message, "start it with a line `X:1`");
                 let header = std::mem::take(&mut self.loose);
-                self.tune = Some(Tune { line: number, header, body: Vec::new() });
+                let body = std::mem::take(&mut self.spare);
+                self.tune = Some(Tune { line: number, header, body });
                 self.in_header = true;
                 self.take_field(at, field::field('K', text));
             }
@@ -144,6 +209,7 @@ impl Parser {
                 self.in_header = !ends_header;
             }
             Some(tune) => {
+                let field = Box::new(field);
                 tune.body.push(Item { at, element: Element::Field { field, inline: false } });
             }
         }
@@ -191,7 +257,8 @@ impl Parser {
         }
         self.end_tune();
         self.flush_loose();
-        self.tune = Some(Tune { line: at.line, ..Tune::default() });
+        let body = std::mem::take(&mut self.spare);
+        self.tune = Some(Tune { line: at.line, header: Vec::new(), body });
         self.in_header = true;
         self.take_field(at, field::field('X', text));
     }
@@ -209,15 +276,16 @@ impl Parser {
             self.diagnostics.warning(at, "the tune has no title", help);
         }
         self.in_header = false;
-        self.book.tunes.push(tune);
+        self.n_tunes += 1;
+        self.ended = Some(tune);
     }
 
     /// Fields before the first tune hold for all; later ones hold for nothing.
     fn flush_loose(&mut self) {
         let loose = std::mem::take(&mut self.loose);
-        if self.book.tunes.is_empty() && self.tune.is_none() {
-            let room = FILE_FIELDS_MAX.saturating_sub(self.book.header.len());
-            self.book.header.extend(loose.into_iter().take(room));
+        if self.n_tunes == 0 && self.tune.is_none() {
+            let room = FILE_FIELDS_MAX.saturating_sub(self.file_header.len());
+            self.file_header.extend(loose.into_iter().take(room));
         }
     }
 
@@ -233,10 +301,16 @@ impl Parser {
             Some(line) => (line, true),
             None => (line, false),
         };
-        let (chars, columns) = self.macros.expand(number, line.chars().collect())?;
+        self.chars.clear();
+        self.chars.extend(line.chars());
+        let expanded = self.macros.expand(number, &self.chars)?;
         let Some(tune) = &mut self.tune else { return Ok(()) };
+        let cursor = match &expanded {
+            Some((chars, columns)) => Cursor::expanded(number, chars, columns),
+            None => Cursor::new(number, &self.chars),
+        };
         let mut music = Music {
-            cursor: Cursor::new(number, chars, columns),
+            cursor,
             items: &mut tune.body,
             diagnostics: &mut self.diagnostics,
             symbols: &mut self.symbols,
@@ -256,10 +330,10 @@ fn last_field(item: &mut Item) -> Option<&mut Field> {
 /// The line up to a percent sign that is not escaped.
 fn strip_comment(line: &str) -> &str {
     let mut escaped = false;
-    for (at, c) in line.char_indices() {
-        match c {
-            '%' if !escaped => return &line[..at],
-            '\\' => escaped = !escaped,
+    for (at, byte) in line.bytes().enumerate() {
+        match byte {
+            b'%' if !escaped => return &line[..at],
+            b'\\' => escaped = !escaped,
             _ => escaped = false,
         }
     }

@@ -16,6 +16,9 @@ struct Macro {
     transposing: bool,
 }
 
+/// The characters of a line, and the column of each before macros were written out.
+pub(super) type Expanded = (Vec<char>, Vec<u32>);
+
 /// The macros that hold.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Macros(Vec<Macro>);
@@ -39,15 +42,11 @@ impl Macros {
         Some(())
     }
 
-    /// Writes the macros out. What a macro writes is not looked at again, so this ends.
-    pub(super) fn expand(
-        &self,
-        line: u32,
-        chars: Vec<char>,
-    ) -> Result<(Vec<char>, Vec<u32>), LimitError> {
+    /// Writes the macros out, with the column that each character comes from; `None` if there are no
+    /// macros. What a macro writes is not looked at again, so this ends.
+    pub(super) fn expand(&self, line: u32, chars: &[char]) -> Result<Option<Expanded>, LimitError> {
         if self.0.is_empty() {
-            let columns = (1..).take(chars.len()).collect();
-            return Ok((chars, columns));
+            return Ok(None);
         }
         let (mut out, mut columns) = (Vec::new(), Vec::new());
         let mut pos = 0;
@@ -62,7 +61,7 @@ impl Macros {
                 return Err(LimitError::Macros { line });
             }
         }
-        Ok((out, columns))
+        Ok(Some((out, columns)))
     }
 }
 

@@ -7,8 +7,10 @@ mod macros;
 mod music;
 mod note;
 
-use super::diagnostic::{Diagnostic, Diagnostics, Severity};
-use super::model::{Book, KeyField, Place};
+use super::diagnostic::{Diagnostic, Severity};
+use super::model::{Book, KeyField};
+
+pub(super) use lines::Reader;
 
 /// The longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -62,27 +64,16 @@ pub enum LimitError {
 
 /// Reads a text of ABC. Whatever is wrong is in the diagnostics; only a limit is an error.
 pub fn parse(text: &str) -> Result<Parsed, LimitError> {
-    if text.len() > TEXT_BYTES_MAX {
-        return Err(LimitError::Text { size: text.len() });
+    let mut reader = Reader::new(text)?;
+    let mut tunes = Vec::new();
+    while let Some(tune) = reader.next_tune()? {
+        tunes.push(tune);
     }
-    let mut parser = lines::Parser::default();
-    parser.book(text)?;
-    let lines::Parser { book, mut diagnostics, .. } = parser;
-    if book.tunes.is_empty() {
-        no_tune(&mut diagnostics);
-    }
-    Ok(Parsed { book, diagnostics: diagnostics.finish() })
+    let header = reader.file_header().to_vec();
+    Ok(Parsed { book: Book { header, tunes }, diagnostics: reader.finish() })
 }
 
 /// Reads what may stand after `K:`; an error says what is wrong and what to do.
 pub fn parse_key(text: &str) -> Result<KeyField, String> {
     field::key(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
-}
-
-fn no_tune(diagnostics: &mut Diagnostics) {
-    diagnostics.error(
-        Place { line: 1, column: 1 },
-        "there is no tune in this text",
-        "start a tune with a line `X:1`, then `T:` with its title and `K:` with its key, then the notes",
-    );
 }

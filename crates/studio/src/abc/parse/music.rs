@@ -38,7 +38,7 @@ fn is_decoration(name: &str) -> bool {
 /// A line of music while it is read.
 #[derive(Debug)]
 pub(super) struct Music<'a> {
-    pub(super) cursor: Cursor,
+    pub(super) cursor: Cursor<'a>,
     pub(super) items: &'a mut Vec<Item>,
     pub(super) diagnostics: &'a mut Diagnostics,
     pub(super) symbols: &'a mut Symbols,
@@ -191,7 +191,9 @@ impl Music<'_> {
             return;
         }
         match field::field(letter, chars.as_str()) {
-            Ok(field) => self.push(at, Element::Field { field, inline: true }),
+            Ok(field) => {
+                self.push(at, Element::Field { field: Box::new(field), inline: true });
+            }
             Err(Problem { message, help }) => self.error(at, message, help),
         }
     }
@@ -291,27 +293,29 @@ impl Music<'_> {
     fn bar(&mut self, at: Place) {
         let dotted = self.cursor.take('.');
         let mut before = self.cursor.count(':');
-        let mut strokes = String::new();
+        let (mut strokes, mut n_strokes) = ([' '; 3], 0);
         while let (Some(c @ ('|' | ']')), _) | (Some(c @ '['), Some('|' | ']')) =
             (self.cursor.peek(), self.cursor.peek_at(1))
         {
             self.cursor.next();
-            strokes.push(c);
+            if let Some(stroke) = strokes.get_mut(n_strokes) {
+                *stroke = c;
+            }
+            n_strokes += 1;
         }
         let mut after = self.cursor.count(':');
-        if strokes.is_empty() {
+        if n_strokes == 0 {
             // `::` is an end and a start.
             after = before / 2;
             before -= after;
         }
-        let style = match strokes.as_str() {
+        let style = match (strokes, n_strokes) {
             _ if dotted => BarStyle::Dotted,
-            "||" => BarStyle::Double,
-            "|]" | "]" => BarStyle::ThinThick,
-            "[|" => BarStyle::ThickThin,
-            "[|]" | "[]" => BarStyle::Invisible,
-            long if long.len() > 1 => BarStyle::Double,
-            _ => BarStyle::Single,
+            (['|', ']', _], 2) | ([']', ..], 1) => BarStyle::ThinThick,
+            (['[', '|', _], 2) => BarStyle::ThickThin,
+            (['[', '|', ']'], 3) | (['[', ']', _], 2) => BarStyle::Invisible,
+            (_, 0 | 1) => BarStyle::Single,
+            (_, _) => BarStyle::Double,
         };
         let repeats = |colons: u32| colons.min(8);
         let bar = Bar { repeats_before: repeats(before), repeats_after: repeats(after), style };

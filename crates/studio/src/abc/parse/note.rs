@@ -13,7 +13,7 @@ const NOTES_MAX: usize = 64;
 const HELP_LENGTH: &str = "a length is a number or a fraction such as `2`, `/2` or `3/2`";
 
 /// Whether a note can start here.
-pub(super) fn starts_note(cursor: &Cursor) -> bool {
+pub(super) fn starts_note(cursor: &Cursor<'_>) -> bool {
     let mut ahead = 0;
     while matches!(cursor.peek_at(ahead), Some('^' | '_' | '=')) {
         ahead += 1;

@@ -1,18 +1,21 @@
 //! Builds a [`Score`]: reads a tune's items one by one and keeps what holds for each voice.
 
+use std::cmp::Ordering;
+
 use super::super::diagnostic::Diagnostics;
+use super::super::exact::{compare, multiply, subtract};
 use super::super::key::Key;
 use super::super::lyrics;
 use super::super::midi_command::MidiCommand;
 use super::super::model::{
-    Bar, BarStyle, Book, Element, Field, Fraction, Item, KeyField, Meter, Note, Place, Properties,
-    Tune, VoiceField,
+    Bar, BarStyle, Element, Field, Fraction, Item, KeyField, Meter, Note, Place, Properties, Tune,
+    VoiceField,
 };
 use super::super::resolve::Reach;
 use super::super::text::unescape;
+use super::PlayError;
 use super::score::{Control, Score, StepKind, Voice};
 use super::voice::VoiceState;
-use super::{PlayError, multiply, subtract};
 
 /// More voices than this are one: a MIDI file has sixteen channels.
 const VOICES_MAX: usize = 64;
@@ -26,16 +29,21 @@ pub(super) struct Builder<'a> {
     voices: Vec<VoiceState>,
     /// The voice that is being written; `None` until music or `V:` names one.
     current: Option<usize>,
+    /// How many things the body has.
+    n_items: usize,
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(book: &Book, tune: &Tune, diagnostics: &'a mut Diagnostics) -> Self {
-        let fields = || book.header.iter().chain(&tune.header);
+    pub(super) fn new(
+        file_header: &[Field],
+        tune: &Tune,
+        diagnostics: &'a mut Diagnostics,
+    ) -> Self {
         let mut meter = Meter::Common;
         let (mut unit, mut tempo, mut title, mut parts) = (None, None, None, None);
         let (mut key, mut properties) = (Key::c_major(), Properties::default());
         let mut reach = Reach::default();
-        for field in fields() {
+        for field in file_header.iter().chain(&tune.header) {
             match field {
                 Field::Meter(found) => meter = found.clone(),
                 Field::UnitLength(found) => unit = Some(*found),
@@ -63,8 +71,10 @@ impl<'a> Builder<'a> {
         let tempo = tempo.and_then(|tempo| tempo.quarters_per_minute(unit));
         let score =
             Score { title, parts, voices: Vec::new(), meter, key, tempo, commands: Vec::new() };
-        let mut builder = Self { diagnostics, score, template, voices: Vec::new(), current: None };
-        builder.declare_voices(tune, &book.header);
+        let n_items = tune.body.len();
+        let voices = Vec::new();
+        let mut builder = Self { diagnostics, score, template, voices, current: None, n_items };
+        builder.declare_voices(tune, file_header);
         builder
     }
 
@@ -97,6 +107,7 @@ impl<'a> Builder<'a> {
                 id: voice.id,
                 name: voice.name,
                 steps: voice.steps,
+                notes: voice.notes,
                 end: voice.time,
             });
         }
@@ -179,7 +190,12 @@ impl<'a> Builder<'a> {
         let after_strong = std::mem::replace(&mut voice.after_strong, is_strong);
         let is_pickup = is_strong || after_strong;
         let wrong = expected.filter(|expected| {
-            *length.numer() != 0 && (length > *expected || (length < *expected && !is_pickup))
+            *length.numer() != 0
+                && match compare(length, *expected) {
+                    Ordering::Less => !is_pickup,
+                    Ordering::Equal => false,
+                    Ordering::Greater => true,
+                }
         });
         voice.start_bar();
         let Bar { repeats_before, repeats_after, style } = bar;
@@ -279,7 +295,11 @@ impl<'a> Builder<'a> {
             Some(voice_idx) => voice_idx,
             None => {
                 if self.voices.is_empty() {
-                    self.voices.push(self.template.named("1"));
+                    let mut voice = self.template.named("1");
+                    // Nearly all of the body is this voice's, and nearly every item a step.
+                    voice.steps.reserve(self.n_items);
+                    voice.notes.reserve(self.n_items);
+                    self.voices.push(voice);
                 }
                 0
             }

@@ -11,10 +11,11 @@ mod realize;
 pub(super) mod score;
 mod voice;
 
-use num_traits::{CheckedAdd as _, CheckedDiv as _, CheckedMul as _, ToPrimitive as _};
+use num_traits::ToPrimitive as _;
 
 use super::diagnostic::Diagnostics;
-use super::model::{Book, Fraction};
+use super::model::{Book, Field, Fraction, Tune};
+use score::Score;
 
 /// The most notes of a performance, all voices and repeats together.
 pub const NOTES_MAX: usize = 200_000;
@@ -132,30 +133,20 @@ impl Performance {
 pub fn perform(book: &Book, index: usize, options: &Options) -> Result<Performance, PlayError> {
     let tune =
         book.tunes.get(index).ok_or(PlayError::NoTune { index, n_tunes: book.tunes.len() })?;
-    let score = score::Score::build(book, tune, &mut Diagnostics::default())?;
+    perform_tune(&book.header, tune, options, &mut Diagnostics::default())
+}
+
+/// Performs a tune; what is doubtful about it goes to the diagnostics.
+pub(super) fn perform_tune(
+    file_header: &[Field],
+    tune: &Tune,
+    options: &Options,
+    diagnostics: &mut Diagnostics,
+) -> Result<Performance, PlayError> {
+    let score = Score::build(file_header, tune, diagnostics)?;
     let performance = realize::realize(&score, options)?;
     if performance.seconds() > f64::from(SECONDS_MAX) {
         return Err(PlayError::TooLong);
     }
     Ok(performance)
-}
-
-/// The sum, if it can be written.
-pub(super) fn add(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
-    a.checked_add(&b).ok_or(PlayError::TooFine)
-}
-
-/// The difference, if it can be written.
-pub(super) fn subtract(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
-    add(a, multiply(b, Fraction::from_integer(-1))?)
-}
-
-/// The product, if it can be written.
-pub(super) fn multiply(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
-    a.checked_mul(&b).ok_or(PlayError::TooFine)
-}
-
-/// The quotient, if it can be written.
-pub(super) fn divide(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
-    a.checked_div(&b).ok_or(PlayError::TooFine)
 }

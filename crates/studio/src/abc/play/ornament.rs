@@ -1,8 +1,9 @@
 //! Trills and rolls: signs that stand for several notes.
 
+use super::super::exact::{add, multiply, subtract};
 use super::super::model::Fraction;
+use super::PlayError;
 use super::score::{Ornament, OrnamentKind};
-use super::{PlayError, add, multiply, subtract};
 
 /// The notes of a trill are thirty-seconds, as fast as fingers are.
 const TRILL_NOTE: (i64, i64) = (1, 32);

@@ -1,16 +1,12 @@
 //! From a score to a performance: repeats are written out, ties joined, grace notes given time.
 
-use std::collections::HashMap;
-
 use super::super::accompany::Accompaniment;
+use super::super::exact::{add, compare, divide, later, multiply, subtract};
 use super::super::midi_command::MidiCommand;
 use super::super::model::Fraction;
 use super::order::{self, Stretch};
 use super::score::{Control, Score, Sound, Step, StepKind, Voice};
-use super::{
-    Line, NOTES_MAX, Options, Performance, PlayError, Played, add, divide, multiply, ornament,
-    subtract,
-};
+use super::{Line, NOTES_MAX, Options, Performance, PlayError, Played, ornament};
 
 /// What is played until a tune says otherwise.
 const TEMPO_DEFAULT: i64 = 120;
@@ -22,27 +18,28 @@ const DRUM_CHANNEL: u8 = 9;
 pub(super) fn realize(score: &Score, options: &Options) -> Result<Performance, PlayError> {
     let mut performance = Performance { title: score.title.clone(), ..Performance::default() };
     let mut n_notes = 0;
-    let mut accompaniment = Accompaniment::new(score);
+    let mut accompaniment = Accompaniment::new(score, options.chords);
     for (voice_idx, voice) in score.voices.iter().enumerate() {
         let mut player = Player {
             voice,
             options,
             line: Line { name: line_name(voice), ..Line::default() },
             time: Fraction::from_integer(0),
-            tied: HashMap::new(),
+            tied: Vec::new(),
             n_notes,
             performance: &mut performance,
             accompaniment: &mut accompaniment,
             is_first: voice_idx == 0,
         };
         player.line.channel = channel(options.channel, voice_idx);
+        player.line.notes.reserve(voice.notes.len());
         player.header(score);
         for stretch in order::stretches(score, voice)? {
             player.stretch(stretch)?;
         }
         n_notes = player.n_notes;
         let (line, end) = (player.line, player.time);
-        performance.end = performance.end.max(end);
+        performance.end = later(performance.end, end);
         performance.lines.push(line);
     }
     finish(&mut performance, score, options);
@@ -58,12 +55,9 @@ fn line_name(voice: &Voice) -> String {
 
 /// A channel for each voice, from the first on, without the one of drums.
 fn channel(first: u8, voice_idx: usize) -> u8 {
-    let melodic: Vec<u8> = (0..16).map(|n| (first + n) % 16).collect();
-    let melodic: Vec<u8> = melodic
-        .into_iter()
-        .filter(|channel| *channel != DRUM_CHANNEL || first == *channel)
-        .collect();
-    melodic[voice_idx % melodic.len()]
+    let is_melodic = |channel: &u8| *channel != DRUM_CHANNEL || first == *channel;
+    let melodic = (0..16).map(|n| (first + n) % 16).filter(is_melodic);
+    melodic.cycle().nth(voice_idx).unwrap_or(first)
 }
 
 /// Tempo, meter and key are the whole performance's: sorted, the first at 0.
@@ -79,7 +73,7 @@ fn finish(performance: &mut Performance, score: &Score, options: &Options) {
         }
     }
     for line in &mut performance.lines {
-        line.notes.sort_by_key(|note| (note.onset, note.key));
+        line.notes.sort_by(|a, b| compare(a.onset, b.onset).then(a.key.cmp(&b.key)));
     }
 }
 
@@ -89,8 +83,9 @@ struct Player<'a> {
     line: Line,
     /// When the stretch being played began.
     time: Fraction,
-    /// Tied notes: by key, which note of the line it is and when it ends.
-    tied: HashMap<u8, (usize, Fraction)>,
+    /// Tied notes: their key, which note of the line it is and when it ends. Each key once, and
+    /// hardly ever more than the notes of a chord.
+    tied: Vec<(u8, usize, Fraction)>,
     n_notes: usize,
     performance: &'a mut Performance,
     accompaniment: &'a mut Accompaniment,
@@ -173,12 +168,18 @@ impl Player<'_> {
     }
 
     fn sound(&mut self, sound: &Sound, at: Fraction, pass: u32) -> Result<(), PlayError> {
-        let verse = sound.verses.get(pass as usize - 1).or(sound.verses.first());
-        self.line.lyrics.extend(verse.cloned().flatten().map(|text| (at, text)));
         let velocity = (i32::from(self.options.velocity) + sound.force).clamp(1, 127) as u8;
-        let taken = self.graces(sound, at, velocity)?;
-        let onset = add(at, taken)?;
-        if let ([note], Some(ornament)) = (&sound.notes[..], &sound.ornament)
+        let (mut taken, mut onset, mut ornament) = (Fraction::from_integer(0), at, None);
+        if let Some(more) = &sound.more {
+            let verse = more.verses.get(pass as usize - 1).or(more.verses.first());
+            self.line.lyrics.extend(verse.cloned().flatten().map(|text| (at, text)));
+            taken = self.graces(&more.graces, sound.duration, at, velocity)?;
+            onset = add(at, taken)?;
+            ornament = more.ornament.as_ref();
+        }
+        let voice = self.voice;
+        let notes = &voice.notes[sound.notes.clone()];
+        if let ([note], Some(ornament)) = (notes, ornament)
             && !note.tie
             && !self.is_tied(note.key)
         {
@@ -187,7 +188,7 @@ impl Player<'_> {
                 self.note(key, (onset, duration), velocity, false)
             });
         }
-        for note in &sound.notes {
+        for note in notes {
             let mut duration = subtract(note.duration, taken)?;
             if *duration.numer() <= 0 {
                 // A shorter note of the chord than the grace notes before it.
@@ -205,23 +206,29 @@ impl Player<'_> {
     /// Whether a note is the second of a tie.
     fn is_tied(&self, key: i32) -> bool {
         let key = u8::try_from(key + self.options.transpose).ok();
-        key.is_some_and(|key| self.tied.contains_key(&key))
+        key.is_some_and(|key| self.tied.iter().any(|(tied, ..)| *tied == key))
     }
 
     /// Plays the grace notes before a sound; how much time they take from it, at most half.
-    fn graces(&mut self, sound: &Sound, at: Fraction, velocity: u8) -> Result<Fraction, PlayError> {
+    fn graces(
+        &mut self,
+        graces: &[(i32, Fraction)],
+        sound_duration: Fraction,
+        at: Fraction,
+        velocity: u8,
+    ) -> Result<Fraction, PlayError> {
         let zero = Fraction::from_integer(0);
         let mut total = zero;
-        for (_, duration) in &sound.graces {
+        for (_, duration) in graces {
             total = add(total, *duration)?;
         }
-        if total == zero || sound.notes.is_empty() {
+        if total == zero {
             return Ok(zero);
         }
-        let half = multiply(sound.duration, Fraction::new(1, 2))?;
+        let half = multiply(sound_duration, Fraction::new(1, 2))?;
         let scale = if total > half { divide(half, total)? } else { Fraction::from_integer(1) };
         let mut onset = at;
-        for (key, duration) in &sound.graces {
+        for (key, duration) in graces {
             let duration = multiply(*duration, scale)?;
             self.note(*key, (onset, duration), velocity, false)?;
             onset = add(onset, duration)?;
@@ -242,9 +249,10 @@ impl Player<'_> {
             return Ok(());
         };
         let end = add(onset, duration)?;
-        let before = self.tied.remove(&key).filter(|(_, tied_end)| *tied_end == onset);
-        let note_idx = match before {
-            Some((note_idx, _)) => {
+        let known = self.tied.iter().position(|(tied, ..)| *tied == key);
+        let before = known.map(|tied_idx| self.tied.swap_remove(tied_idx));
+        let note_idx = match before.filter(|(.., tied_end)| *tied_end == onset) {
+            Some((_, note_idx, _)) => {
                 let longer = add(self.line.notes[note_idx].duration, duration)?;
                 self.line.notes[note_idx].duration = longer;
                 note_idx
@@ -259,7 +267,7 @@ impl Player<'_> {
             }
         };
         if tie {
-            self.tied.insert(key, (note_idx, end));
+            self.tied.push((key, note_idx, end));
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! A tune's voices with their written times and sounding pitches, before repeats are written out.
 
+use std::ops::Range;
+
 use super::super::diagnostic::Diagnostics;
 use super::super::key::Key;
 use super::super::midi_command::MidiCommand;
-use super::super::model::{BarStyle, Book, Fraction, Meter, Tune};
+use super::super::model::{BarStyle, Field, Fraction, Meter, Tune};
 use super::PlayError;
 use super::builder::Builder;
 
@@ -30,6 +32,8 @@ pub(crate) struct Voice {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
+    /// The notes of all its sounds.
+    pub(crate) notes: Vec<SoundingNote>,
     /// When its last bar ends.
     pub(crate) end: Fraction,
 }
@@ -60,15 +64,23 @@ pub(crate) enum StepKind {
 /// A note, a chord or a rest (no notes).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sound {
-    pub(crate) notes: Vec<SoundingNote>,
+    /// Where its notes are among those of the voice.
+    pub(crate) notes: Range<usize>,
     /// How much time it takes.
     pub(crate) duration: Fraction,
-    /// Keys and lengths of the grace notes before it.
-    pub(crate) graces: Vec<(i32, Fraction)>,
     pub(crate) staccato: bool,
-    pub(crate) ornament: Option<Ornament>,
     /// How much harder than usual it is struck.
     pub(crate) force: i32,
+    /// What few sounds have.
+    pub(crate) more: Option<Box<More>>,
+}
+
+/// What few sounds have.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct More {
+    /// Keys and lengths of the grace notes before it.
+    pub(crate) graces: Vec<(i32, Fraction)>,
+    pub(crate) ornament: Option<Ornament>,
     /// What is sung on it, verse by verse.
     pub(crate) verses: Vec<Option<String>>,
 }
@@ -114,17 +126,17 @@ pub(crate) enum Control {
     Tempo(Fraction),
     Meter(Meter),
     Key(Key),
-    Midi(MidiCommand),
+    Midi(Box<MidiCommand>),
 }
 
 impl Score {
     /// Builds the score; what is doubtful about it goes to the diagnostics.
     pub(crate) fn build(
-        book: &Book,
+        file_header: &[Field],
         tune: &Tune,
         diagnostics: &mut Diagnostics,
     ) -> Result<Self, PlayError> {
-        let mut builder = Builder::new(book, tune, diagnostics);
+        let mut builder = Builder::new(file_header, tune, diagnostics);
         for item in &tune.body {
             builder.item(item)?;
         }

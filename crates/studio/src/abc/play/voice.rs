@@ -1,13 +1,14 @@
 //! What holds for one voice while its music is read.
 
+use super::super::exact::{add, later, multiply, subtract};
 use super::super::key::Key;
 use super::super::lyrics::{Slot, Syllable, align};
 use super::super::midi_command::MidiCommand;
 use super::super::model::{Fraction, Meter, Note, Properties, Tuplet};
 use super::super::pitch::Pitch;
 use super::super::resolve::{Reach, Resolver};
-use super::score::{Control, Ornament, OrnamentKind, Sound, SoundingNote, Step, StepKind};
-use super::{PlayError, add, multiply, subtract};
+use super::PlayError;
+use super::score::{Control, More, Ornament, OrnamentKind, Sound, SoundingNote, Step, StepKind};
 
 /// Lines of lyrics under one line of music; more are ignored.
 const VERSES_MAX: usize = 64;
@@ -38,6 +39,7 @@ pub(super) struct VoiceState {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) steps: Vec<Step>,
+    pub(super) notes: Vec<SoundingNote>,
     pub(super) time: Fraction,
     pub(super) bar_start: Fraction,
     /// When the longest layer of this bar ends.
@@ -77,6 +79,7 @@ impl VoiceState {
             id: String::new(),
             name: String::new(),
             steps: Vec::new(),
+            notes: Vec::new(),
             time: zero,
             bar_start: zero,
             bar_end: zero,
@@ -120,7 +123,7 @@ impl VoiceState {
     /// A `%%MIDI` line: some change what is read, all are there for who plays.
     pub(super) fn midi(&mut self, command: &MidiCommand) {
         self.obey(command);
-        self.push(StepKind::Control(Control::Midi(command.clone())));
+        self.push(StepKind::Control(Control::Midi(Box::new(command.clone()))));
     }
 
     pub(super) fn obey(&mut self, command: &MidiCommand) {
@@ -155,26 +158,32 @@ impl VoiceState {
         outer: Option<(Fraction, bool)>,
     ) -> Result<(), PlayError> {
         let Some(first) = notes.first() else { return Ok(()) };
-        let (outer_length, outer_tie) = outer.unwrap_or((Fraction::from_integer(1), false));
-        let factor = self.next_factor()?;
-        let factor = multiply(multiply(factor, outer_length)?, self.unit)?;
-        let ties: Vec<(Pitch, bool)> =
-            notes.iter().map(|note| (note.pitch, note.tie || outer_tie)).collect();
-        let alterations = self.resolver.sound(&ties);
-        let mut sounding = Vec::with_capacity(notes.len());
-        for ((note, (_, tie)), alteration) in notes.iter().zip(&ties).zip(alterations) {
+        let mut factor = self.unit;
+        if let Some(rhythm) = self.next_factor()? {
+            factor = multiply(factor, rhythm)?;
+        }
+        if let Some((length, _)) = outer {
+            factor = multiply(factor, length)?;
+        }
+        let outer_tie = outer.is_some_and(|(_, tie)| tie);
+        let notes_from = self.notes.len();
+        for note in notes {
+            let tie = note.tie || outer_tie;
+            let alteration = self.resolver.next_note(&note.pitch, tie);
             let key = self.key(&note.pitch, alteration);
             let duration = multiply(note.length, factor)?;
-            sounding.push(SoundingNote { key, duration, tie: *tie });
+            self.notes.push(SoundingNote { key, duration, tie });
         }
+        self.resolver.end_sound();
+        let ornament = self.ornament.take().map(|kind| self.ornament(kind, &first.pitch));
+        let graces = std::mem::take(&mut self.graces);
+        let has_more = ornament.is_some() || !graces.is_empty();
         let sound = Sound {
-            notes: sounding,
-            duration: multiply(first.length, factor)?,
-            graces: std::mem::take(&mut self.graces),
+            notes: notes_from..self.notes.len(),
+            duration: self.notes[notes_from].duration,
             staccato: std::mem::take(&mut self.staccato),
-            ornament: self.ornament.take().map(|kind| self.ornament(kind, &first.pitch)),
             force: self.force + if std::mem::take(&mut self.accent) { ACCENT } else { 0 },
-            verses: Vec::new(),
+            more: has_more.then(|| Box::new(More { graces, ornament, verses: Vec::new() })),
         };
         if !self.line_is_open {
             self.slots.clear();
@@ -195,7 +204,10 @@ impl VoiceState {
     }
 
     pub(super) fn rest(&mut self, duration: Fraction) -> Result<(), PlayError> {
-        let duration = multiply(duration, self.next_factor()?)?;
+        let duration = match self.next_factor()? {
+            Some(factor) => multiply(duration, factor)?,
+            None => duration,
+        };
         self.resolver.tie(std::iter::empty());
         (self.staccato, self.accent, self.ornament) = (false, false, None);
         self.advance(Sound { duration, ..Sound::default() })
@@ -210,14 +222,14 @@ impl VoiceState {
         Ok(())
     }
 
-    /// What tuplet and broken rhythm make of the next note.
-    fn next_factor(&mut self) -> Result<Fraction, PlayError> {
-        let mut factor = self.broken.unwrap_or_else(|| Fraction::from_integer(1));
-        if let Some((ratio, n_left)) = self.tuplet {
-            factor = multiply(factor, ratio)?;
-            self.tuplet = (n_left > 1).then_some((ratio, n_left - 1));
-        }
-        Ok(factor)
+    /// What tuplet and broken rhythm make of the next note, if there is any.
+    fn next_factor(&mut self) -> Result<Option<Fraction>, PlayError> {
+        let Some((ratio, n_left)) = self.tuplet else { return Ok(self.broken) };
+        self.tuplet = (n_left > 1).then_some((ratio, n_left - 1));
+        Ok(Some(match self.broken {
+            Some(broken) => multiply(broken, ratio)?,
+            None => ratio,
+        }))
     }
 
     pub(super) fn start_tuplet(&mut self, tuplet: Tuplet) {
@@ -245,7 +257,7 @@ impl VoiceState {
         let duration = multiply(sound.duration, before)?;
         let change = subtract(duration, sound.duration)?;
         sound.duration = duration;
-        for note in &mut sound.notes {
+        for note in &mut self.notes[sound.notes.clone()] {
             note.duration = multiply(note.duration, before)?;
         }
         self.time = add(self.time, change)?;
@@ -279,7 +291,7 @@ impl VoiceState {
 
     /// The bar begins again in another layer.
     pub(super) fn overlay(&mut self) {
-        self.bar_end = self.bar_end.max(self.time);
+        self.bar_end = later(self.bar_end, self.time);
         self.time = self.bar_start;
         self.last = None;
         self.tuplet = None;
@@ -288,7 +300,7 @@ impl VoiceState {
 
     /// Time goes on when the longest layer has ended.
     pub(super) fn close_bar(&mut self) {
-        self.time = self.time.max(self.bar_end);
+        self.time = later(self.time, self.bar_end);
     }
 
     pub(super) fn start_bar(&mut self) {
@@ -317,8 +329,9 @@ impl VoiceState {
         let (sung, n_left) = align(&self.slots, syllables);
         for (step_idx, text) in sung {
             if let Some(Step { kind: StepKind::Sound(sound), .. }) = self.steps.get_mut(step_idx) {
-                sound.verses.resize(verse.max(sound.verses.len()), None);
-                sound.verses.push(Some(text));
+                let verses = &mut sound.more.get_or_insert_default().verses;
+                verses.resize(verse.max(verses.len()), None);
+                verses.push(Some(text));
             }
         }
         n_left
