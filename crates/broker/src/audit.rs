@@ -12,13 +12,13 @@ use ringback_proto::Error;
 use ringback_proto::ids::{CallId, JobId, RequestId, SessionId};
 use ringback_proto::principal::{Level, PrincipalId};
 use ringback_proto::tool::{Audit as AuditRule, TOOLS, ToolRow};
-use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line};
+use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, Line, Passed};
 use tokio::time::Instant;
 
 use crate::broker::Asked;
 use crate::call::{Call, Edge};
 use crate::lines::LineCaller;
-use crate::sessions::ModelRequest;
+use crate::sessions::{ModelRequest, NetworkConnection};
 use crate::sync::lock;
 
 /// Calls that can be explained, some 300 bytes each.
@@ -101,6 +101,7 @@ impl Auditor {
             outcome: Cow::Borrowed(code(error)),
             certainty: Some(error.certainty()),
             duration_us: 0,
+            bytes: None,
         });
     }
 
@@ -187,6 +188,7 @@ impl Auditor {
             outcome: Cow::Borrowed(outcome),
             certainty,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            bytes: None,
         });
     }
 
@@ -216,6 +218,31 @@ impl Auditor {
             outcome,
             certainty: None,
             duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
+            bytes: Some(Passed { up: request.bytes_up, down: request.bytes_down }),
+        });
+    }
+
+    /// A session asked for a place of the network.
+    pub(crate) fn network_asked(
+        &self,
+        now: Now,
+        call: CallId,
+        (principal, session): (PrincipalId, SessionId),
+        asked: &NetworkConnection,
+    ) {
+        let outcome = asked.outcome.as_str();
+        metrics::counter!("ringback_network_connections_total", "outcome" => outcome).increment(1);
+        self.0.audit.record(Entry {
+            at_ms: now.unix,
+            call,
+            principal,
+            session: Some(session),
+            tool: format!("network:{}", asked.place),
+            edge: Cow::Borrowed("network"),
+            outcome: Cow::Borrowed(outcome),
+            certainty: None,
+            duration_us: u64::try_from(asked.duration.as_micros()).unwrap_or(u64::MAX),
+            bytes: Some(Passed { up: asked.bytes_up, down: asked.bytes_down }),
         });
     }
 
@@ -270,6 +297,7 @@ impl Auditor {
             outcome: Cow::Borrowed(outcome),
             certainty,
             duration_us: u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX),
+            bytes: None,
         });
     }
 

@@ -226,6 +226,14 @@ impl Tokens {
         }
     }
 
+    /// The session whose key a principal has.
+    pub(crate) fn session_of(&self, id: PrincipalId) -> Option<SessionId> {
+        match id {
+            PrincipalId::Local => None,
+            PrincipalId::Token(token_id) => self.find(token_id)?.record.session,
+        }
+    }
+
     pub(crate) fn find(&self, id: TokenId) -> Option<Arc<Token>> {
         self.read(|tokens| tokens.values().find(|token| token.record.id == id).cloned())
     }

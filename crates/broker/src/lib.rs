@@ -56,9 +56,11 @@ pub use ringback_core::events::Published;
 pub use ringback_core::lines::{
     Audience, CancelReason, Holding, LineKind, LineLimits, LineName, ToParty,
 };
+pub use ringback_core::network;
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest, RelayDoor,
-    SandboxRules, SessionFollower, SessionPass, SessionSettings, SessionView,
+    AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest,
+    NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules, SessionFollower,
+    SessionPass, SessionSettings, SessionView,
 };

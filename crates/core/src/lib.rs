@@ -1,10 +1,10 @@
 //! The rules of Ringback, without IO: who may call what, how long a call may take, how a job lives,
 //! what counts as a repeat, how a call on a line finds its answer, what a slow reader of a stream
-//! misses, in which order events happened.
+//! misses, in which order events happened, which places an agent may reach.
 //!
 //! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
 //! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
-//! [`trace::TraceRing`], [`Effects`].
+//! [`trace::TraceRing`], [`network::permits`], [`Effects`].
 //!
 //! Invariants:
 //! * Never reads a clock and never makes randomness: both are passed in.
@@ -18,6 +18,7 @@ pub mod effects;
 pub mod events;
 pub mod jobs;
 pub mod lines;
+pub mod network;
 pub mod policy;
 pub mod repeats;
 pub mod sessions;

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use camino::Utf8Path;
 use ringback_broker::{Broker, ModelDoor, ModelRequest};
 use ringback_proto::ids::SessionId;
+use ringback_proto::request::ModelUsage;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::serving::{Door, Model, Serving};
 use crate::usage::Counters;
-use crate::{Config, Provider, ProviderError, Usage};
+use crate::{Config, Provider, ProviderError};
 
 /// Hears of each request once, when the last byte of its answer has passed or it was given up.
 pub trait Recorder: Send + Sync + std::fmt::Debug {
@@ -94,12 +95,6 @@ impl ModelDoors {
         *lock(&self.recorder) = Some(recorder);
     }
 
-    /// What a session has used since its door was opened; nothing once it is closed.
-    #[must_use]
-    pub fn usage(&self, session: SessionId) -> Option<Usage> {
-        lock(&self.open).get(&session).map(|counters| counters.snapshot())
-    }
-
     /// Closes every door, and waits until all that belongs to them has ended.
     pub async fn stop(&self) {
         lock(&self.recorder).take();
@@ -142,8 +137,12 @@ impl ModelDoor for ModelDoors {
         lock(&self.open).insert(session, Arc::clone(&counters));
         Ok(Box::new(Opened { _door: door, session, counters, open: Arc::clone(&self.open) }))
     }
+
+    fn usage(&self, session: SessionId) -> Option<ModelUsage> {
+        lock(&self.open).get(&session).map(|counters| counters.snapshot())
+    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

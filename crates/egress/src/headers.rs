@@ -102,7 +102,8 @@ pub(crate) fn to_agent(headers: &mut HeaderMap, key: Option<&Secret>) {
     }
 }
 
-fn drop_hop_by_hop(headers: &mut HeaderMap) {
+/// Takes out what is between two neighbours.
+pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()

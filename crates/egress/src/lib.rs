@@ -1,23 +1,37 @@
-//! The model door: lets the agent of a session talk to one configured model, without the key. The
-//! daemon serves HTTP on a Unix socket in the session's directory, takes away whatever credential a
-//! request carries, sets the real one, and passes the request to the model's provider.
+//! The doors of a session to the outside. The model door lets its agent talk to one configured model,
+//! without the key: the daemon serves HTTP on a Unix socket in the session's directory, takes away
+//! whatever credential a request carries, sets the real one, and passes the request to the model's
+//! provider. The network door is a proxy on another such socket, to the places that the session's
+//! policy allows.
 //!
 //! Main types:
 //!
-//! * [`ModelDoors`] opens the doors for the broker; [`Config`] has their limits.
+//! * [`ModelDoors`] opens doors to models for the broker; [`Config`] has their limits.
 //! * [`Provider`]: where a model is ([`BaseUrl`]), and its key ([`KeyFile`], [`KeyHeader`]).
-//! * [`Recorder`] hears of every request once; [`Usage`] is what a session has used so far.
+//! * [`Recorder`] hears of every request once.
+//! * [`NetworkDoors`] opens doors to the network; [`NetworkConfig`] has their limits, [`Resolver`]
+//!   finds the addresses of names, [`NetworkRecorder`] hears of every connection once.
 //!
-//! Invariants:
+//! Invariants of a door to the network:
+//!
+//! * Core judges every connection: the place before a name is looked up, each address of it, and all
+//!   of it again when the policy changes. A name is looked up once, and connected to is an address
+//!   that was judged.
+//! * Nothing of what passes is kept: neither paths nor headers nor bodies.
+//!
+//! Invariants of a door to a model:
 //!
 //! * The key goes to the provider and nowhere else: it is in no log, event, error or `Debug`. Where a
 //!   provider repeats it, the header is dropped and the body masked.
 //! * No credential of the agent reaches the provider.
 //! * A request goes to the provider of the door or nowhere: its path is appended to the configured
 //!   one, a redirect is not followed, and there is no upgrade and no tunnel.
+//!
+//! Invariants:
+//!
 //! * Bodies pass piece by piece; nothing is collected. Sizes, requests, connections and waits have
 //!   limits, and hitting one is an answer.
-//! * The end of a session closes its door, with every connection and request.
+//! * The end of a session closes its doors, with every connection and request.
 
 mod client;
 mod config;
@@ -25,6 +39,7 @@ mod doors;
 mod forward;
 mod headers;
 mod key;
+mod network;
 mod refusal;
 mod serving;
 mod tap;
@@ -36,5 +51,7 @@ pub use config::{Config, Provider};
 pub use doors::{ModelDoors, Recorder};
 pub use headers::KeyHeader;
 pub use key::{KeyError, KeyFile};
+pub use network::{
+    NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving, SystemResolver,
+};
 pub use url::{BaseUrl, UrlError};
-pub use usage::Usage;

@@ -1,21 +1,10 @@
-//! What a session has used of its model.
+//! What a session has asked of its model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a session has used since its door was opened.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Requests that went to the provider.
-    pub n_requests: u64,
-    /// Requests that did not, and were answered by the door.
-    pub n_refused: u64,
-    /// Bytes of bodies that went to the provider.
-    pub bytes_up: u64,
-    /// Bytes of bodies that came back.
-    pub bytes_down: u64,
-}
+use ringback_proto::request::ModelUsage;
 
-/// The same, while it changes. No two of them must agree at any moment.
+/// What a session has asked, while it changes. No two of them must agree at any moment.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     n_requests: AtomicU64,
@@ -43,11 +32,11 @@ impl Counters {
         self.bytes_down.fetch_add(bytes_down, Ordering::Relaxed);
     }
 
-    pub(crate) fn snapshot(&self) -> Usage {
+    pub(crate) fn snapshot(&self) -> ModelUsage {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Usage {
-            n_requests: read(&self.n_requests),
-            n_refused: read(&self.n_refused),
+        ModelUsage {
+            requests: read(&self.n_requests),
+            refused: read(&self.n_refused),
             bytes_up: read(&self.bytes_up),
             bytes_down: read(&self.bytes_down),
         }

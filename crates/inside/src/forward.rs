@@ -1,5 +1,5 @@
-//! `forward`: an address on this machine's loopback for the socket of the session's model, for as
-//! long as an agent runs that knows models by addresses alone.
+//! `forward`: addresses on this machine's loopback for the sockets of the session's doors, to its
+//! model and to the network, for as long as an agent runs that knows them by addresses alone.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,10 +19,12 @@ use tokio::time::timeout;
 
 use crate::log;
 
-/// What stands for the address in the arguments and the environment of the command.
+/// What stands for an address in the arguments and the environment of the command.
 const MODEL: &str = "{model}";
-/// As many as the daemon takes; more wait until one ends.
-const CONNECTIONS_MAX: usize = 64;
+const PROXY: &str = "{proxy}";
+/// As many as the daemon takes at each door; more wait until one ends.
+const MODEL_CONNECTIONS_MAX: usize = 64;
+const PROXY_CONNECTIONS_MAX: usize = 128;
 /// After the daemon's last word, what the agent still sends is read for so long: closing before
 /// would take that word back.
 const LINGER: Duration = Duration::from_secs(1);
@@ -32,22 +34,24 @@ const EXIT_NOT_STARTED: u8 = 126;
 /// What shells add to the number of the signal that ended a command.
 const EXIT_SIGNAL: i32 = 128;
 
-/// What to run, and the socket to make reachable for it.
+/// What to run, and the sockets to make reachable for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
     /// The socket of the session's model.
-    pub socket: PathBuf,
+    pub model: Option<PathBuf>,
+    /// The socket of the session's door to the network.
+    pub proxy: Option<PathBuf>,
     /// The program.
     pub command: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
 }
 
-/// Runs the command until it ends, with its exit code. `{model}` in its arguments and in `env` is the
-/// address.
+/// Runs the command until it ends, with its exit code. `{model}` and `{proxy}` in its arguments and in
+/// `env` are the addresses.
 ///
 /// # Cancel safety
-/// Dropping the future closes the address and leaves the command.
+/// Dropping the future closes the addresses and leaves the command.
 pub async fn forward(
     options: &Forward,
     env: impl IntoIterator<Item = (OsString, OsString)>,
@@ -63,52 +67,59 @@ pub async fn forward(
 }
 
 struct Forwarder {
-    socket: PathBuf,
-    listener: TcpListener,
-    connections: JoinSet<io::Result<()>>,
+    doors: JoinSet<()>,
     child: Child,
     terminate: Signals,
     interrupt: Signals,
     hang_up: Signals,
+}
+
+/// A socket of the daemon, and the listener that leads to it.
+struct Door {
+    socket: PathBuf,
+    listener: TcpListener,
+    connections: JoinSet<io::Result<()>>,
+    connections_max: usize,
     /// Said once per outage.
     has_warned: bool,
 }
+
+/// What a text stands for.
+type Address = (&'static str, String);
 
 impl Forwarder {
     async fn start(
         options: &Forward,
         env: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> io::Result<Self> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
-        let address = format!("http://{}", listener.local_addr()?);
+        let (mut doors, mut addresses) = (JoinSet::new(), Vec::new());
+        let wanted = [
+            (MODEL, &options.model, MODEL_CONNECTIONS_MAX),
+            (PROXY, &options.proxy, PROXY_CONNECTIONS_MAX),
+        ];
+        for (name, socket, connections_max) in wanted {
+            let Some(socket) = socket else { continue };
+            let door = Door::bind(socket, connections_max).await?;
+            addresses.push((name, format!("http://{}", door.listener.local_addr()?)));
+            doors.spawn(door.serve());
+        }
         let [terminate, interrupt, hang_up] =
             [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
         let child = Command::new(&options.command)
-            .args(options.args.iter().map(|arg| filled(arg, &address)))
-            .envs(env.into_iter().map(|(name, value)| (name, filled(&value, &address))))
+            .args(options.args.iter().map(|arg| filled(arg, &addresses)))
+            .envs(env.into_iter().map(|(name, value)| (name, filled(&value, &addresses))))
             .spawn()?;
-        Ok(Self {
-            socket: options.socket.clone(),
-            listener,
-            connections: JoinSet::new(),
-            child,
-            terminate: terminate?,
-            interrupt: interrupt?,
-            hang_up: hang_up?,
-            has_warned: false,
-        })
+        Ok(Self { doors, child, terminate: terminate?, interrupt: interrupt?, hang_up: hang_up? })
     }
 
     async fn run(&mut self) -> ExitCode {
         loop {
-            let has_room = self.connections.len() < CONNECTIONS_MAX;
             tokio::select! {
                 ended = self.child.wait() => return exit_code(ended),
                 Some(()) = self.terminate.recv() => self.pass_on(Signal::TERM),
                 Some(()) = self.interrupt.recv() => self.pass_on(Signal::INT),
                 Some(()) = self.hang_up.recv() => self.pass_on(Signal::HUP),
-                Some(ended) = self.connections.join_next() => self.on_ended(ended),
-                accepted = self.listener.accept(), if has_room => self.on_accepted(accepted).await,
+                Some(Err(error)) = self.doors.join_next() => log(&format!("a door failed: {error}")),
             }
         }
     }
@@ -120,13 +131,31 @@ impl Forwarder {
             log(&format!("cannot pass a signal on: {error}"));
         }
     }
+}
+
+impl Door {
+    async fn bind(socket: &Path, connections_max: usize) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let (socket, connections) = (socket.to_owned(), JoinSet::new());
+        Ok(Self { socket, listener, connections, connections_max, has_warned: false })
+    }
+
+    async fn serve(mut self) {
+        loop {
+            let has_room = self.connections.len() < self.connections_max;
+            tokio::select! {
+                Some(ended) = self.connections.join_next() => self.on_ended(ended),
+                accepted = self.listener.accept(), if has_room => self.on_accepted(accepted).await,
+            }
+        }
+    }
 
     fn on_ended(&mut self, ended: Result<io::Result<()>, tokio::task::JoinError>) {
         match ended {
             Ok(Ok(())) => self.has_warned = false,
             Ok(Err(error)) => {
                 if !std::mem::replace(&mut self.has_warned, true) {
-                    log(&format!("no model at {}: {error}", self.socket.display()));
+                    log(&format!("nobody at {}: {error}", self.socket.display()));
                 }
             }
             Err(error) => log(&format!("a connection failed: {error}")),
@@ -174,11 +203,10 @@ async fn join(mut near: TcpStream, socket: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn filled(text: &OsStr, address: &str) -> OsString {
-    match text.to_str() {
-        Some(text) if text.contains(MODEL) => text.replace(MODEL, address).into(),
-        Some(_) | None => text.to_owned(),
-    }
+fn filled(text: &OsStr, addresses: &[Address]) -> OsString {
+    let Some(text) = text.to_str() else { return text.to_owned() };
+    let fill = |text: String, (name, address): &Address| text.replace(name, address);
+    addresses.iter().fold(text.to_owned(), fill).into()
 }
 
 fn exit_code(ended: io::Result<ExitStatus>) -> ExitCode {

@@ -23,7 +23,7 @@ const HELP: &str = "\
 The MCP server that an agent starts in its sandbox: its tools are those of its session.
 
 Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
-       ringback-inside forward [--socket PATH] -- COMMAND [ARG...]
+       ringback-inside forward [--socket PATH] [--proxy PATH] -- COMMAND [ARG...]
 
   --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
   --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
@@ -36,7 +36,8 @@ and the session's own key counts where there is no other.
 
 `forward` runs COMMAND, and for so long makes the socket of the session's model
 (/mcp/model.sock) an address; {model} in COMMAND's arguments and environment stands
-for it, as in OPENAI_BASE_URL={model}/v1.";
+for it, as in OPENAI_BASE_URL={model}/v1. With --proxy the same is done with the
+socket of the session's door to the network, and {proxy}, as in HTTPS_PROXY={proxy}.";
 
 /// What to serve.
 #[derive(Debug, Clone)]
@@ -165,13 +166,17 @@ impl Parsed {
 
 fn forward(mut parser: lexopt::Parser) -> Result<Forward, UsageError> {
     use lexopt::Arg::{Long, Short, Value};
-    let mut socket = PathBuf::from(MODEL_SOCKET_DEFAULT);
+    let (mut model, mut proxy) = (None, None);
     while let Some(arg) = parser.next()? {
         match arg {
-            Long("socket") => socket = PathBuf::from(parser.value()?),
+            Long("socket") => model = Some(PathBuf::from(parser.value()?)),
+            Long("proxy") => proxy = Some(PathBuf::from(parser.value()?)),
             Value(command) => {
                 let args = parser.raw_args()?.collect();
-                return Ok(Forward { socket, command, args });
+                if model.is_none() && proxy.is_none() {
+                    model = Some(PathBuf::from(MODEL_SOCKET_DEFAULT));
+                }
+                return Ok(Forward { model, proxy, command, args });
             }
             Long(_) | Short(_) => return Err(arg.unexpected().into()),
         }
@@ -240,11 +245,14 @@ mod tests {
             }
         };
         let made = forward(&["--socket", "/s", "--", "agent", "--socket", "/mine", "--"]).unwrap();
-        assert_eq!(made.socket, PathBuf::from("/s"));
+        assert_eq!((made.model, made.proxy), (Some("/s".into()), None));
         assert_eq!((made.command, made.args.len()), ("agent".into(), 3));
-        assert_eq!(forward(&["agent"]).unwrap().socket, PathBuf::from("/mcp/model.sock"));
+        let usual = forward(&["agent"]).unwrap();
+        assert_eq!((usual.model, usual.proxy), (Some("/mcp/model.sock".into()), None));
+        let proxied = forward(&["--proxy", "/n", "agent"]).unwrap();
+        assert_eq!((proxied.model, proxied.proxy), (None, Some("/n".into())));
         assert!(forward(&["--", "--help"]).is_ok_and(|made| made.command == "--help"));
-        for wrong in [&[][..], &["--"], &["--socket"], &["--colour", "agent"]] {
+        for wrong in [&[][..], &["--"], &["--socket"], &["--proxy"], &["--colour", "agent"]] {
             assert!(forward(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -21,6 +21,10 @@ const MISFIT_BYTES_MAX: usize = 500;
 
 /// A tool and its input.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a box would cost every native call an allocation, to spare a few rare ones some bytes"
+)]
 pub enum ToolCall {
     /// A tool of the table.
     Native(ToolRequest),

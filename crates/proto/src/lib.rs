@@ -21,6 +21,7 @@ pub mod event;
 pub mod frame;
 pub mod ids;
 pub mod msgpack;
+pub mod network;
 pub mod principal;
 pub mod raw;
 pub mod ready;

@@ -7,6 +7,7 @@ use crate::ids::{
     AnnotationId, ArtifactId, BlobHash, JobId, ProjectId, RequestId, SessionId, TokenId,
     VariationSetId, WorkspaceId,
 };
+use crate::network::NetworkPolicy;
 use crate::principal::{Level, PrincipalId, Target};
 use crate::request::ProjectLimits;
 
@@ -274,6 +275,8 @@ pub struct ProjectRecord {
     pub key_level: Option<Level>,
     /// What its sessions are limited to, where it differs from the daemon's own limits.
     pub limits: ProjectLimits,
+    /// What its sessions may reach, unless they say otherwise.
+    pub network: Option<NetworkPolicy>,
     /// When it was made.
     pub created_at: UnixMs,
 }
@@ -320,6 +323,8 @@ pub struct SessionRecord {
     pub ended_at: Option<UnixMs>,
     /// The key minted for it.
     pub key: Option<TokenId>,
+    /// What it may reach; absent for an agent that is not confined.
+    pub network: Option<NetworkPolicy>,
 }
 
 /// One thing to write. A list of them is one atomic commit.
@@ -404,6 +409,13 @@ pub enum Record {
         state: SessionState,
         /// When.
         at: UnixMs,
+    },
+    /// A session may reach something else.
+    SessionNetwork {
+        /// Which.
+        id: SessionId,
+        /// What it may reach now.
+        network: NetworkPolicy,
     },
     /// A session is gone, and with it the keys minted for it. Refused while it is live.
     SessionDeleted {

@@ -216,6 +216,10 @@ macro_rules! tool_table {
                 name: "session_end", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Ends a session: its agent stops, its key and its callers' tools are gone. Its events stay.",
             }
+            SessionNetwork(SessionNetworkRequest) -> SessionResponse {
+                name: "session_network", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Changes what a live session may reach. Connections that are no longer allowed are closed. More than before needs admin.",
+            }
             SessionCleanup(SessionCleanupRequest) -> CleanedResponse {
                 name: "session_cleanup", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Deletes sessions that are over, with their events.",
@@ -315,7 +319,7 @@ macro_rules! response_table {
             ProjectList(ProjectListResponse) = "project_list";
             /// Of `workspace_list`.
             WorkspaceList(WorkspaceListResponse) = "workspace_list";
-            /// Of `session_spawn` and `session_get`.
+            /// Of `session_spawn`, `session_get` and `session_network`.
             Session(SessionResponse) = "session";
             /// Of `session_message`.
             SessionMessaged(SessionMessagedResponse) = "session_messaged";

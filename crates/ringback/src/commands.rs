@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod events;
 pub mod jobs;
 pub mod mcp;
+pub mod network;
 pub mod offer;
 mod passing;
 pub mod project;

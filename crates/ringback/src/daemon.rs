@@ -14,7 +14,7 @@ use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
 use ringback_edge_relay::RelayEdge;
-use ringback_egress::ModelDoors;
+use ringback_egress::{ModelDoors, NetworkConfig, NetworkDoors, SystemResolver};
 use ringback_service::{
     BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
 };
@@ -118,7 +118,7 @@ impl Daemon {
         let started = Instant::now();
         let (broker_config, hoot_config, http_config) =
             (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
-        let models = Arc::new(settings::model_doors(config)?);
+        let doors = Doors::new(config)?;
         config.create_dirs()?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
         let graces = Graces::default();
@@ -126,9 +126,8 @@ impl Daemon {
         let relay =
             Arc::new(RelayEdge::new(ringback_edge_relay::Config::default(), broker.clone()));
         broker.set_relay(Arc::<RelayEdge>::clone(&relay));
-        models.set_recorder(Arc::new(broker.clone()));
-        broker.set_models(Arc::<ModelDoors>::clone(&models));
-        own_broker(&shutdown, &broker, relay, models, graces.jobs)?;
+        doors.give_to(&broker);
+        own_broker(&shutdown, &broker, relay, doors, graces.jobs)?;
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
         let http = HttpListener::bind(http_config).await?;
@@ -253,20 +252,43 @@ fn serve_hoot(
     })
 }
 
+/// What sessions reach the outside by.
+struct Doors {
+    models: Arc<ModelDoors>,
+    network: Arc<NetworkDoors>,
+}
+
+impl Doors {
+    fn new(config: &Config) -> Result<Self, StartDaemonError> {
+        let models = Arc::new(settings::model_doors(config)?);
+        let network = NetworkDoors::new(NetworkConfig::default(), Arc::new(SystemResolver));
+        Ok(Self { models, network: Arc::new(network) })
+    }
+
+    fn give_to(&self, broker: &Broker) {
+        self.models.set_recorder(Arc::new(broker.clone()));
+        broker.set_models(Arc::<ModelDoors>::clone(&self.models));
+        self.network.set_recorder(Arc::new(broker.clone()));
+        broker.set_network(Arc::<NetworkDoors>::clone(&self.network));
+    }
+}
+
 /// The broker stops its jobs when theirs is the turn, and its end is that of the store: the stage
 /// of the store waits for both.
 fn own_broker(
     shutdown: &Shutdown,
     broker: &Broker,
     relay: Arc<RelayEdge>,
-    models: Arc<ModelDoors>,
+    doors: Doors,
     grace: Duration,
 ) -> Result<(), StageClosed> {
     let (broker, jobs_stop) = (broker.clone(), shutdown.token(Layer::Jobs));
     shutdown.stage(Layer::Store).spawn("broker", async move {
         jobs_stop.cancelled().await;
+        // First: the audit has a line for each of its connections, and ends with the broker.
+        doors.network.stop().await;
         broker.stop(grace).await;
         relay.stop().await;
-        models.stop().await;
+        doors.models.stop().await;
     })
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
+use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{JobState, SessionState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
@@ -87,6 +88,7 @@ pub(crate) trait Columns {
     fn session_state(&self) -> Result<SessionState>;
     fn level(&self) -> Result<Level>;
     fn opt_level(&self, column: &str) -> Result<Option<Level>>;
+    fn opt_network(&self) -> Result<Option<NetworkPolicy>>;
     fn target(&self) -> Result<Target>;
     fn tags(&self) -> Result<Vec<String>>;
 }
@@ -163,6 +165,12 @@ impl Columns for Row<'_> {
                 .ok_or_else(|| damaged(column, Type::Integer))
         };
         value.map(convert).transpose()
+    }
+
+    fn opt_network(&self) -> Result<Option<NetworkPolicy>> {
+        let text: Option<String> = self.get("network")?;
+        let convert = |text: String| text.parse().map_err(|_| damaged("network", Type::Text));
+        text.map(convert).transpose()
     }
 
     fn target(&self) -> Result<Target> {

@@ -9,8 +9,11 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::OpenStoreError;
 
 /// The migrations in order; the version of a database is how many of them it has.
-const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 
 /// "RING", so that a database of another program is recognised.
 const APPLICATION_ID: i32 = 0x5249_4e47;

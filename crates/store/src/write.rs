@@ -147,6 +147,9 @@ pub(crate) fn apply(
         Record::SessionChanged { id, state, at } => {
             sessions::session_changed(connection, *id, *state, *at)?;
         }
+        Record::SessionNetwork { id, network } => {
+            sessions::session_network(connection, *id, network)?;
+        }
         Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
     }
     Ok(Applied::Written)

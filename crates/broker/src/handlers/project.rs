@@ -1,6 +1,8 @@
 //! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
 
+use ringback_core::network::is_within;
 use ringback_proto::ids::ProjectId;
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::Target;
 use ringback_proto::record::{ProjectRecord, Record, WorkspaceRecord};
 use ringback_proto::request::{
@@ -14,6 +16,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 
 use super::{Native, check_text, list_limit};
 use crate::handler::{Context, Handler};
+use crate::sessions::check_network;
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -24,7 +27,7 @@ const DESCRIPTION_CHARS_MAX: usize = 4000;
 
 impl Handler<tools::ProjectCreate> for Native {
     async fn handle(ctx: Context, request: ProjectCreateRequest) -> Result<ProjectResponse> {
-        let ProjectCreateRequest { name, description, limits, agent, key_level } = request;
+        let ProjectCreateRequest { name, description, limits, agent, key_level, network } = request;
         check_text("name", &name, NAME_CHARS_MAX)?;
         if let Some(description) = &description {
             check_text("description", description, DESCRIPTION_CHARS_MAX)?;
@@ -39,6 +42,12 @@ impl Handler<tools::ProjectCreate> for Native {
         if ctx.shared.raises(&limits) {
             Shared::may_loosen(&ctx.principal, "limits above the daemon's own")?;
         }
+        if let Some(network) = &network {
+            check_network(network)?;
+            if !is_within(network, &NetworkPolicy::of(NetworkMode::Model)) {
+                Shared::may_loosen(&ctx.principal, "a network beyond the agent's model")?;
+            }
+        }
         if let Some(agent) = &agent {
             ctx.shared.check_agent(agent)?;
         }
@@ -50,6 +59,7 @@ impl Handler<tools::ProjectCreate> for Native {
             agent,
             key_level,
             limits,
+            network,
             created_at: ctx.now().unix,
         };
         ctx.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
@@ -186,5 +196,6 @@ fn shown(record: ProjectRecord) -> ProjectResponse {
         agent: record.agent,
         key_level: record.key_level,
         created_at: record.created_at,
+        network: record.network,
     }
 }

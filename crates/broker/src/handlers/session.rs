@@ -5,8 +5,8 @@ use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::{
     AckResponse, CleanedResponse, SessionCleanupRequest, SessionEndRequest, SessionEventsRequest,
     SessionEventsResponse, SessionGetRequest, SessionListRequest, SessionListResponse,
-    SessionMessageRequest, SessionMessagedResponse, SessionOpenRequest, SessionOpenedResponse,
-    SessionResponse, SessionSpawnRequest,
+    SessionMessageRequest, SessionMessagedResponse, SessionNetworkRequest, SessionOpenRequest,
+    SessionOpenedResponse, SessionResponse, SessionSpawnRequest,
 };
 use ringback_proto::tool::tools;
 use ringback_store::SessionFilter;
@@ -31,6 +31,7 @@ impl Handler<tools::SessionSpawn> for Native {
             context,
             caller_id,
             caller_tools,
+            network,
         } = request;
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (shared, principal) = (&ctx.shared, &ctx.principal);
@@ -38,7 +39,8 @@ impl Handler<tools::SessionSpawn> for Native {
         let workspace = shared.workspace_for(&project, workspace_id, create_workspace).await?;
         let origin = Origin::New { parent: None };
         let principal = std::sync::Arc::clone(principal);
-        let start = StartSession { principal, project, workspace, agent, key: None, origin };
+        let key = None;
+        let start = StartSession { principal, project, workspace, agent, key, origin, network };
         let record = shared.start_session(start).await?;
         if let Some(offer) = offer
             && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await
@@ -99,6 +101,13 @@ impl Handler<tools::SessionEnd> for Native {
     }
 }
 
+impl Handler<tools::SessionNetwork> for Native {
+    async fn handle(ctx: Context, request: SessionNetworkRequest) -> Result<SessionResponse> {
+        let record = ctx.shared.change_network(&ctx.principal, request).await?;
+        Ok(ctx.shared.shown_session(record))
+    }
+}
+
 impl Handler<tools::SessionCleanup> for Native {
     async fn handle(ctx: Context, request: SessionCleanupRequest) -> Result<CleanedResponse> {
         let now = ctx.now().unix;
@@ -133,6 +142,7 @@ impl Shared {
             let table = lock(&self.sessions.table);
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
+        let (network, model_usage) = self.sessions.outside(record.id);
         let agent = record.agent;
         let (confined, notice) = (self.sessions.confines(&agent), self.sessions.notice(&agent));
         SessionResponse {
@@ -153,6 +163,8 @@ impl Shared {
             workspace_path: self.workspace_path(record.workspace).into_string(),
             notice: notice.map(str::to_owned),
             url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
+            network: network.or(record.network),
+            model_usage,
         }
     }
 }

@@ -16,6 +16,12 @@ pub(super) const INSIDE: &str = "{inside}";
 const SERVER: &str = "ringback";
 /// What the forwarder replaces by the address of the model.
 const MODEL: &str = "{model}";
+/// What it replaces by the address of the door to the network.
+const PROXY: &str = "{proxy}";
+/// Where programs look for a proxy.
+const PROXY_NAMES: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
+/// What is asked for directly: the agent's own machine, where its model has an address.
+const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 /// What an agent shows in place of a key it does not have.
 const PLACEHOLDER: &str = "placeholder";
 /// What an agent finds programs by.
@@ -46,6 +52,8 @@ pub(super) struct Place {
     pub(super) inside: Option<String>,
     /// The socket of its model.
     pub(super) model_socket: Utf8PathBuf,
+    /// The socket of its door to the network, if it has one.
+    pub(super) network_socket: Option<Utf8PathBuf>,
     /// What the environment of every agent has.
     pub(super) env: BTreeMap<String, String>,
     /// What the program inside needs of it.
@@ -72,8 +80,10 @@ struct Started {
 
 impl AgentCommand {
     /// Whether it is told where the program inside is, if there is one.
-    pub(super) fn wants_inside(&self, is_there: bool) -> bool {
-        let is_named = self.provider.is_some() || self.command.iter().any(|word| word == INSIDE);
+    pub(super) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
+        let is_named = has_network
+            || self.provider.is_some()
+            || self.command.iter().any(|word| word == INSIDE);
         match self.protocol {
             AgentProtocol::Lines | AgentProtocol::OneShot => is_named,
             AgentProtocol::Acp | AgentProtocol::Preset(_) => is_named || is_there,
@@ -92,6 +102,7 @@ impl AgentCommand {
         let program = started.command.first().cloned().unwrap_or_default();
         let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
+        env.extend(place.proxy_env());
         env.extend(self.env.clone());
         env.extend(place.env);
         let home = place.workspace.as_str();
@@ -109,14 +120,17 @@ impl AgentCommand {
         Ok(Ready { spec, program, protocol: started.protocol, files: started.files })
     }
 
-    /// With the program in front that makes its model reachable by an address, if it has one.
+    /// With the program in front that makes its doors reachable by addresses, if it has some.
     fn forwarded(&self, place: &Place, command: Vec<String>) -> Vec<String> {
-        if self.provider.is_none() {
+        let model = self.provider.as_ref().map(|_| ["--socket", place.model_socket.as_str()]);
+        let network = place.network_socket.as_ref().map(|socket| ["--proxy", socket.as_str()]);
+        if model.is_none() && network.is_none() {
             return command;
         }
         let inside = place.inside.as_deref().unwrap_or_default();
-        let before = [inside, "forward", "--socket", place.model_socket.as_str(), "--"];
-        before.into_iter().map(str::to_owned).chain(command).collect()
+        let doors = model.into_iter().chain(network).flatten();
+        let before = [inside, "forward"].into_iter().chain(doors).chain(["--"]);
+        before.map(str::to_owned).chain(command).collect()
     }
 
     fn started(
@@ -184,6 +198,18 @@ impl AgentCommand {
 }
 
 impl Place {
+    /// By which its programs find the door to the network.
+    fn proxy_env(&self) -> BTreeMap<String, String> {
+        if self.network_socket.is_none() {
+            return BTreeMap::new();
+        }
+        let proxy = PROXY_NAMES.map(|name| (name, PROXY));
+        let direct = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY)];
+        // Node looks for a proxy only if it is told to.
+        let all = proxy.into_iter().chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
+        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
     fn acp(&self, permissions: Permissions, resume: Option<String>) -> AcpOptions {
         let servers = self.inside.iter().map(|_| self.server()).collect();
         AcpOptions { cwd: self.workspace.clone().into(), servers, resume, permissions }

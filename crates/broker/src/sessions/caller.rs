@@ -133,7 +133,10 @@ impl Shared {
         check_message(message, attachments)?;
         let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
-            (Some(session), _) => self.named_session(principal, session, &request).await?,
+            (Some(session), _) => {
+                check_no_network(&request)?;
+                self.named_session(principal, session, &request).await?
+            }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
                 let message = "name a session, or a project to start one in";
@@ -221,7 +224,8 @@ impl Shared {
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
         let origin = Origin::New { parent: Some(session) };
-        let start = StartSession { principal, project, workspace, agent: None, key: None, origin };
+        let (agent, key, network) = (None, None, None);
+        let start = StartSession { principal, project, workspace, agent, key, origin, network };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
     }
@@ -305,6 +309,7 @@ impl Shared {
             agent: None,
             key: request.api_key.clone(),
             origin: Origin::Again(Box::new(record)),
+            network: None,
         };
         let found = self.spawn(start).await?;
         Ok(Found { spawned: false, ..found })
@@ -328,13 +333,16 @@ impl Shared {
             if let Some((place, _)) = found
                 && !self.is_elsewhere(place.id)
             {
+                check_no_network(request)?;
                 check_no_key(request)?;
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
         let (key, origin) = (request.api_key.clone(), Origin::New { parent: None });
-        self.spawn(StartSession { principal, project, workspace, agent, key, origin }).await
+        let network = request.network.as_deref().cloned();
+        let start = StartSession { principal, project, workspace, agent, key, origin, network };
+        self.spawn(start).await
     }
 
     /// The workspace a session is to work in: the one named, the one last used, or none yet.
@@ -471,6 +479,16 @@ pub(crate) struct Found {
     pub(crate) place: Where,
     pub(crate) spawned: bool,
     pub(crate) made_workspace: bool,
+}
+
+/// A session has the network it was started with, until it is changed by name.
+fn check_no_network(request: &SessionMessageRequest) -> Result<()> {
+    if request.network.is_none() {
+        return Ok(());
+    }
+    let message =
+        "the session is there already, and keeps its network; `session_network` changes it";
+    Err(Error::invalid_field("network", message))
 }
 
 /// An agent that runs has the key it was started with.

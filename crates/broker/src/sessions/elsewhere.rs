@@ -54,6 +54,7 @@ impl Shared {
             agent,
             key: None,
             origin,
+            network: None,
         };
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;
@@ -117,6 +118,7 @@ impl Shared {
             agent: Some(ELSEWHERE.to_owned()),
             key_level: None,
             limits: ProjectLimits::default(),
+            network: None,
             created_at: self.now().unix,
         };
         self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;

@@ -42,7 +42,7 @@ impl Shared {
     async fn close(self: &Arc<Self>, id: SessionId, live: &Live) {
         // First nobody is behind the sockets, then the key is dead, then the agent goes: what it
         // still tries has no effect.
-        drop(std::mem::take(&mut *lock(&live.sockets)));
+        drop(lock(&live.doors).take());
         live.bearer.end();
         if let Some(key) = live.key.as_ref().filter(|key| key.is_made_for_it) {
             self.revoke_key(key.id).await;

@@ -167,10 +167,11 @@ impl Keeper {
         let (usual, permissions) =
             (settings.agents.get(&self.agent).cloned(), settings.permissions);
         let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
-        let is_wanted = usual.wants_inside(settings.inside.is_some());
+        let has_network = self.has_network();
+        let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
         let inside = if is_wanted { Some(self.inside().await?) } else { None };
         let conversation = self.conversation().await;
-        let place = self.agent_place(inside.as_deref());
+        let place = self.agent_place(inside.as_deref(), has_network);
         let Ready { mut spec, program, protocol, files } =
             usual.ready(place, permissions, conversation)?;
         let launcher =
@@ -182,6 +183,12 @@ impl Keeper {
         let (agent, handle) =
             started.await.map_err(|error| error.to_string())?.map_err(|error| causes(&error))?;
         Ok(Running { agent, handle, launcher })
+    }
+
+    /// Whether there is a door to the network now.
+    fn has_network(&self) -> bool {
+        let network = self.shared.sessions.live(self.place.id).and_then(|live| live.network());
+        network.is_some_and(|network| network.mode.has_door())
     }
 
     /// The conversation to go on with: of this agent's predecessor, or of an earlier run.
@@ -207,7 +214,7 @@ impl Keeper {
     }
 
     /// What belongs to the session, as its agent sees it.
-    fn agent_place(&self, inside: Option<&Utf8Path>) -> Place {
+    fn agent_place(&self, inside: Option<&Utf8Path>, has_network: bool) -> Place {
         let host_workspace = self.shared.workspace_path(self.place.workspace);
         let is_confined = self.shared.sessions.confiner.is_some();
         let Seen { workspace, session_dir, inside } =
@@ -222,7 +229,17 @@ impl Keeper {
             key.into_iter().map(|key| ("OUBLIETTE_API_KEY".to_owned(), key)).collect();
         env.extend(server_env.clone());
         let model_socket = session_dir.join("model.sock");
-        Place { host_workspace, workspace, socket, inside, model_socket, env, server_env }
+        let network_socket = has_network.then(|| session_dir.join("network.sock"));
+        Place {
+            host_workspace,
+            workspace,
+            socket,
+            inside,
+            model_socket,
+            network_socket,
+            env,
+            server_env,
+        }
     }
 
     fn say(&self, event: SessionEventInfo) {

@@ -14,6 +14,7 @@ mod end;
 mod heard;
 mod keeper;
 mod key;
+mod network;
 mod pass;
 mod say;
 mod server;
@@ -27,7 +28,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::SessionId;
-use ringback_proto::request::{CallerServer, ProjectLimits, SessionEventInfo};
+use ringback_proto::network::NetworkPolicy;
+use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SessionEventInfo};
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -39,6 +41,9 @@ pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
 use self::key::Key;
+pub(crate) use self::network::check_network;
+use self::network::{Doors, Reach};
+pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
@@ -151,6 +156,9 @@ pub trait ModelDoor: Send + Sync + std::fmt::Debug {
         dir: &Utf8Path,
         model: &str,
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
+
+    /// What a session has asked of its model since its door was opened; nothing once it is closed.
+    fn usage(&self, session: SessionId) -> Option<ModelUsage>;
 }
 
 /// A request that a session made of its model: neither what was asked nor what was answered.
@@ -203,6 +211,7 @@ pub(crate) struct Sessions {
     /// Where the URLs of sessions start, if there is a listener for them.
     url: OnceLock<String>,
     models: OnceLock<Arc<dyn ModelDoor>>,
+    networks: OnceLock<Arc<dyn NetworkDoor>>,
     bells: Bells,
 }
 
@@ -229,23 +238,14 @@ pub(crate) struct Live {
     agent: String,
     /// The directory of its sockets.
     dir: Utf8PathBuf,
-    /// Dropped when the session ends: then nobody is behind them.
-    sockets: Mutex<Vec<Socket>>,
+    /// Gone when the session ends: then nobody is behind them.
+    doors: Mutex<Option<Doors>>,
+    /// What it may reach, if that is ours to say.
+    reach: Option<Reach>,
     /// What opens the session's URL.
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
     servers: Mutex<HashMap<String, CallerServer>>,
-}
-
-/// The guard of a session's socket.
-struct Socket(
-    #[expect(dead_code, reason = "it is there to be dropped")] Box<dyn std::any::Any + Send + Sync>,
-);
-
-impl std::fmt::Debug for Socket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Socket")
-    }
 }
 
 impl Sessions {
@@ -257,6 +257,7 @@ impl Sessions {
             relay: OnceLock::new(),
             url: OnceLock::new(),
             models: OnceLock::new(),
+            networks: OnceLock::new(),
             bells: Bells(std::array::from_fn(|_| Notify::new())),
             journal: Arc::new(journal),
             settings,
@@ -265,6 +266,12 @@ impl Sessions {
 
     pub(crate) fn live(&self, session: SessionId) -> Option<Arc<Live>> {
         lock(&self.live).get(&session).cloned()
+    }
+
+    /// What a session may reach and what it has asked of its model, as far as somebody knows.
+    pub(crate) fn outside(&self, id: SessionId) -> (Option<NetworkPolicy>, Option<ModelUsage>) {
+        let network = self.live(id).and_then(|live| live.network()).map(Arc::unwrap_or_clone);
+        (network, self.models.get().and_then(|models| models.usage(id)))
     }
 
     pub(crate) fn n_live(&self) -> usize {

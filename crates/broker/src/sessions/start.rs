@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_core::sessions::{NewSession, Where};
 use ringback_proto::ids::{SessionId, WorkspaceId};
+use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{ProjectRecord, Record, SessionRecord, SessionState, WorkspaceRecord};
 use ringback_proto::secret::Secret;
@@ -14,7 +15,8 @@ use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, ORDERS_MAX};
-use super::{Bearer, ELSEWHERE, Key, Live, Socket};
+use super::network::{Doors, Holder, Reach};
+use super::{Bearer, ELSEWHERE, Key, Live};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -45,6 +47,8 @@ pub(crate) struct StartSession {
     pub(crate) key: Option<Secret>,
     /// Where it comes from.
     pub(crate) origin: Origin,
+    /// What it may reach; as its project says if absent.
+    pub(crate) network: Option<NetworkPolicy>,
 }
 
 impl Shared {
@@ -71,6 +75,7 @@ impl Shared {
         if agent != ELSEWHERE {
             self.check_confinement().await?;
         }
+        let network = self.network_of(&start, &agent)?;
         let now = self.now().unix;
         let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
             id: WorkspaceId::from_random(self.entropy.bytes()),
@@ -91,11 +96,14 @@ impl Shared {
             limits: settings.limits_of(&start.project.limits),
             next_index,
         })?;
-        let made = self.equip(&start, &agent, &workspace, place).await;
+        let made = self.equip(&start, Equipped { agent: &agent, network }, &workspace, place).await;
         if made.is_err() {
             let mut table = lock(&self.sessions.table);
             table.end(id, SessionState::Failed);
             table.forget(id);
+        }
+        if let Some(maker) = self.maker(&start) {
+            self.narrow_to(maker, id);
         }
         made
     }
@@ -124,7 +132,7 @@ impl Shared {
     async fn equip(
         self: &Arc<Self>,
         start: &StartSession,
-        agent: &str,
+        Equipped { agent, network }: Equipped<'_>,
         workspace: &WorkspaceRecord,
         place: Where,
     ) -> Result<SessionRecord> {
@@ -132,7 +140,9 @@ impl Shared {
         let (key, token) = self.session_key(start, place.id)?.unzip();
         let token = token.flatten();
         let dir = self.make_dirs(workspace.id).await?;
-        let sockets = self.open_sockets(place.id, &dir, agent)?;
+        let reach = network.clone().map(Reach::new);
+        let holder = Holder { id: place.id, dir: &dir, agent, reach: reach.as_ref() };
+        let doors = self.open_doors(holder)?;
         let mut records = Vec::new();
         if start.workspace.is_none() {
             records.push(Record::WorkspaceCreated(workspace.clone()));
@@ -153,6 +163,7 @@ impl Shared {
             updated_at: now,
             ended_at: None,
             key: token.as_ref().map(|token| token.id),
+            network,
         };
         match &start.origin {
             Origin::New { .. } => records.push(Record::SessionCreated(Box::new(record.clone()))),
@@ -166,41 +177,23 @@ impl Shared {
         if let Some(token) = token {
             self.tokens.insert(token);
         }
-        self.keep(place, agent, Parts { dir, sockets, key });
+        self.keep(place, agent, Parts { dir, doors, reach, key });
         Ok(record)
-    }
-
-    /// Opens what the agent reaches the daemon by: the relay, and its model if it has one.
-    fn open_sockets(&self, id: SessionId, dir: &Utf8Path, agent: &str) -> Result<Vec<Socket>> {
-        let sessions = &self.sessions;
-        let relay = sessions.relay.get().map(|relay| relay.open(id, dir));
-        let relay =
-            relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
-        let model = sessions.settings.agents.get(agent).and_then(|agent| agent.provider.as_deref());
-        let Some(model) = model else { return Ok(relay.into_iter().map(Socket).collect()) };
-        let opened = match sessions.models.get() {
-            Some(models) => models.open(id, dir, model),
-            None => Err(std::io::Error::other("this daemon has no models")),
-        };
-        let door = opened.map_err(|error| {
-            not_made(&format!("the door of the agent `{agent}` to the model `{model}`"), error)
-        })?;
-        Ok(relay.into_iter().chain([door]).map(Socket).collect())
     }
 
     /// Hands a session to its keeper.
     fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
-        let Parts { dir, sockets, key } = parts;
+        let Parts { dir, doors, reach, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
-        let sockets = Mutex::new(sockets);
         let live = Arc::new(Live {
             orders,
             over,
             key: key.clone(),
             agent: agent.to_owned(),
             dir: dir.clone(),
-            sockets,
+            doors: Mutex::new(Some(doors)),
+            reach,
             bearer: Bearer::default(),
             servers: Mutex::default(),
         });
@@ -225,10 +218,17 @@ impl Shared {
     }
 }
 
+/// What a session is to have, as it was decided.
+struct Equipped<'a> {
+    agent: &'a str,
+    network: Option<NetworkPolicy>,
+}
+
 /// What a live session has besides its place.
 struct Parts {
     dir: Utf8PathBuf,
-    sockets: Vec<Socket>,
+    doors: Doors,
+    reach: Option<Reach>,
     key: Option<Key>,
 }
 
@@ -236,7 +236,7 @@ fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-fn not_made(what: &str, error: std::io::Error) -> Error {
+pub(super) fn not_made(what: &str, error: std::io::Error) -> Error {
     let message = format!("{what} cannot be made: {error}");
     Error::new(ErrorKind::Internal, message).with_source(error)
 }

@@ -18,7 +18,7 @@ const SHELL: &str = r#"while read -r line; do
 done"#;
 
 #[derive(Debug)]
-struct Inside(Utf8PathBuf);
+pub(crate) struct Inside(pub(crate) Utf8PathBuf);
 
 impl InsideProgram for Inside {
     fn path(&self) -> std::io::Result<Utf8PathBuf> {
@@ -37,7 +37,7 @@ fn rules(config: &Config) -> SandboxRules {
     }
 }
 
-fn with_shell(config: &mut Config) {
+pub(crate) fn with_shell(config: &mut Config) {
     let command = ["/bin/sh", "-c", SHELL, "{inside}"].map(str::to_owned).to_vec();
     let agent = AgentCommand { command, ..AgentCommand::default() };
     config.sessions.agents.insert("shell".to_owned(), agent);

@@ -16,4 +16,5 @@ mod jobs;
 mod keys;
 mod lines;
 mod models;
+mod network;
 mod sessions;

@@ -15,8 +15,9 @@ use ringback_proto::ToolResponse;
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::{
-    ProjectCreateRequest, ProjectResponse, SessionEndRequest, SessionEventInfo,
-    SessionEventsRequest, SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
+    ModelUsage, ProjectCreateRequest, ProjectResponse, SessionEndRequest, SessionEventInfo,
+    SessionEventsRequest, SessionEventsResponse, SessionGetRequest, SessionMessageRequest,
+    SessionMessagedResponse, SessionResponse,
 };
 
 use crate::common::{Fixture, result, start_with};
@@ -24,6 +25,9 @@ use crate::common::{Fixture, result, start_with};
 /// Says what it was started with.
 const INSIDE: &str =
     "#!/bin/sh\nprintf '{\"type\":\"message\",\"text\":\"%s\"}\\n{\"type\":\"done\"}\\n' \"$*\"\n";
+
+/// What is told of every open door.
+const USAGE: ModelUsage = ModelUsage { requests: 3, refused: 1, bytes_up: 20, bytes_down: 400 };
 
 /// Notes who opened it, and whether it is still open.
 #[derive(Debug, Default)]
@@ -50,6 +54,10 @@ impl ModelDoor for Doors {
         self.opened.lock().unwrap().push((session, dir.to_owned(), model.to_owned()));
         self.is_open.store(true, Ordering::SeqCst);
         Ok(Box::new(Guard(Arc::clone(&self.is_open))))
+    }
+
+    fn usage(&self, _session: SessionId) -> Option<ModelUsage> {
+        self.is_open.load(Ordering::SeqCst).then_some(USAGE)
     }
 }
 
@@ -79,8 +87,14 @@ fn with_agents(config: &mut Config) {
 }
 
 async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError> {
-    let (name, description, limits, key_level) = ("p".to_owned(), None, None, None);
-    let made = ProjectCreateRequest { name, description, limits, agent: None, key_level };
+    let made = ProjectCreateRequest {
+        name: "p".to_owned(),
+        description: None,
+        limits: None,
+        agent: None,
+        key_level: None,
+        network: None,
+    };
     let made = result(&fixture.broker, &Credential::local(), made).await?;
     let project = ProjectResponse::try_from(made).unwrap();
     let message = SessionMessageRequest {
@@ -141,6 +155,10 @@ async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
     let expected = format!("forward --socket {dir}/model.sock -- /bin/agent {{model}}");
     assert_eq!(text(&fixture, asks, is_said).await, expected);
     assert!(doors.is_open.load(Ordering::SeqCst));
+    let asked = SessionGetRequest { session_id: asks };
+    let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
+    let shown = SessionResponse::try_from(shown).unwrap();
+    assert_eq!(shown.model_usage, Some(USAGE), "whoever looks sees what was asked");
     let ended = SessionEndRequest { session_id: asks };
     let ended = result(&fixture.broker, &Credential::local(), ended).await;
     assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
@@ -173,6 +191,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     let entry = entry.unwrap();
     assert_eq!((entry.session, entry.edge.as_ref()), (Some(session), "model"));
     assert_eq!((entry.outcome.as_ref(), entry.duration_us), ("status_529", 120_000));
+    assert_eq!(entry.bytes.map(|bytes| (bytes.up, bytes.down)), Some((10, 20)));
 }
 
 /// Rule: a door that cannot be opened is said, and leaves no session.

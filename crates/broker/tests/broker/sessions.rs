@@ -61,13 +61,14 @@ pub(crate) async fn refused(
     (error.code.clone(), error.message.clone())
 }
 
-fn named(name: &str) -> ProjectCreateRequest {
+pub(crate) fn named(name: &str) -> ProjectCreateRequest {
     ProjectCreateRequest {
         name: name.to_owned(),
         description: None,
         limits: None,
         agent: None,
         key_level: None,
+        network: None,
     }
 }
 
@@ -366,6 +367,7 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
         context: None,
         caller_id: None,
         caller_tools: None,
+        network: None,
     };
     let session: ringback_proto::request::SessionResponse = call(&fixture, &who, spawn).await;
     let path = session.workspace_path.clone();

@@ -57,6 +57,12 @@ pub struct AuditCall {
     pub certainty: Option<String>,
     /// How long it took.
     pub duration_us: u64,
+    /// Bytes that left the sandbox, through a door of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_up: Option<u64>,
+    /// Bytes that came back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_down: Option<u64>,
 }
 
 impl AuditEntry {

@@ -74,6 +74,12 @@ struct CallEntry {
     certainty: Option<Certainty>,
     /// How long it took.
     duration_us: u64,
+    /// Bytes that left the sandbox, through a door of a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_up: Option<u64>,
+    /// Bytes that came back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_down: Option<u64>,
 }
 
 impl From<AuditLine> for Entry {
@@ -89,6 +95,8 @@ impl From<AuditLine> for Entry {
                 outcome: entry.outcome,
                 certainty: entry.certainty,
                 duration_us: entry.duration_us,
+                bytes_up: entry.bytes.map(|bytes| bytes.up),
+                bytes_down: entry.bytes.map(|bytes| bytes.down),
             }),
             AuditLine::Dropped { at_ms, count } => Self::Dropped { at_ms, dropped: count },
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, StatusCode};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use ringback_broker::ModelDoor as _;
 use ringback_egress::{BaseUrl, Config, KeyFile, KeyHeader, ModelDoors, Provider, ProviderError};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;

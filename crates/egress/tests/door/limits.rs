@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hyper::{Request, Response, StatusCode};
-use ringback_egress::{Config, Usage};
+use ringback_broker::ModelDoor as _;
+use ringback_egress::Config;
+use ringback_proto::request::ModelUsage;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -104,7 +106,7 @@ async fn a_session_that_has_used_up_its_requests_is_refused() {
     assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::FORBIDDEN, "used_up"));
     world.records(3).await;
     let usage = world.doors.usage(world.session).unwrap();
-    let expected = Usage { n_requests: 2, n_refused: 1, bytes_up: 6, bytes_down: 26 };
+    let expected = ModelUsage { requests: 2, refused: 1, bytes_up: 6, bytes_down: 26 };
     assert_eq!((usage, upstream.asked().len()), (expected, 2));
     let other = crate::support::session(2);
     let _guard = world.open(other);

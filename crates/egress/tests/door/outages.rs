@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hyper::{Response, StatusCode};
+use ringback_broker::ModelDoor as _;
 use ringback_egress::Config;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::{TcpListener, UnixStream};

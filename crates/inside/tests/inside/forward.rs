@@ -152,3 +152,32 @@ async fn signals_are_passed_on() {
     kill_process(pid, Signal::TERM).unwrap();
     assert_eq!(ended(child).await.code(), Some(128 + 15), "without a trap");
 }
+
+/// REQ: the door to the network is reached by an address on the sandbox's own loopback, beside that of
+/// the model.
+#[tokio::test]
+async fn a_child_reaches_both_of_its_doors_each_by_its_own_address() {
+    let dir = tempfile::tempdir().unwrap();
+    let sockets = ["model.sock", "network.sock"].map(|name| dir.path().join(name));
+    let mut command = Command::new(program());
+    command.arg("forward").arg("--socket").arg(&sockets[0]).arg("--proxy").arg(&sockets[1]);
+    command.args(["--", "/bin/sh", "-c", r#"echo "$MODEL $PROXY"; cat >/dev/null"#]);
+    command.env("MODEL", "{model}").env("PROXY", "{proxy}").kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    soon(stdout.read_line(&mut line)).await.unwrap();
+    let (model, proxy) = line.trim().split_once(' ').unwrap();
+    for (address, socket) in [(model, &sockets[0]), (proxy, &sockets[1])] {
+        let door = UnixListener::bind(socket).unwrap();
+        let address = address.strip_prefix("http://").unwrap();
+        let mut agent = soon(TcpStream::connect(address)).await.unwrap();
+        agent.write_all(b"hello").await.unwrap();
+        let (mut stream, _) = soon(door.accept()).await.unwrap();
+        let mut heard = [0; 5];
+        soon(stream.read_exact(&mut heard)).await.unwrap();
+        assert_eq!(&heard, b"hello", "{}", socket.display());
+    }
+    assert_eq!(ended(child).await.code(), Some(0));
+}

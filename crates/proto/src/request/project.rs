@@ -2,6 +2,7 @@
 
 use super::wire_struct;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
+use crate::network::NetworkPolicy;
 use crate::principal::Level;
 
 wire_struct! {
@@ -21,6 +22,10 @@ wire_struct! {
         /// The level of the key each of its sessions gets, never above your own; none if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_level: Option<Level>,
+        /// What its sessions may reach, unless they say otherwise; only the model of their agent if
+        /// absent. Above that needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPolicy>,
     }
 
     /// What the sessions of a project are limited to; the daemon's own limit where absent.
@@ -59,6 +64,9 @@ wire_struct! {
         key_level: Option<Level>,
         /// When it was made.
         created_at: u64,
+        /// What its sessions may reach, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPolicy>,
     }
 
     /// Which projects.

@@ -3,6 +3,7 @@
 use super::{CallerTool, SessionContext, wire_struct};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
+use crate::network::NetworkPolicy;
 use crate::record::SessionState;
 use crate::secret::Secret;
 
@@ -30,6 +31,9 @@ wire_struct! {
         /// The same as `caller_tools` in `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
+        /// What it may reach; what the project says if absent. Above that needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPolicy>,
     }
 
     /// A session.
@@ -70,6 +74,25 @@ wire_struct! {
         /// Where its tools are, as MCP, while it is live; `session_open` gives a token for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
+        /// What it may reach, if it is confined.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPolicy>,
+        /// What it has asked of its model since its door was opened, while it is open.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model_usage: Option<ModelUsage>,
+    }
+
+    /// What a session has asked of its model.
+    #[derive(Copy, Default, Eq)]
+    ModelUsage {
+        /// Requests that went to the provider.
+        requests: u64,
+        /// Requests that did not, and were answered by the daemon.
+        refused: u64,
+        /// Bytes of bodies that went to the provider.
+        bytes_up: u64,
+        /// Bytes of bodies that came back.
+        bytes_down: u64,
     }
 
     /// A message to an agent: name a session, or a project to start one in.
@@ -123,6 +146,10 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         abort: bool,
+        /// What a session that the message starts may reach; what the project says if absent. Above
+        /// that needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<Box<NetworkPolicy>>,
     }
 
     /// What an agent may do.
@@ -302,6 +329,14 @@ wire_struct! {
     SessionEndRequest {
         /// Its id.
         session_id: SessionId,
+    }
+
+    /// What a live session may reach from now on.
+    SessionNetworkRequest {
+        /// The session.
+        session_id: SessionId,
+        /// What it may reach. More than before needs admin.
+        network: NetworkPolicy,
     }
 
     /// Which sessions to delete: those that are over.

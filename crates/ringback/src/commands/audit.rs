@@ -1,7 +1,7 @@
 //! `ringback audit`: which calls there were, whose, and how they ended.
 
 use clap::Args;
-use ringback_client::line::{AuditEntry, LineCaller};
+use ringback_client::line::{AuditCall, AuditEntry, LineCaller};
 use ringback_proto::ids::SessionId;
 use serde::Serialize;
 
@@ -108,16 +108,25 @@ fn table(screen: Screen, entries: &[AuditEntry]) -> String {
             call.edge.clone(),
             call.outcome.clone(),
             format!("{}.{:03} ms", call.duration_us / 1000, call.duration_us % 1000),
+            passed(call),
             call.call_id.clone(),
         ],
         AuditEntry::Dropped { at_ms, dropped } => {
             let missing = format!("{dropped} calls are missing");
             let none = || "-".to_owned();
-            [moment(*at_ms), missing, none(), none(), none(), none(), none(), none()]
+            [moment(*at_ms), missing, none(), none(), none(), none(), none(), none(), none()]
         }
     });
-    let head = ["ended", "tool", "token", "session", "edge", "outcome", "took", "call"];
+    let head = ["ended", "tool", "token", "session", "edge", "outcome", "took", "bytes", "call"];
     screen.table(head, rows, "no such call is in the audit")
+}
+
+/// What passed through a door of a session, out of the sandbox and back.
+fn passed(call: &AuditCall) -> String {
+    match (call.bytes_up, call.bytes_down) {
+        (Some(up), Some(down)) => format!("{up} / {down}"),
+        (Some(_) | None, _) => "-".to_owned(),
+    }
 }
 
 fn now_ms() -> u64 {

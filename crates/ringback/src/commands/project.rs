@@ -12,6 +12,7 @@ use ringback_proto::tool::tools::{
     ProjectCreate, ProjectDelete, ProjectGet, ProjectList, WorkspaceDelete, WorkspaceList,
 };
 
+use super::network::NetworkArgs;
 use super::token::Scope;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
@@ -59,6 +60,9 @@ pub enum ProjectAction {
         /// How deep sessions may start others
         #[arg(long, value_name = "N")]
         max_depth: Option<u32>,
+        /// What its agents may reach.
+        #[command(flatten)]
+        network: NetworkArgs,
     },
     /// List projects, newest first
     List {
@@ -98,11 +102,20 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
     let target = args.connect.target(environment)?;
     target
         .run(async |client| match args.action {
-            ProjectAction::Create { name, description, agent, key, max_sessions, max_depth } => {
-                let key_level = key.map(Level::from);
+            ProjectAction::Create {
+                name,
+                description,
+                agent,
+                key,
+                max_sessions,
+                max_depth,
+                network,
+            } => {
+                let (key_level, network) = (key.map(Level::from), network.policy()?);
                 let limits = ProjectLimits { max_sessions, max_depth, ..ProjectLimits::default() };
                 let limits = (limits != ProjectLimits::default()).then_some(limits);
-                let request = ProjectCreateRequest { name, description, limits, agent, key_level };
+                let request =
+                    ProjectCreateRequest { name, description, limits, agent, key_level, network };
                 let made = client.call::<ProjectCreate>(request).await?;
                 screen.answer(&made, |made| made.project_id.to_string())
             }
@@ -161,6 +174,7 @@ fn shown(screen: Screen, project: &ProjectResponse) -> String {
     pairs.extend(project.description.as_ref().map(|text| ("for", text.clone())));
     pairs.extend(project.agent.as_ref().map(|agent| ("agent", agent.clone())));
     pairs.extend(project.key_level.map(|level| ("key", level.to_string())));
+    pairs.extend(project.network.as_ref().map(|network| ("network", network.to_string())));
     screen.pairs(&pairs)
 }
 

@@ -6,15 +6,18 @@ mod start;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::network::{HostRule, NetworkMode};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    PermissionAnswer, SessionCleanupRequest, SessionEndRequest, SessionGetRequest,
-    SessionListRequest, SessionListResponse, SessionMessageRequest, SessionResponse,
+    ModelUsage, PermissionAnswer, SessionCleanupRequest, SessionEndRequest, SessionGetRequest,
+    SessionListRequest, SessionListResponse, SessionMessageRequest, SessionNetworkRequest,
+    SessionResponse,
 };
 use ringback_proto::tool::tools::{
-    SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage,
+    SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage, SessionNetwork,
 };
 
+use super::network::policy;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
 use crate::failure::Failure;
@@ -25,7 +28,7 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[command(
     after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
-                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
+                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… allow example.org:443\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
                   input; what it prints is the result."
 )]
 pub struct SessionArgs {
@@ -98,6 +101,16 @@ pub enum SessionRequest {
     Show {
         /// Its id
         id: SessionId,
+    },
+    /// Change what a live session may reach
+    Network {
+        /// Its id
+        id: SessionId,
+        /// `none`, `model`, `allow` or `full`; more than before needs an admin token
+        mode: NetworkMode,
+        /// The places, for `allow` all there are, such as `example.org:443`
+        #[arg(value_name = "HOST:PORT")]
+        places: Vec<HostRule>,
     },
     /// End a session, with its agent and everything it started
     End {
@@ -195,6 +208,12 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                     client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
                 screen.answer(&session, |session| shown(screen, session))
             }
+            SessionRequest::Network { id, mode, places } => {
+                let network = policy(mode, places)?;
+                let request = SessionNetworkRequest { session_id: id, network };
+                let session = client.call::<SessionNetwork>(request).await?;
+                screen.answer(&session, |session| reached(session).unwrap_or_default())
+            }
             SessionRequest::End { id } => {
                 let done = client.call::<SessionEnd>(SessionEndRequest { session_id: id }).await?;
                 screen.answer(&done, |done| done.message.clone())
@@ -222,6 +241,11 @@ fn table(screen: Screen, listed: &SessionListResponse) -> String {
     screen.table(["SESSION", "AGENT", "STATUS", "CREATED", "ENDED"], rows, none)
 }
 
+/// What a session may reach, if somebody decides that here.
+fn reached(session: &SessionResponse) -> Option<String> {
+    session.network.as_ref().map(ToString::to_string)
+}
+
 fn shown(screen: Screen, session: &SessionResponse) -> String {
     let mut pairs = vec![
         ("session", session.session_id.to_string()),
@@ -233,6 +257,14 @@ fn shown(screen: Screen, session: &SessionResponse) -> String {
         ("ended", maybe_moment(session.ended_at)),
     ];
     pairs.extend(session.parent_id.map(|parent| ("started by", parent.to_string())));
+    pairs.extend(reached(session).map(|network| ("network", network)));
+    pairs.extend(session.model_usage.map(|usage| {
+        let ModelUsage { requests, refused, bytes_up, bytes_down } = usage;
+        let text = format!(
+            "{requests} requests, {refused} refused, {bytes_up} bytes asked, {bytes_down} answered"
+        );
+        ("model", text)
+    }));
     pairs.extend(session.notice.as_ref().map(|notice| ("note", notice.clone())));
     screen.pairs(&pairs)
 }

@@ -8,6 +8,7 @@ mod content;
 mod daemon;
 mod mcp;
 mod models;
+mod network;
 mod offer;
 mod sandbox;
 mod secrets;

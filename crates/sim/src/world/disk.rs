@@ -129,6 +129,7 @@ fn durable(record: &Record) -> Option<Durable> {
         | Record::WorkspaceDeleted { .. }
         | Record::SessionCreated(_)
         | Record::SessionChanged { .. }
+        | Record::SessionNetwork { .. }
         | Record::SessionDeleted { .. } => None,
     }
 }

@@ -32,6 +32,18 @@ pub struct Entry {
     pub certainty: Option<Certainty>,
     /// How long it took.
     pub duration_us: u64,
+    /// What passed through a door of a session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Passed>,
+}
+
+/// How much passed, without a word of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Passed {
+    /// Bytes that left the sandbox.
+    pub up: u64,
+    /// Bytes that came back.
+    pub down: u64,
 }
 
 /// A line of the audit.

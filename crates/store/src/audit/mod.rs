@@ -17,7 +17,7 @@ use std::thread::{self, JoinHandle};
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::CallId;
 
-pub use entry::{Entry, Line};
+pub use entry::{Entry, Line, Passed};
 pub use reader::{AuditCursor, BadAuditCursor};
 pub use segment::AuditError;
 use segment::Segments;

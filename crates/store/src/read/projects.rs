@@ -99,6 +99,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
             max_sessions: row.get("max_sessions")?,
             idle_ms: row.opt_u64("idle_ms")?,
         },
+        network: row.opt_network()?,
         created_at: row.u64("created_at")?,
     })
 }

@@ -173,5 +173,6 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
         updated_at: row.u64("updated_at")?,
         ended_at: row.opt_u64("ended_at")?,
         key: row.opt_id("key", TokenId::from_random)?,
+        network: row.opt_network()?,
     })
 }

@@ -1,6 +1,7 @@
 //! Projects, workspaces and sessions.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::network::NetworkPolicy;
 use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, UnixMs, WorkspaceRecord};
 use rusqlite::{Connection, Params, params};
 
@@ -20,8 +21,8 @@ pub(super) fn project_created(
     let inserted = connection
         .prepare_cached(
             "INSERT INTO project (id, name, name_small, description, owner, agent, key_level,
-                 max_depth, max_agents, max_sessions, idle_ms, created_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+                 max_depth, max_agents, max_sessions, idle_ms, created_at, network)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         )?
         .execute(params![
             project.id.as_bytes(),
@@ -36,6 +37,7 @@ pub(super) fn project_created(
             project.limits.max_sessions,
             opt_int(project.limits.idle_ms),
             int(project.created_at),
+            project.network.as_ref().map(ToString::to_string),
         ]);
     taken(inserted, || format!("project {}", project.id))
 }
@@ -112,8 +114,8 @@ pub(super) fn session_created(
     let inserted = connection
         .prepare_cached(
             "INSERT INTO session (id, project, workspace, owner, parent, root, depth, agent, state,
-                 created_at, updated_at, ended_at, key)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 created_at, updated_at, ended_at, key, network)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             session.id.as_bytes(),
@@ -129,6 +131,7 @@ pub(super) fn session_created(
             int(session.updated_at),
             opt_int(session.ended_at),
             session.key.as_ref().map(TokenId::as_bytes),
+            session.network.as_ref().map(ToString::to_string),
         ]);
     taken(inserted, || format!("session {}", session.id))
 }
@@ -147,6 +150,17 @@ pub(super) fn session_changed(
         int(at),
         ended_at
     ])?;
+    found(n_changed, CommitError::NoSession { id })
+}
+
+pub(super) fn session_network(
+    connection: &Connection,
+    id: SessionId,
+    network: &NetworkPolicy,
+) -> Result<(), ApplyError> {
+    let sql = "UPDATE session SET network = ?2 WHERE id = ?1";
+    let n_changed =
+        connection.prepare_cached(sql)?.execute(params![id.as_bytes(), network.to_string()])?;
     found(n_changed, CommitError::NoSession { id })
 }
 

@@ -1,6 +1,7 @@
 //! Projects, workspaces and sessions: what is written, who sees it, and what goes with what.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{
     ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
@@ -27,6 +28,7 @@ fn project_record(n: u64, owner: PrincipalId) -> ProjectRecord {
         agent: None,
         key_level: None,
         limits: ProjectLimits::default(),
+        network: None,
         created_at: n,
     }
 }
@@ -61,6 +63,7 @@ fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionRecord {
         updated_at: n,
         ended_at: None,
         key: None,
+        network: None,
     }
 }
 
@@ -118,6 +121,7 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
             max_sessions: Some(7),
             idle_ms: Some(1 << 40),
         },
+        network: Some("allow a.org:443 [fd00::/8]:*".parse().unwrap()),
         ..project_record(1, owner(3))
     };
     let plain = project_record(2, PrincipalId::Local);
@@ -128,6 +132,7 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
         state: SessionState::Failed,
         ended_at: Some(12),
         key: Some(TokenId::from_random(bytes16(4))),
+        network: Some(NetworkPolicy::of(NetworkMode::Full)),
         ..session_record(1, 1, owner(3))
     };
     test.commit(vec![
@@ -147,6 +152,23 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
     let workspace = test.store.workspace(workspace_id(1)).unwrap().unwrap();
     assert_eq!((workspace.project, workspace.last_session_at), (project(1), None));
     assert_eq!(test.store.workspace(workspace_id(2)).unwrap(), None);
+}
+
+#[test]
+fn what_a_session_may_reach_is_what_was_said_last() {
+    let test = TestStore::new();
+    test.commit(vec![new_project(1), new_workspace(1, 1), new_session(1, 1)]).unwrap();
+    let network = || test.store.session(session_id(1)).unwrap().unwrap().network;
+    assert_eq!(network(), None);
+    for text in ["allow example.org:443 *.example.org:*", "none"] {
+        let policy: NetworkPolicy = text.parse().unwrap();
+        let change = Record::SessionNetwork { id: session_id(1), network: policy.clone() };
+        test.commit(vec![change]).unwrap();
+        assert_eq!(network(), Some(policy));
+    }
+    let of_nobody = Record::SessionNetwork { id: session_id(2), network: NetworkPolicy::default() };
+    let refused = test.commit(vec![of_nobody]).unwrap_err();
+    assert!(matches!(refused, CommitError::NoSession { .. }), "{refused:?}");
 }
 
 #[test]

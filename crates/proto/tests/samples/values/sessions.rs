@@ -1,6 +1,7 @@
 //! Samples of the tools for projects, sessions and callers.
 
 use ringback_proto::any::{Any, Format};
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
 
@@ -31,6 +32,10 @@ const fn limits() -> ProjectLimits {
         max_sessions: Some(1),
         idle_ms: Some(TWO_TO_THE_63),
     }
+}
+
+fn network() -> NetworkPolicy {
+    "allow example.org:443 *.example.org:* 10.0.0.0/8:80 [fd00::1]:65535".parse().expect("a policy")
 }
 
 fn caller_tools() -> Vec<CallerTool> {
@@ -68,13 +73,21 @@ fn context() -> SessionContext {
 
 sample!(
     ProjectCreateRequest,
-    Self { name: String::new(), description: None, limits: None, agent: None, key_level: None },
+    Self {
+        name: String::new(),
+        description: None,
+        limits: None,
+        agent: None,
+        key_level: None,
+        network: None,
+    },
     Self {
         name: awkward(),
         description: Some(awkward()),
         limits: Some(limits()),
         agent: Some("script".into()),
         key_level: Some(Level::Write),
+        network: Some(network()),
     }
 );
 sample!(
@@ -87,6 +100,7 @@ sample!(
         agent: None,
         key_level: None,
         created_at: 0,
+        network: None,
     },
     Self {
         project_id: project(),
@@ -96,6 +110,7 @@ sample!(
         agent: Some("script".into()),
         key_level: Some(Level::Read),
         created_at: u64::MAX,
+        network: Some(NetworkPolicy::default()),
     }
 );
 sample!(
@@ -133,6 +148,7 @@ sample!(
         context: None,
         caller_id: None,
         caller_tools: None,
+        network: None,
     },
     Self {
         project_id: project(),
@@ -142,6 +158,7 @@ sample!(
         context: Some(context()),
         caller_id: Some("bee".into()),
         caller_tools: Some(caller_tools()),
+        network: Some(network()),
     }
 );
 sample!(
@@ -163,6 +180,8 @@ sample!(
         workspace_path: String::new(),
         notice: None,
         url: None,
+        network: None,
+        model_usage: None,
     },
     Self {
         session_id: session(),
@@ -181,6 +200,13 @@ sample!(
         workspace_path: awkward(),
         notice: Some(awkward()),
         url: Some(awkward()),
+        network: Some(network()),
+        model_usage: Some(ModelUsage {
+            requests: u64::MAX,
+            refused: 0,
+            bytes_up: TWO_TO_THE_63,
+            bytes_down: 1,
+        }),
     }
 );
 sample!(
@@ -200,6 +226,7 @@ sample!(
         follow: false,
         answer: None,
         abort: false,
+        network: None,
     },
     Self {
         project_id: Some(project()),
@@ -223,6 +250,7 @@ sample!(
             option: Some("once".into()),
         })),
         abort: true,
+        network: Some(Box::new(NetworkPolicy::of(NetworkMode::Full))),
     }
 );
 sample!(
@@ -341,6 +369,11 @@ sample!(
     Self { sessions: vec![SessionResponse::full()], next_cursor: Some(awkward()) }
 );
 sample!(SessionGetRequest, Self { session_id: session() });
+sample!(
+    SessionNetworkRequest,
+    Self { session_id: session(), network: NetworkPolicy::default() },
+    Self { session_id: session(), network: network() }
+);
 sample!(SessionEndRequest, Self { session_id: session() });
 sample!(
     SessionCleanupRequest,

@@ -15,6 +15,7 @@ use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, Sessio
 
 use super::caller::{self, LocalTool};
 use super::follow;
+use crate::commands::network::NetworkArgs;
 use crate::connect::{Target, interruptible};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -45,6 +46,9 @@ pub struct StartArgs {
     /// [default: a key as the project says]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<Utf8PathBuf>,
+    /// What it may reach.
+    #[command(flatten)]
+    pub network: NetworkArgs,
     /// Stay when the agent has nothing more to do, and keep serving its tools
     #[arg(long)]
     pub follow: bool,
@@ -112,6 +116,7 @@ async fn start(
         agent: args.agent.clone(),
         context,
         api_key,
+        network: args.network.policy()?.map(Box::new),
         ..Default::default()
     };
     let sent = client.call::<SessionMessage>(request).await?;
@@ -148,6 +153,7 @@ async fn project(client: &Client, named: Option<&str>) -> Result<ProjectId, Fail
         limits: None,
         agent: None,
         key_level: None,
+        network: None,
     };
     Ok(client.call::<ProjectCreate>(request).await?.project_id)
 }

@@ -1,0 +1,409 @@
+//! What a session may reach, and the doors through which it does: to the daemon, to its model, to
+//! the network.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8Path;
+use ringback_core::network::is_within;
+use ringback_core::sessions::Where;
+use ringback_proto::ids::{CallId, SessionId};
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
+use ringback_proto::principal::{Level, Principal};
+use ringback_proto::record::{Record, SessionRecord};
+use ringback_proto::request::{SessionEventInfo, SessionNetworkRequest};
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio::sync::{Semaphore, watch};
+
+use super::say::event;
+use super::start::{StartSession, not_made};
+use super::{ELSEWHERE, Live, Origin};
+use crate::Broker;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Said where an agent is under way that was started without a network.
+const NEXT_START: &str =
+    "an agent that was started without a network learns of it at its next start";
+
+/// Opens the door of a session to the network.
+pub trait NetworkDoor: Send + Sync + std::fmt::Debug {
+    /// Binds `network.sock` in this directory and passes connections on as the policy allows, for
+    /// this session, until the guard is dropped. Another policy holds at once, also for connections
+    /// that there are.
+    ///
+    /// # Errors
+    /// When the socket cannot be bound.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        policy: watch::Receiver<Arc<NetworkPolicy>>,
+    ) -> std::io::Result<Box<dyn Any + Send + Sync>>;
+}
+
+/// A place that a session asked for: nothing of what was said there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NetworkConnection {
+    /// The host, as it was asked for, and the port.
+    pub place: String,
+    /// What became of it.
+    pub outcome: NetworkOutcome,
+    /// From when it was asked for until it ended.
+    pub duration: Duration,
+    /// Bytes that left the sandbox.
+    pub bytes_up: u64,
+    /// Bytes that came back.
+    pub bytes_down: u64,
+}
+
+/// What became of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NetworkOutcome {
+    /// It was made, and ended by itself.
+    Passed,
+    /// It was made, and closed because it is not allowed any more, or the session ended.
+    Closed,
+    /// It was made, and closed because nothing passed for too long.
+    Idle,
+    /// The host is not allowed.
+    HostRefused,
+    /// No address of the host is allowed.
+    AddressRefused,
+    /// The name of the host has no address.
+    Unresolved,
+    /// Nobody answers there.
+    Unreachable,
+    /// The agent left before there was an answer.
+    GivenUp,
+}
+
+impl NetworkOutcome {
+    /// Its name in the audit.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "success",
+            Self::Closed => "closed",
+            Self::Idle => "idle",
+            Self::HostRefused => "host_refused",
+            Self::AddressRefused => "address_refused",
+            Self::Unresolved => "unresolved",
+            Self::Unreachable => "unreachable",
+            Self::GivenUp => "given_up",
+        }
+    }
+
+    /// What the followers of a session are told of it.
+    const fn told(self) -> Option<&'static str> {
+        match self {
+            Self::HostRefused => Some("it is not allowed"),
+            Self::AddressRefused => Some("its address is not public, and not listed"),
+            Self::Passed
+            | Self::Closed
+            | Self::Idle
+            | Self::Unresolved
+            | Self::Unreachable
+            | Self::GivenUp => None,
+        }
+    }
+}
+
+/// What a session may reach, while it lives.
+#[derive(Debug)]
+pub(super) struct Reach {
+    policy: watch::Sender<Arc<NetworkPolicy>>,
+    /// One change at a time: what is stored is what holds.
+    changing: Semaphore,
+}
+
+/// What an agent reaches others by.
+#[derive(Debug, Default)]
+pub(super) struct Doors {
+    _relay: Option<Socket>,
+    model: Option<Socket>,
+    network: Option<Socket>,
+}
+
+/// The guard of a socket: dropped, nobody is behind it.
+struct Socket(
+    #[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Any + Send + Sync>,
+);
+
+impl std::fmt::Debug for Socket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Socket")
+    }
+}
+
+/// Whose doors.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Holder<'a> {
+    pub(super) id: SessionId,
+    pub(super) dir: &'a Utf8Path,
+    pub(super) agent: &'a str,
+    pub(super) reach: Option<&'a Reach>,
+}
+
+impl Reach {
+    pub(super) fn new(policy: NetworkPolicy) -> Self {
+        Self { policy: watch::Sender::new(Arc::new(policy)), changing: Semaphore::new(1) }
+    }
+
+    fn policy(&self) -> Arc<NetworkPolicy> {
+        Arc::clone(&self.policy.borrow())
+    }
+}
+
+impl Live {
+    /// What it may reach, if that is ours to say.
+    pub(super) fn network(&self) -> Option<Arc<NetworkPolicy>> {
+        self.reach.as_ref().map(Reach::policy)
+    }
+
+    fn holder(&self, id: SessionId) -> Holder<'_> {
+        Holder { id, dir: &self.dir, agent: &self.agent, reach: self.reach.as_ref() }
+    }
+}
+
+impl Broker {
+    /// Who opens the doors of sessions to the network. The first one set stays.
+    pub fn set_network(&self, network: Arc<dyn NetworkDoor>) {
+        if self.0.sessions.networks.set(network).is_err() {
+            tracing::error!("the doors to the network were given to somebody already");
+        }
+    }
+
+    /// A session asked for a place of the network: into the audit, and into its events if it was
+    /// refused.
+    pub fn network_asked(&self, session: SessionId, asked: &NetworkConnection) {
+        let shared = &self.0;
+        let Some(view) = self.session_view(session) else { return };
+        let call = CallId::from_random(shared.entropy.bytes());
+        shared.auditor.network_asked(shared.now(), call, (view.owner, session), asked);
+        if let Some(why) = asked.outcome.told() {
+            let text = Some(format!("{}: {why}", asked.place));
+            shared.say(session, SessionEventInfo { text, ..event("network_refused") });
+        }
+    }
+}
+
+impl Shared {
+    /// What a session may reach: what was asked for, what its project says, or the model of its
+    /// agent. `None` for an agent that is not confined.
+    pub(super) fn network_of(
+        &self,
+        start: &StartSession,
+        agent: &str,
+    ) -> Result<Option<NetworkPolicy>> {
+        let asked = start.network.as_ref();
+        if let Some(asked) = asked {
+            check_network(asked)?;
+        }
+        if !self.sessions.confines(agent) {
+            let said = asked.or(start.project.network.as_ref().filter(|_| agent != ELSEWHERE));
+            return check_unconfined(agent, said).map(|()| None);
+        }
+        let before = match &start.origin {
+            Origin::Again(record) => record.network.clone(),
+            Origin::New { .. } => None,
+        };
+        // What an agent starts reaches no further than itself.
+        let agents = self.maker(start).and_then(|maker| self.sessions.live(maker)?.network());
+        let usual = match (before, agents) {
+            (Some(before), Some(agents)) if !is_within(&before, &agents) => agents.as_ref().clone(),
+            (Some(before), Some(_) | None) => before,
+            (None, Some(agents)) => agents.as_ref().clone(),
+            (None, None) => {
+                start.project.network.clone().unwrap_or_else(|| self.usual_network(agent))
+            }
+        };
+        let Some(asked) = asked else { return Ok(Some(usual)) };
+        if !is_within(asked, &usual) {
+            Self::may_loosen(&start.principal, "a network beyond the project's own")?;
+        }
+        Ok(Some(asked.clone()))
+    }
+
+    /// The session whose agent starts another: as its own, or with the key it has.
+    pub(super) fn maker(&self, start: &StartSession) -> Option<SessionId> {
+        match start.origin {
+            Origin::New { parent: Some(parent) } => Some(parent),
+            Origin::New { parent: None } | Origin::Again(_) => {
+                self.tokens.session_of(start.principal.id)
+            }
+        }
+    }
+
+    /// Where nobody says anything: the model that the configuration gives an agent.
+    fn usual_network(&self, agent: &str) -> NetworkPolicy {
+        let agent = self.sessions.settings.agents.get(agent);
+        let has_model = agent.is_some_and(|agent| agent.provider.is_some());
+        NetworkPolicy::of(if has_model { NetworkMode::Model } else { NetworkMode::None })
+    }
+
+    /// Opens what an agent reaches others by.
+    pub(super) fn open_doors(&self, holder: Holder<'_>) -> Result<Doors> {
+        let relay = self.sessions.relay.get().map(|relay| relay.open(holder.id, holder.dir));
+        let relay =
+            relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
+        let mut doors = Doors { _relay: relay.map(Socket), ..Doors::default() };
+        self.adjust(&mut doors, holder)?;
+        Ok(doors)
+    }
+
+    /// Opens the doors that there should be, and closes the others.
+    fn adjust(&self, doors: &mut Doors, holder: Holder<'_>) -> Result<()> {
+        let Holder { id, dir, agent, reach } = holder;
+        let mode = reach.map(|reach| reach.policy().mode);
+        let provider =
+            self.sessions.settings.agents.get(agent).and_then(|agent| agent.provider.as_deref());
+        match provider.filter(|_| mode.is_none_or(|mode| mode >= NetworkMode::Model)) {
+            None => doors.model = None,
+            Some(_) if doors.model.is_some() => {}
+            Some(model) => {
+                let opened = match self.sessions.models.get() {
+                    Some(models) => models.open(id, dir, model),
+                    None => Err(std::io::Error::other("this daemon has no models")),
+                };
+                let what = format!("the door of the agent `{agent}` to the model `{model}`");
+                doors.model = Some(Socket(opened.map_err(|error| not_made(&what, error))?));
+            }
+        }
+        match reach.filter(|reach| reach.policy().mode.has_door()) {
+            None => doors.network = None,
+            Some(_) if doors.network.is_some() => {}
+            Some(reach) => {
+                let opened = match self.sessions.networks.get() {
+                    Some(networks) => networks.open(id, dir, reach.policy.subscribe()),
+                    None => Err(std::io::Error::other("this daemon has no door to the network")),
+                };
+                let opened =
+                    opened.map_err(|error| not_made("the door of a session to the network", error));
+                doors.network = Some(Socket(opened?));
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes what a live session may reach, and with it those that it started.
+    pub(crate) async fn change_network(
+        &self,
+        principal: &Principal,
+        request: SessionNetworkRequest,
+    ) -> Result<SessionRecord> {
+        let SessionNetworkRequest { session_id: id, network: policy } = request;
+        check_network(&policy)?;
+        let record = self.visible_session(principal, id).await?;
+        if record.owner != principal.id && principal.level != Level::Admin {
+            return Err(Error::forbidden("deciding for this session", "the token that started it"));
+        }
+        let live = self.sessions.live(id).ok_or_else(|| {
+            let message = format!("session {id} is not live; a message continues it first");
+            Error::new(ErrorKind::Conflict, message)
+        })?;
+        let Some(reach) = &live.reach else {
+            check_unconfined(&live.agent, Some(&policy))?;
+            return Ok(record);
+        };
+        let changing = reach.changing.try_acquire();
+        let changing =
+            changing.map_err(|_| Error::busy("the changes of this session's network"))?;
+        let before = reach.policy();
+        let stored = [Record::SessionNetwork { id, network: policy.clone() }];
+        if is_within(&policy, &before) {
+            // What is forbidden is so at once, whether it can be written or not.
+            self.apply(id, &live, &policy)?;
+            self.narrow_children(id, &policy);
+            self.commit_for_sure(&stored).await?;
+        } else {
+            Self::may_loosen(principal, "a network beyond the session's own")?;
+            self.commit_for_sure(&stored).await?;
+            self.apply(id, &live, &policy)?;
+        }
+        drop(changing);
+        let is_new = policy.mode.has_door() && !before.mode.has_door();
+        let text = if is_new { format!("{policy}; {NEXT_START}") } else { policy.to_string() };
+        self.say(id, SessionEventInfo { text: Some(text), ..event("network_changed") });
+        Ok(SessionRecord { network: Some(policy), ..record })
+    }
+
+    /// Makes a policy hold; if its doors cannot be opened, the one before does again.
+    fn apply(&self, id: SessionId, live: &Live, policy: &NetworkPolicy) -> Result<()> {
+        let Some(reach) = &live.reach else { return Ok(()) };
+        let mut doors = lock(&live.doors);
+        let Some(doors) = doors.as_mut() else {
+            return Err(Error::new(ErrorKind::Conflict, format!("session {id} has ended")));
+        };
+        let before = reach.policy.send_replace(Arc::new(policy.clone()));
+        self.adjust(doors, live.holder(id)).inspect_err(|_| drop(reach.policy.send_replace(before)))
+    }
+
+    /// What a session's agent started reaches no further than itself, also from now on.
+    fn narrow_children(&self, of: SessionId, policy: &NetworkPolicy) {
+        let live: Vec<_> = {
+            let table = lock(&self.sessions.table);
+            let ids = table.all_live().into_iter();
+            ids.filter_map(|id| table.find(id)).map(|(place, _)| place).collect()
+        };
+        let mut narrowed = vec![of];
+        let mut next = 0;
+        while let Some(maker) = narrowed.get(next).copied() {
+            next += 1;
+            let is_made = |place: &&Where| {
+                let by_key = self.tokens.session_of(place.owner) == Some(maker);
+                (by_key || place.parent == Some(maker)) && !narrowed.contains(&place.id)
+            };
+            let made: Vec<_> = live.iter().filter(is_made).map(|place| place.id).collect();
+            made.iter().for_each(|id| self.narrow(*id, policy));
+            narrowed.extend(made);
+        }
+    }
+
+    /// The same for a session that was just started, if the other changed meanwhile.
+    pub(super) fn narrow_to(&self, maker: SessionId, id: SessionId) {
+        if let Some(policy) = self.sessions.live(maker).and_then(|live| live.network()) {
+            self.narrow(id, &policy);
+        }
+    }
+
+    fn narrow(&self, id: SessionId, policy: &NetworkPolicy) {
+        let Some(live) = self.sessions.live(id) else { return };
+        if live.network().is_none_or(|network| is_within(&network, policy)) {
+            return;
+        }
+        match self.apply(id, &live, policy) {
+            Ok(()) => {
+                let text = Some(policy.to_string());
+                self.say(id, SessionEventInfo { text, ..event("network_changed") });
+            }
+            Err(error) => {
+                tracing::debug!(session = %id, %error, "a session ended before its network changed");
+            }
+        }
+    }
+}
+
+/// Whether a policy says what it can mean.
+pub(crate) fn check_network(policy: &NetworkPolicy) -> Result<()> {
+    policy.check().map_err(|error| Error::invalid_field("network", error.to_string()))
+}
+
+/// What is promised of an agent that nothing confines: everything, and nothing less.
+fn check_unconfined(agent: &str, said: Option<&NetworkPolicy>) -> Result<()> {
+    let Some(said) = said else { return Ok(()) };
+    let message = if agent == ELSEWHERE {
+        "an agent that runs elsewhere has the network of its own machine; leave `network` out"
+            .to_owned()
+    } else if said.mode == NetworkMode::Full {
+        return Ok(());
+    } else {
+        format!(
+            "the agent `{agent}` is not confined here and can reach everything: `{}` cannot be \
+             kept; confine agents with `sandbox.backend = \"auto\"`, or say `full`",
+            said.mode
+        )
+    };
+    Err(Error::invalid_field("network", message))
+}

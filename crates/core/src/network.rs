@@ -1,0 +1,332 @@
+//! Which places a session may reach, and which policy is wider than another.
+//!
+//! A name is judged twice: by itself before it is looked up, so that nobody learns of a name that is
+//! not listed, and again with each address that it turns out to have. An address that is not public
+//! is reached only if it is listed as an address, whoever has a name for it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ringback_proto::network::{
+    Destination, Host, HostPattern, HostRule, Ipv4Net, Ipv6Net, NetworkMode, NetworkPolicy,
+};
+
+/// Why a place is out of reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denied {
+    /// The session has no network.
+    NoNetwork,
+    /// The place is not listed.
+    NotListed,
+    /// The address is one of this machine or of a private network, and not listed as such.
+    NotPublic,
+}
+
+/// Whether an address is one of the machine that asks. It is passed in, as only the shell knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// It is.
+    Ours,
+    /// It is not.
+    Others,
+}
+
+/// Whether a place may be asked for. A name that may still has addresses, each to be judged by
+/// [`permits_address`].
+///
+/// # Errors
+/// Why it may not.
+pub fn permits(policy: &NetworkPolicy, to: &Destination) -> Result<(), Denied> {
+    match policy.mode {
+        NetworkMode::None | NetworkMode::Model => Err(Denied::NoNetwork),
+        NetworkMode::Full => Ok(()),
+        NetworkMode::Allow if policy.allow.iter().any(|rule| names(rule, to)) => Ok(()),
+        NetworkMode::Allow => Err(Denied::NotListed),
+    }
+}
+
+/// Whether a place may be reached at this address, which is its own or one that its name has.
+///
+/// # Errors
+/// Why it may not.
+pub fn permits_address(
+    policy: &NetworkPolicy,
+    to: &Destination,
+    address: IpAddr,
+    whose: Whose,
+) -> Result<(), Denied> {
+    permits(policy, to)?;
+    let address = address.to_canonical();
+    let listed = Destination { host: Host::Address(address), port: to.port };
+    if policy.allow.iter().any(|rule| names(rule, &listed)) {
+        return Ok(());
+    }
+    match whose {
+        Whose::Others if is_public(address) => Ok(()),
+        Whose::Others | Whose::Ours => Err(Denied::NotPublic),
+    }
+}
+
+/// Whether everything that `narrow` allows is allowed by `wide`.
+#[must_use]
+pub fn is_within(narrow: &NetworkPolicy, wide: &NetworkPolicy) -> bool {
+    let is_covered = |rule: &HostRule| wide.allow.iter().any(|wide| covers(wide, rule));
+    match (narrow.mode, wide.mode) {
+        (NetworkMode::None, _)
+        | (NetworkMode::Model, NetworkMode::Model | NetworkMode::Allow | NetworkMode::Full) => true,
+        (NetworkMode::Allow, NetworkMode::Model) => narrow.allow.is_empty(),
+        (NetworkMode::Allow, NetworkMode::Allow) | (NetworkMode::Full, NetworkMode::Full) => {
+            narrow.allow.iter().all(is_covered)
+        }
+        // A name alone leads to public places, and those are all there.
+        (NetworkMode::Allow, NetworkMode::Full) => narrow.allow.iter().all(|rule| {
+            is_covered(rule)
+                || match rule.host {
+                    HostPattern::Name(_) | HostPattern::Below(_) => true,
+                    HostPattern::Address(_) => false,
+                }
+        }),
+        (NetworkMode::Model | NetworkMode::Allow, NetworkMode::None)
+        | (NetworkMode::Full, NetworkMode::None | NetworkMode::Model | NetworkMode::Allow) => false,
+    }
+}
+
+fn names(rule: &HostRule, to: &Destination) -> bool {
+    let is_host = match (&rule.host, &to.host) {
+        (HostPattern::Name(listed), Host::Name(name)) => listed == name,
+        (HostPattern::Below(domain), Host::Name(name)) => name.is_below(domain),
+        (HostPattern::Address(net), Host::Address(address)) => net.contains(address),
+        (HostPattern::Name(_) | HostPattern::Below(_), Host::Address(_))
+        | (HostPattern::Address(_), Host::Name(_)) => false,
+    };
+    is_host && rule.port.is_none_or(|port| port == to.port)
+}
+
+fn covers(wide: &HostRule, narrow: &HostRule) -> bool {
+    let is_host = match (&wide.host, &narrow.host) {
+        (HostPattern::Name(wide), HostPattern::Name(narrow)) => wide == narrow,
+        (HostPattern::Below(wide), HostPattern::Name(narrow)) => narrow.is_below(wide),
+        (HostPattern::Below(wide), HostPattern::Below(narrow)) => {
+            wide == narrow || narrow.is_below(wide)
+        }
+        (HostPattern::Address(wide), HostPattern::Address(narrow)) => wide.contains(narrow),
+        (HostPattern::Name(_), HostPattern::Below(_) | HostPattern::Address(_))
+        | (HostPattern::Below(_), HostPattern::Address(_))
+        | (HostPattern::Address(_), HostPattern::Name(_) | HostPattern::Below(_)) => false,
+    };
+    is_host && (wide.port.is_none() || wide.port == narrow.port)
+}
+
+const fn v4(a: u8, b: u8, c: u8, prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, 0), prefix)
+}
+
+const fn v6(a: u16, b: u16, prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), prefix)
+}
+
+/// What the registry of special addresses (RFC 6890 and after) has for other uses than a public host.
+const SPECIAL_V4: [Ipv4Net; 15] = [
+    v4(0, 0, 0, 8),       // this network
+    v4(10, 0, 0, 8),      // private
+    v4(100, 64, 0, 10),   // shared by customers of one provider
+    v4(127, 0, 0, 8),     // loopback
+    v4(169, 254, 0, 16),  // link-local, where clouds keep credentials of machines
+    v4(172, 16, 0, 12),   // private
+    v4(192, 0, 0, 24),    // protocol assignments
+    v4(192, 0, 2, 24),    // documentation
+    v4(192, 88, 99, 24),  // relays from IPv6
+    v4(192, 168, 0, 16),  // private
+    v4(198, 18, 0, 15),   // benchmarks
+    v4(198, 51, 100, 24), // documentation
+    v4(203, 0, 113, 24),  // documentation
+    v4(224, 0, 0, 4),     // many at once
+    v4(240, 0, 0, 4),     // reserved, and everybody
+];
+
+/// Where public hosts are, of IPv6; everything else is special.
+const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 3);
+
+/// What of that is not: some lead to addresses of IPv4 that nobody would judge.
+const SPECIAL_V6: [Ipv6Net; 4] = [
+    v6(0x2001, 0, 23),     // protocol assignments, tunnels
+    v6(0x2001, 0xdb8, 32), // documentation
+    v6(0x2002, 0, 16),     // tunnels
+    v6(0x3fff, 0, 20),     // documentation
+];
+
+/// Whether an address is one that hosts of the internet have.
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| net.contains(&address)),
+        IpAddr::V6(address) => {
+            PUBLIC_V6.contains(&address) && !SPECIAL_V6.iter().any(|net| net.contains(&address))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(text: &str) -> NetworkPolicy {
+        text.parse().unwrap()
+    }
+
+    fn to(host: &str, port: u16) -> Destination {
+        Destination::new(host, port).unwrap()
+    }
+
+    /// Whether a host may be reached, at an address that is its own or that its name has.
+    fn judged(text: &str, host: &str, address: &str) -> Result<(), Denied> {
+        permits_address(&policy(text), &to(host, 443), address.parse().unwrap(), Whose::Others)
+    }
+
+    /// REQ: network policy: `none` and `model` reach no host.
+    #[test]
+    fn without_a_network_no_host_is_permitted() {
+        for text in ["none", "model"] {
+            let found = permits(&policy(text), &to("example.org", 443));
+            assert_eq!(found, Err(Denied::NoNetwork), "{text}");
+        }
+    }
+
+    /// REQ: network policy: a host that is not on the list is refused by its name, port and address.
+    #[test]
+    fn what_is_not_listed_is_refused_before_it_is_looked_up() {
+        let policy = policy("allow example.org:443 *.example.net:* 93.184.216.34:443");
+        for (host, port, is_fine) in [
+            ("example.org", 443, true),
+            ("example.org", 80, false),
+            ("www.example.org", 443, false),
+            ("badexample.org", 443, false),
+            ("example.org.evil.net", 443, false),
+            ("a.example.net", 1, true),
+            ("a.b.example.net", 1, true),
+            ("example.net", 1, false),
+            ("badexample.net", 1, false),
+            ("93.184.216.34", 443, true),
+            ("93.184.216.34", 80, false),
+            ("93.184.216.35", 443, false),
+            ("[::ffff:93.184.216.34]", 443, true),
+            ("[2606:2800::1]", 443, false),
+        ] {
+            let expected = if is_fine { Ok(()) } else { Err(Denied::NotListed) };
+            assert_eq!(permits(&policy, &to(host, port)), expected, "{host}:{port}");
+        }
+    }
+
+    /// REQ: network policy: a listed name leads to no address of this machine or a private network.
+    #[test]
+    fn a_name_leads_only_to_public_addresses_unless_they_are_listed() {
+        for address in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "10.0.0.1",
+            "172.31.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "64:ff9b::7f00:1",
+            "2002:7f00:1::",
+            "2001:0:7f00:1::",
+            "2001:db8::1",
+        ] {
+            for text in ["allow example.org:443", "full"] {
+                let found = judged(text, "example.org", address);
+                assert_eq!(found, Err(Denied::NotPublic), "{text}: {address}");
+            }
+        }
+        for address in ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "2a00:1450::1"] {
+            assert_eq!(
+                judged("allow example.org:443", "example.org", address),
+                Ok(()),
+                "{address}"
+            );
+            assert_eq!(judged("full", "example.org", address), Ok(()), "{address}");
+        }
+        let listed = "allow example.org:443 10.0.0.0/8:443 [fd00::1]:*";
+        assert_eq!(judged(listed, "example.org", "10.1.1.1"), Ok(()));
+        assert_eq!(judged(listed, "example.org", "fd00::1"), Ok(()));
+        assert_eq!(judged(listed, "example.org", "127.0.0.1"), Err(Denied::NotPublic));
+        assert_eq!(
+            judged("allow example.org:443 127.0.0.1:80", "example.org", "127.0.0.1"),
+            Err(Denied::NotPublic)
+        );
+    }
+
+    /// REQ: network policy: an address is reached if it is listed, not because some name has it.
+    #[test]
+    fn an_address_must_be_listed_itself() {
+        let text = "allow example.org:443";
+        assert_eq!(judged(text, "93.184.216.34", "93.184.216.34"), Err(Denied::NotListed));
+        assert_eq!(judged("full", "127.0.0.1", "127.0.0.1"), Err(Denied::NotPublic));
+        assert_eq!(judged("full 127.0.0.1:443", "127.0.0.1", "127.0.0.1"), Ok(()));
+        assert_eq!(judged("full 127.0.0.1:443", "127.0.0.2", "127.0.0.2"), Err(Denied::NotPublic));
+    }
+
+    /// Rule: an address of this machine is not public, whatever it looks like.
+    #[test]
+    fn an_address_of_this_machine_must_be_listed() {
+        let address = "93.184.216.34".parse().unwrap();
+        let ours = |text: &str| {
+            permits_address(&policy(text), &to("example.org", 443), address, Whose::Ours)
+        };
+        assert_eq!(ours("full"), Err(Denied::NotPublic));
+        assert_eq!(ours("allow example.org:443"), Err(Denied::NotPublic));
+        assert_eq!(ours("full 93.184.216.34:443"), Ok(()));
+    }
+
+    /// REQ: "No elevation": what is wider needs admin, so it must be known.
+    #[test]
+    fn a_policy_is_within_another_only_if_it_allows_nothing_more() {
+        let within = [
+            ("none", "none"),
+            ("none", "model"),
+            ("model", "allow"),
+            ("allow", "model"),
+            ("model", "full"),
+            ("allow a.org:1", "allow b.org:1 a.org:1"),
+            ("allow a.org:1", "allow a.org:*"),
+            ("allow x.a.org:1", "allow *.a.org:1"),
+            ("allow *.x.a.org:1", "allow *.a.org:1"),
+            ("allow 10.1.0.0/16:1", "allow 10.0.0.0/8:1"),
+            ("allow a.org:1 *.b.org:*", "full"),
+            ("allow 10.0.0.1:1", "full 10.0.0.1:1"),
+            ("full", "full 10.0.0.1:1"),
+        ];
+        for (narrow, wide) in within {
+            assert!(is_within(&policy(narrow), &policy(wide)), "{narrow} < {wide}");
+            if narrow != wide
+                && (narrow, wide) != ("model", "allow")
+                && (narrow, wide) != ("allow", "model")
+            {
+                assert!(!is_within(&policy(wide), &policy(narrow)), "{wide} < {narrow}");
+            }
+        }
+        let not_within = [
+            ("model", "none"),
+            ("allow", "none"),
+            ("allow a.org:*", "allow a.org:1"),
+            ("allow a.org:1", "allow *.a.org:1"),
+            ("allow *.a.org:1", "allow a.org:1"),
+            ("allow 10.0.0.1:1", "full"),
+            ("full 10.0.0.1:1", "full"),
+            ("full", "allow 10.0.0.0/8:*"),
+        ];
+        for (narrow, wide) in not_within {
+            assert!(!is_within(&policy(narrow), &policy(wide)), "{narrow} < {wide}");
+        }
+    }
+}

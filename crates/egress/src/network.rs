@@ -1,0 +1,153 @@
+//! The doors of sessions to the network.
+
+mod door;
+mod passage;
+mod proxy;
+mod reach;
+mod refusal;
+
+use std::any::Any;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use ringback_broker::{Broker, NetworkConnection, NetworkDoor};
+use ringback_proto::ids::SessionId;
+use ringback_proto::network::{HostName, NetworkPolicy};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use self::door::Door;
+use crate::doors::lock;
+
+/// The limits of every door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NetworkConfig {
+    /// Connections of one session.
+    pub connections_max: usize,
+    /// How long a name may take to be looked up.
+    pub resolve_timeout: Duration,
+    /// How long a host may take to accept a connection, with all its addresses.
+    pub connect_timeout: Duration,
+    /// How long nothing may pass, either way, until a connection is closed; at most twice as long.
+    pub idle_timeout: Duration,
+    /// How long a connection may go without the head of a request.
+    pub head_timeout: Duration,
+}
+
+impl Default for NetworkConfig {
+    fn default() -> Self {
+        Self {
+            // A package manager opens some fifty.
+            connections_max: 128,
+            resolve_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(10),
+            // Longer than servers keep a quiet stream without a sign of life.
+            idle_timeout: Duration::from_secs(300),
+            head_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Hears of each connection once, when it has ended or was refused.
+pub trait NetworkRecorder: Send + Sync + std::fmt::Debug {
+    /// A session asked for a place. Must not block.
+    fn record(&self, session: SessionId, asked: &NetworkConnection);
+}
+
+impl NetworkRecorder for Broker {
+    fn record(&self, session: SessionId, asked: &NetworkConnection) {
+        self.network_asked(session, asked);
+    }
+}
+
+/// The addresses that are being looked up.
+pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// Finds the addresses of names.
+pub trait Resolver: Send + Sync + std::fmt::Debug {
+    /// Looks a name up.
+    fn resolve(&self, name: &HostName) -> Resolving;
+}
+
+/// Looks names up as this system does.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, name: &HostName) -> Resolving {
+        let name = name.clone();
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}
+
+/// Opens doors to the network. Given to the broker, it must be stopped in the end: the two hold each
+/// other.
+#[derive(Debug)]
+pub struct NetworkDoors {
+    config: NetworkConfig,
+    resolver: Arc<dyn Resolver>,
+    /// Gone once the doors have stopped.
+    recorder: Mutex<Option<Arc<dyn NetworkRecorder>>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl NetworkDoors {
+    /// No door is open yet.
+    #[must_use]
+    pub fn new(config: NetworkConfig, resolver: Arc<dyn Resolver>) -> Self {
+        Self {
+            config,
+            resolver,
+            recorder: Mutex::new(None),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Who hears of the connections. No door opens before.
+    pub fn set_recorder(&self, recorder: Arc<dyn NetworkRecorder>) {
+        *lock(&self.recorder) = Some(recorder);
+    }
+
+    /// Closes every door, and waits until all that belongs to them has ended.
+    pub async fn stop(&self) {
+        lock(&self.recorder).take();
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+impl NetworkDoor for NetworkDoors {
+    /// # Panics
+    /// Outside of a tokio runtime.
+    fn open(
+        &self,
+        session: SessionId,
+        dir: &Utf8Path,
+        policy: watch::Receiver<Arc<NetworkPolicy>>,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        let stopped = || io::Error::other("the doors to the network have stopped");
+        let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
+        let door = Door {
+            session,
+            policy,
+            config: self.config,
+            resolver: Arc::clone(&self.resolver),
+            recorder,
+            connections: Arc::new(Semaphore::new(self.config.connections_max)),
+            stop: self.stop.child_token(),
+            tasks: self.tasks.clone(),
+        };
+        Ok(Box::new(door.open(dir)?))
+    }
+}

@@ -1,0 +1,89 @@
+//! What the door answers by itself.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use ringback_broker::NetworkOutcome;
+use ringback_broker::network::Denied;
+use ringback_proto::ids::SessionId;
+
+/// Why there is no connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The request does not say where to.
+    Target,
+    /// It is not allowed.
+    Denied(Denied),
+    /// The name has no address.
+    Unresolved,
+    /// Nobody answers there.
+    Unreachable,
+    /// Nobody answers there in time.
+    Late,
+    /// The host breaks off, or answers with what cannot be passed on.
+    Broken,
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        Self::Denied(denied)
+    }
+}
+
+impl Refusal {
+    pub(super) const fn outcome(self) -> NetworkOutcome {
+        match self {
+            Self::Target | Self::Denied(Denied::NoNetwork | Denied::NotListed) => {
+                NetworkOutcome::HostRefused
+            }
+            Self::Denied(Denied::NotPublic) => NetworkOutcome::AddressRefused,
+            Self::Unresolved => NetworkOutcome::Unresolved,
+            Self::Unreachable | Self::Late | Self::Broken => NetworkOutcome::Unreachable,
+        }
+    }
+
+    const fn status(self) -> StatusCode {
+        match self {
+            Self::Target => StatusCode::BAD_REQUEST,
+            Self::Denied(_) => StatusCode::FORBIDDEN,
+            Self::Unresolved | Self::Unreachable | Self::Broken => StatusCode::BAD_GATEWAY,
+            Self::Late => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Target => {
+                "this is a proxy: ask with CONNECT HOST:PORT, or with the whole of an http:// URL"
+            }
+            Self::Denied(Denied::NoNetwork) => "this session has no network",
+            Self::Denied(Denied::NotListed) => "this session may not reach that host and port",
+            Self::Denied(Denied::NotPublic) => {
+                "that host has an address of a private network, which must be listed itself"
+            }
+            Self::Unresolved => "that host has no address; check its name",
+            Self::Unreachable => "that host does not accept the connection; try again later",
+            Self::Late => "that host does not answer in time; try again later",
+            Self::Broken => "that host broke off its answer; try again",
+        }
+    }
+
+    /// The answer, for whoever reads it in the sandbox.
+    pub(super) fn response(self, session: SessionId) -> Response<Full<Bytes>> {
+        let what_to_do = match self {
+            Self::Denied(_) => format!(
+                "; whoever runs it can change that with `ringback session network {session}`"
+            ),
+            Self::Target | Self::Unresolved | Self::Unreachable | Self::Late | Self::Broken => {
+                String::new()
+            }
+        };
+        let text = format!("ringback: {}{what_to_do}\n", self.message());
+        let mut response = Response::new(Full::new(text.into()));
+        *response.status_mut() = self.status();
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, plain);
+        response
+    }
+}

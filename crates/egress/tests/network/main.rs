@@ -1,0 +1,7 @@
+//! The doors of sessions to the network, with hosts on this machine's loopback.
+#![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
+
+mod changes;
+mod judging;
+mod limits;
+mod support;
