@@ -1,5 +1,8 @@
 //! How failures below become the one error: the caller gets what it can act on, the log the rest.
 
+use std::io;
+
+use ringback_blobs::tree::TreeError;
 use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
@@ -79,4 +82,31 @@ pub(crate) fn upload(error: UploadError) -> Error {
 pub(crate) fn rooted(error: &OpenRootedError) -> Error {
     tracing::info!(error = %error, "a file named by a caller was refused");
     Error::invalid_field("file_path", error.to_string())
+}
+
+/// What is in a workspace is the caller's to see; what the system refused may be for the log.
+pub(crate) fn tree(error: TreeError) -> Error {
+    match &error {
+        TreeError::NotFound { .. } => Error::new(ErrorKind::NotFound, error.to_string()),
+        TreeError::Outside { .. }
+        | TreeError::Link { .. }
+        | TreeError::NotAFile { .. }
+        | TreeError::NotADirectory { .. }
+        | TreeError::TooDeep { .. } => Error::invalid_field("path", error.to_string()),
+        TreeError::Unsupported { .. } => Error::invalid_field("data", error.to_string()),
+        TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. } => {
+            Error::new(ErrorKind::TooLarge, error.to_string())
+        }
+        TreeError::Archive { source, .. } | TreeError::File { source, .. } => match source.kind() {
+            io::ErrorKind::FileTooLarge => Error::new(ErrorKind::TooLarge, source.to_string()),
+            io::ErrorKind::StorageFull => Error::new(ErrorKind::Busy, format!("{error}: {source}")),
+            io::ErrorKind::PermissionDenied => {
+                Error::new(ErrorKind::Conflict, format!("{error}: {source}"))
+            }
+            _ if matches!(error, TreeError::Archive { action: "read", .. }) => {
+                Error::invalid_field("data", format!("{error}: {source}"))
+            }
+            _ => internal(error),
+        },
+    }
 }

@@ -161,6 +161,9 @@ impl Keeper {
         let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
         let is_wanted = usual.wants_inside(settings.inside.is_some());
         let inside = if is_wanted { Some(self.inside().await?) } else { None };
+        // What it does is compared with how the workspace is now, if it is the first there.
+        let remembered = self.shared.remember_start(self.place.workspace).await;
+        remembered.map_err(|error| error.to_string())?;
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref());
         let Ready { mut spec, program, protocol, files } =
