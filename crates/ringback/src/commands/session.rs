@@ -1,8 +1,12 @@
 //! `ringback session`: agents, and this terminal as the one who calls them.
 
-mod caller;
+mod apply;
+pub(super) mod caller;
+pub(super) mod changes;
 mod follow;
-mod start;
+pub(super) mod keyboard;
+pub(super) mod origin;
+pub(super) mod start;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ringback_proto::ids::{ProjectId, SessionId};
@@ -15,6 +19,7 @@ use ringback_proto::tool::tools::{
     SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage,
 };
 
+use self::keyboard::Keyboard;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
 use crate::failure::Failure;
@@ -25,7 +30,8 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[command(
     after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
-                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
+                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session diff gogol_…\n  \
+                  ringback session apply gogol_… --dry-run\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
                   input; what it prints is the result."
 )]
 pub struct SessionArgs {
@@ -45,6 +51,8 @@ pub struct SessionArgs {
 pub enum SessionAction {
     /// Start an agent, offer it commands of this machine as tools, and show what it does
     Start(start::StartArgs),
+    /// Write what an agent changed into the directory that `ringback run` copied
+    Apply(apply::ApplyArgs),
     /// Everything else
     #[command(flatten)]
     Other(SessionRequest),
@@ -81,6 +89,18 @@ pub enum SessionRequest {
         /// Stop when it has nothing more to do
         #[arg(long)]
         until_idle: bool,
+    },
+    /// Watch an agent, answer what it asks, and say each line that you type to it
+    Attach {
+        /// Its session
+        id: SessionId,
+    },
+    /// Show what an agent changed in its workspace, as a unified diff
+    Diff {
+        /// Its session
+        id: SessionId,
+        /// Only at or below this path
+        path: Option<String>,
     },
     /// List sessions, newest first
     List {
@@ -150,6 +170,9 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
     let target = args.connect.target(environment)?;
     let request = match args.action {
         SessionAction::Start(start) => return start::run(start, &target, screen).await,
+        SessionAction::Apply(apply) => {
+            return apply::run(apply, &target, screen, environment).await;
+        }
         SessionAction::Other(request) => request,
     };
     target
@@ -178,7 +201,17 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                 screen.answer(&sent, |_| "told to stop".to_owned())
             }
             SessionRequest::Watch { id, until_idle } => {
-                follow::follow(client, screen, id, -1, until_idle).await.map(drop)
+                let mut keyboard = Keyboard::answering(screen);
+                follow::follow(client, screen, id, until_idle, &mut keyboard).await.map(drop)
+            }
+            SessionRequest::Attach { id } => {
+                let mut keyboard = Keyboard::talking(screen, id)?;
+                screen.remark("each line is a message; Ctrl-C leaves, and the session goes on");
+                follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
+            }
+            SessionRequest::Diff { id, path } => {
+                let diff = changes::of(client, id, path).await?;
+                screen.answer(&diff, |diff| changes::shown(screen, diff))
             }
             SessionRequest::List { project, status, limit } => {
                 let request = SessionListRequest {

@@ -9,6 +9,7 @@ mod daemon;
 mod mcp;
 mod models;
 mod offer;
+mod run;
 mod sandbox;
 mod secrets;
 mod sessions;

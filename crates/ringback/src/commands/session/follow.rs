@@ -6,20 +6,30 @@ use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
 use ringback_proto::tool::tools::SessionEvents;
 
+use super::keyboard::Keyboard;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
 /// How long one look waits for something to happen.
 const WAIT_MS: u64 = 20_000;
 
+/// How a session stood when it was last looked at.
+#[derive(Debug)]
+pub(in crate::commands) struct Followed {
+    pub(in crate::commands) state: SessionState,
+    /// The last thing that went wrong after the last message.
+    pub(in crate::commands) error: Option<String>,
+}
+
 /// Shows events until the session is over, or has nothing to do. How it stands then.
 pub(in crate::commands) async fn follow(
     client: &Client,
     screen: Screen,
     session: SessionId,
-    mut since: i64,
     until_idle: bool,
-) -> Result<SessionState, Failure> {
+    keyboard: &mut Keyboard,
+) -> Result<Followed, Failure> {
+    let (mut since, mut error) = (-1, None);
     loop {
         let request = SessionEventsRequest {
             session_id: session,
@@ -29,16 +39,32 @@ pub(in crate::commands) async fn follow(
             include_children: true,
             follow: false,
         };
-        let page = client.call::<SessionEvents>(request).await?;
+        // A line that comes first costs a look, which is asked again from the same place.
+        let page = tokio::select! {
+            page = client.call::<SessionEvents>(request) => page?,
+            line = keyboard.line() => {
+                keyboard.typed(client, &line).await?;
+                continue;
+            }
+        };
         since = page.last_index;
         for event in &page.events {
-            screen.item(event, told)?;
-        }
-        match page.status {
-            SessionState::Ended | SessionState::Failed | SessionState::Interrupted => {
-                return Ok(page.status);
+            screen.item(event, |event| screen.printable(&told(event)))?;
+            keyboard.note(event)?;
+            match event.kind.as_str() {
+                "error" => error.clone_from(&event.text),
+                "message" if event.role.as_deref() == Some("user") => error = None,
+                _ => {}
             }
-            SessionState::Idle if until_idle && settled(&page.events) => return Ok(page.status),
+        }
+        let state = page.status;
+        match state {
+            SessionState::Ended | SessionState::Failed | SessionState::Interrupted => {
+                return Ok(Followed { state, error });
+            }
+            SessionState::Idle if until_idle && settled(&page.events) => {
+                return Ok(Followed { state, error });
+            }
             SessionState::Idle | SessionState::Starting | SessionState::Running => {}
         }
     }
