@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, Dir, OFlags};
 use rustix::io::Errno;
@@ -87,7 +87,7 @@ impl Tree {
     }
 
     /// What a directory that was just seen has; nothing if it is no directory any more.
-    fn within(&self, dir: &PathBuf, entries_max: usize) -> Result<Vec<Entry>, TreeError> {
+    fn within(&self, dir: &Path, entries_max: usize) -> Result<Vec<Entry>, TreeError> {
         match self.list(dir, entries_max) {
             Err(error) if error.is_change() => Ok(Vec::new()),
             listed => listed,

@@ -151,7 +151,10 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert_eq!(sessions["sessions"], serde_json::json!([]));
 
     let failed = agent(&daemon, &dir, r#"{"remove":{"path":"nothing"}}"#, &[]);
-    assert!(failed.code == 1 && failed.stderr.contains("the agent failed"), "{failed:?}");
+    assert!(
+        failed.code == 1 && failed.stderr.contains("the agent failed: `nothing`"),
+        "{failed:?}"
+    );
     assert!(failed.stderr.contains("ringback session diff"), "{failed:?}");
     let alone = Run::of(crate::support::ringback(daemon.home()).args([
         "run",

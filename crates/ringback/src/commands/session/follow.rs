@@ -17,7 +17,7 @@ const WAIT_MS: u64 = 20_000;
 #[derive(Debug)]
 pub(in crate::commands) struct Followed {
     pub(in crate::commands) state: SessionState,
-    /// The last thing that went wrong after the last message.
+    /// The first thing that went wrong after the last message.
     pub(in crate::commands) error: Option<String>,
 }
 
@@ -29,13 +29,13 @@ pub(in crate::commands) async fn follow(
     until_idle: bool,
     keyboard: &mut Keyboard,
 ) -> Result<Followed, Failure> {
-    let (mut since, mut error) = (-1, None);
+    let (mut since, mut error, mut rests) = (-1, None, false);
     loop {
         let request = SessionEventsRequest {
             session_id: session,
             since_index: Some(since),
             max_events: None,
-            wait_ms: Some(WAIT_MS),
+            wait_ms: Some(if rests { 0 } else { WAIT_MS }),
             include_children: true,
             follow: false,
         };
@@ -52,27 +52,27 @@ pub(in crate::commands) async fn follow(
             screen.item(event, |event| screen.printable(&told(event)))?;
             keyboard.note(event)?;
             match event.kind.as_str() {
-                "error" => error.clone_from(&event.text),
+                "error" if error.is_none() => error.clone_from(&event.text),
                 "message" if event.role.as_deref() == Some("user") => error = None,
                 _ => {}
             }
         }
         let state = page.status;
-        match state {
-            SessionState::Ended | SessionState::Failed | SessionState::Interrupted => {
-                return Ok(Followed { state, error });
-            }
-            SessionState::Idle if until_idle && settled(&page.events) => {
-                return Ok(Followed { state, error });
-            }
-            SessionState::Idle | SessionState::Starting | SessionState::Running => {}
+        // Only when nothing is left to show: how it stands is newer than what was read.
+        if rests && page.events.is_empty() && !is_at_work(state, until_idle) {
+            return Ok(Followed { state, error });
         }
+        rests = !is_at_work(state, until_idle);
     }
 }
 
-/// Whether everything up to the end of the work was shown.
-fn settled(events: &[SessionEventInfo]) -> bool {
-    events.is_empty() || events.last().is_some_and(|event| event.status == Some(SessionState::Idle))
+/// Whether there may be more to come.
+const fn is_at_work(state: SessionState, until_idle: bool) -> bool {
+    match state {
+        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
+        SessionState::Idle => !until_idle,
+        SessionState::Starting | SessionState::Running => true,
+    }
 }
 
 fn told(event: &SessionEventInfo) -> String {
