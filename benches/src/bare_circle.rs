@@ -35,7 +35,8 @@ const WAITING_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Relay {
-    stream: Mutex<Option<mpsc::Sender<String>>>,
+    /// The last one gets the calls; the others are only held.
+    streams: Mutex<Vec<mpsc::Sender<String>>>,
     waiting: Mutex<HashMap<String, oneshot::Sender<Bytes>>>,
 }
 
@@ -66,17 +67,20 @@ pub(crate) async fn run(dir: &str) -> anyhow::Result<()> {
     let socket = UnixListener::bind(Path::new(dir).join(SOCKET))?;
     crate::bare::say(&format!("http://{}", listener.local_addr()?))?;
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let mut serving = JoinSet::new();
+    let mut serving = JoinSet::<anyhow::Result<()>>::new();
     serving.spawn(async move {
-        let (stream, _) = socket.accept().await?;
-        serve(&relay, stream).await
+        let mut agents = JoinSet::new();
+        loop {
+            let (stream, _) = socket.accept().await?;
+            agents.spawn(serve(Arc::clone(&relay), stream));
+        }
     });
     axum::serve(listener, routes).await?;
     Ok(())
 }
 
 /// The agent's side: a line is a call, its answer another.
-async fn serve(relay: &Relay, stream: UnixStream) -> anyhow::Result<()> {
+async fn serve(relay: Arc<Relay>, stream: UnixStream) -> anyhow::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
     while let Some(line) = lines.next_line().await? {
@@ -88,7 +92,7 @@ async fn serve(relay: &Relay, stream: UnixStream) -> anyhow::Result<()> {
         let frame = format!(
             "event: caller_tool_request\ndata: {{\"request_id\":\"{id}\",\"arguments\":{params}}}\n\n"
         );
-        let to_caller = lock(&relay.stream).clone().context("there is no caller")?;
+        let to_caller = lock(&relay.streams).last().cloned().context("there is no caller")?;
         to_caller.send(frame).await?;
         let answer = receiver.await?;
         let answer = std::str::from_utf8(&answer)?;
@@ -100,7 +104,7 @@ async fn serve(relay: &Relay, stream: UnixStream) -> anyhow::Result<()> {
 
 async fn events(State(relay): State<Arc<Relay>>) -> Response {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    *lock(&relay.stream) = Some(sender);
+    lock(&relay.streams).push(sender);
     let frames = stream::unfold(receiver, |mut receiver| async {
         let frame: String = receiver.recv().await?;
         Some((Ok::<_, Infallible>(frame), receiver))

@@ -74,18 +74,15 @@ pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let count = settings.size(CALLS);
     // Whatever a call needs is there before memory is compared.
     to_many.measure(&many, count).await?;
-    let before_mib = many.resident_mib()?;
-    let bare: Vec<_> = connections_to(&many, n_sessions).await?;
-    tokio::time::sleep(SETTLE).await;
-    let connected_mib = many.resident_mib()?;
-    drop(bare);
     let mut held = Vec::new();
+    let before_mib = many.resident_mib()?;
     for _ in 0..n_sessions {
-        held.push(Held::open(&many).await?);
+        let Session { id, socket } = Session::open(&many).await?;
+        held.push(Held::open(&many, &id, &socket).await?);
     }
     tokio::time::sleep(SETTLE).await;
-    let held_mib = many.resident_mib()?;
-    let kib_each = (held_mib - connected_mib.max(before_mib)) * 1024.0 / n_sessions as f64;
+    let ours_mib = many.resident_mib()? - before_mib;
+    let kib_each = (ours_mib - bare_mib(settings, n_sessions).await?) * 1024.0 / n_sessions as f64;
     let mut cpu = Vec::new();
     for _ in 0..settings.n_rounds {
         let bare = to_few.measure(&few, count).await?.cpu_us;
@@ -103,41 +100,44 @@ pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// As many connections of HTTP as sessions have, with nothing behind them.
-async fn connections_to(server: &Server, count: usize) -> anyhow::Result<Vec<Connection>> {
-    let mut connections = Vec::new();
+/// What as many sockets and streams take in the bare relay, with nothing behind them.
+async fn bare_mib(settings: &Settings, count: usize) -> anyhow::Result<f64> {
+    let dir = settings.temporary()?;
+    let bare = Server::bare_circle(settings, dir.path())?;
+    let mut to_bare = Circle::bare(settings, &bare, dir.path()).await?;
+    to_bare.measure(&bare, settings.size(CALLS)).await?;
+    let before_mib = bare.resident_mib()?;
+    let mut held = Vec::new();
     for _ in 0..count {
-        let mut connection = Connection::open(server).await?;
-        connection.get("/health").await?;
-        connections.push(connection);
+        held.push(Held::open(&bare, "bare", &dir.path().join(bare_circle::SOCKET)).await?);
     }
-    Ok(connections)
+    tokio::time::sleep(SETTLE).await;
+    Ok(bare.resident_mib()? - before_mib)
 }
 
-/// A session with an agent on its socket and a caller on its stream.
+/// An agent on a socket and a caller on a stream.
 struct Held {
     _stream: (Connection, Incoming),
     _agent: UnixStream,
 }
 
 impl Held {
-    async fn open(server: &Server) -> anyhow::Result<Self> {
-        let session = Session::open(server).await?;
-        let agent = UnixStream::connect(&session.socket).await.context("no socket")?;
+    async fn open(server: &Server, session: &str, socket: &Path) -> anyhow::Result<Self> {
+        let agent = UnixStream::connect(socket).await.context("no socket")?;
         let mut line = Connection::open(server).await?;
-        let stream = line.events(&session.id).await?;
+        let stream = line.events(session).await?;
         Ok(Self { _stream: (line, stream), _agent: agent })
     }
 }
 
 /// A session for an agent elsewhere, whose socket is there all the same.
-struct Session {
+pub(crate) struct Session {
     id: String,
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
 }
 
 impl Session {
-    async fn open(server: &Server) -> anyhow::Result<Self> {
+    pub(crate) async fn open(server: &Server) -> anyhow::Result<Self> {
         let mut connection = Connection::open(server).await?;
         let before = sockets(server);
         let tools = json!([{ "name": "echo", "inputSchema": { "type": "object" } }]);
@@ -158,8 +158,8 @@ fn sockets(server: &Server) -> std::collections::HashSet<PathBuf> {
     dirs.map(|dir| dir.path().join("relay.sock")).filter(|socket| socket.exists()).collect()
 }
 
-/// An agent with the program inside, and a caller that answers.
-struct Circle {
+/// An agent with the program inside, and perhaps a caller that answers.
+pub(crate) struct Circle {
     inside: Child,
     stdin: ChildStdin,
     stdout: Lines<BufReader<ChildStdout>>,
@@ -177,7 +177,8 @@ impl Circle {
         let poster = Connection::open(server).await?;
         answering.spawn(answer(line, stream, poster, session.id));
         let program = (settings.ringback.clone(), vec!["inside".to_owned()]);
-        Self::start(program, &session.socket, "me_echo", answering).await
+        let circle = Self::start(program, &session.socket, "me_echo").await?;
+        Ok(Self { _answering: answering, ..circle })
     }
 
     async fn bare(settings: &Settings, server: &Server, dir: &Path) -> anyhow::Result<Self> {
@@ -187,14 +188,15 @@ impl Circle {
         let poster = Connection::open(server).await?;
         answering.spawn(answer(line, stream, poster, "bare".to_owned()));
         let program = (settings.bench.clone(), vec![bare_circle::INSIDE_ROLE.to_owned()]);
-        Self::start(program, &dir.join(bare_circle::SOCKET), "echo", answering).await
+        let circle = Self::start(program, &dir.join(bare_circle::SOCKET), "echo").await?;
+        Ok(Self { _answering: answering, ..circle })
     }
 
-    async fn start(
+    /// Starts the program inside and asks it for its tools; nobody answers them yet.
+    pub(crate) async fn start(
         (program, mut arguments): (PathBuf, Vec<String>),
         socket: &Path,
         tool: &'static str,
-        answering: JoinSet<anyhow::Result<()>>,
     ) -> anyhow::Result<Self> {
         arguments.extend(["--socket".to_owned(), socket.display().to_string()]);
         let mut inside = Command::new(program)
@@ -206,7 +208,8 @@ impl Circle {
             .spawn()?;
         let stdin = inside.stdin.take().context("no input")?;
         let stdout = BufReader::new(inside.stdout.take().context("no output")?).lines();
-        let mut circle = Self { inside, stdin, stdout, tool, n_calls: 0, _answering: answering };
+        let _answering = JoinSet::new();
+        let mut circle = Self { inside, stdin, stdout, tool, n_calls: 0, _answering };
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
                             "clientInfo": {"name": "bench", "version": "1"}});
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
@@ -216,6 +219,11 @@ impl Circle {
         let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
         tokio::time::timeout(START, circle.exchange(&list.to_string())).await??;
         Ok(circle)
+    }
+
+    /// The process of the program inside.
+    pub(crate) fn process(&self) -> anyhow::Result<u32> {
+        self.inside.id().context("the program inside has ended")
     }
 
     async fn exchange(&mut self, line: &str) -> anyhow::Result<String> {
@@ -239,7 +247,7 @@ impl Circle {
         for _ in 0..count.div_ceil(WARM_UP) {
             self.call().await?;
         }
-        let inside = self.inside.id().context("the program inside has ended")?;
+        let inside = self.process()?;
         let cpu = || anyhow::Ok(server.cpu_us()? + cpu_us_of(inside)?);
         let before_us = cpu()?;
         let mut times = Vec::with_capacity(count);

@@ -19,6 +19,7 @@ mod circle;
 mod content;
 mod figure;
 mod http;
+mod inside;
 mod jobs;
 mod lines;
 mod load;
@@ -49,6 +50,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   sessions memory of 1,000 MCP sessions
   circle   calls of a caller's tools, from agent to caller and back, against a bare relay
   crowd    memory of 1,000 sessions with sockets and callers, and the CPU of a call among them
+  inside   the program inside: its start against a bare static echo, its size and memory
   lines    calls of client tools against a bare relay
   clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
   tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
@@ -101,6 +103,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("sessions") => mcp::sessions(&settings).await?,
         Some("circle") => circle::calls(&settings).await?,
         Some("crowd") => circle::many(&settings).await?,
+        Some("inside") => inside::run(&settings).await?,
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
@@ -126,6 +129,7 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(mcp::sessions(settings).await?);
     figures.extend(circle::calls(settings).await?);
     figures.extend(circle::many(settings).await?);
+    figures.extend(inside::run(settings).await?);
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);

@@ -114,26 +114,18 @@ impl Server {
 
     /// Resident memory in MiB: what is there now.
     pub(crate) fn resident_mib(&self) -> anyhow::Result<f64> {
-        self.status_mib("VmRSS:")
+        status_mib_of(self.child.id(), "VmRSS:")
     }
 
     /// The most that was ever resident since [`Self::forget_peak`].
     pub(crate) fn peak_mib(&self) -> anyhow::Result<f64> {
-        self.status_mib("VmHWM:")
+        status_mib_of(self.child.id(), "VmHWM:")
     }
 
     /// Begins to look for the peak anew.
     pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
         fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
             .context("cannot reset the peak of resident memory")
-    }
-
-    fn status_mib(&self, field: &str) -> anyhow::Result<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let value = status.lines().find_map(|line| line.strip_prefix(field));
-        let kib = value.and_then(|value| value.trim().strip_suffix(" kB"));
-        let kib: f64 = kib.context("the process has ended")?.parse()?;
-        Ok(kib / 1024.0)
     }
 }
 
@@ -143,6 +135,15 @@ impl Drop for Server {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// A field of a process's `/proc/PID/status`, in MiB.
+pub(crate) fn status_mib_of(process: u32, field: &str) -> anyhow::Result<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let value = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = value.and_then(|value| value.trim().strip_suffix(" kB"));
+    let kib: f64 = kib.context("the process has ended")?.parse()?;
+    Ok(kib / 1024.0)
 }
 
 /// CPU time that a process has used so far, in microseconds.

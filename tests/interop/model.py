@@ -10,10 +10,12 @@ CALL_ID = "call_scripted_1"
 
 
 class Model:
-    """Calls one tool once, and keeps what it was asked and where else an agent wanted to go."""
+    """Calls one tool once, and keeps what it was asked and where else an agent wanted to go. At the end it
+    says that the script is over, or repeats the tool's answer."""
 
-    def __init__(self, tool, arguments):
+    def __init__(self, tool, arguments, repeats=False):
         self.tool = tool
+        self.repeats = repeats
         self.arguments = json.dumps(arguments)
         self.requests = []
         self.strayed = []
@@ -49,8 +51,10 @@ class Model:
         self.requests.append(request)
         offered = [tool["function"]["name"] for tool in request.get("tools", [])]
         name = next((name for name in offered if name.endswith(self.tool)), None)
-        if name is None or tool_results(request):
-            return {"role": "assistant", "content": FINAL}
+        results = tool_results(request)
+        if name is None or results:
+            final = " ".join(results) if self.repeats else FINAL
+            return {"role": "assistant", "content": final or FINAL}
         function = {"name": name, "arguments": self.arguments}
         call = {"id": CALL_ID, "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [call]}

@@ -117,7 +117,8 @@ impl Connection {
         match self.stream.try_read_buf(self.lines.room()) {
             Ok(0) => return Err(Ended::Left),
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            // Nothing was there after all, and nothing is what there is to look at below.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return Err(Ended::Left),
         }
         while let Some(line) = self.lines.pop() {

@@ -38,7 +38,7 @@ impl Handler<tools::SessionSpawn> for Native {
         let workspace = shared.workspace_for(&project, workspace_id, create_workspace).await?;
         let origin = Origin::New { parent: None };
         let principal = std::sync::Arc::clone(principal);
-        let start = StartSession { principal, project, workspace, agent, origin };
+        let start = StartSession { principal, project, workspace, agent, key: None, origin };
         let record = shared.start_session(start).await?;
         if let Some(offer) = offer
             && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await

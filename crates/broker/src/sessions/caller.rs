@@ -133,7 +133,7 @@ impl Shared {
         check_message(message, attachments)?;
         let offer = offered(principal, context.clone(), caller_id.clone(), caller_tools.clone())?;
         let found = match (request.session_id, request.project_id) {
-            (Some(session), _) => self.named_session(principal, session).await?,
+            (Some(session), _) => self.named_session(principal, session, &request).await?,
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
             (None, None) => {
                 let message = "name a session, or a project to start one in";
@@ -176,7 +176,7 @@ impl Shared {
         })?;
         let last = lock(&self.sessions.table).last_index(session);
         let order = match answer {
-            Some(answer) => Order::Answer { id: answer.request_id, option: answer.option },
+            Some(answer) => Order::Answer(answer),
             None => Order::Abort,
         };
         if live.orders.try_send(order).is_err() {
@@ -221,7 +221,7 @@ impl Shared {
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
         let origin = Origin::New { parent: Some(session) };
-        let start = StartSession { principal, project, workspace, agent: None, origin };
+        let start = StartSession { principal, project, workspace, agent: None, key: None, origin };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
     }
@@ -279,10 +279,12 @@ impl Shared {
         self: &Arc<Self>,
         principal: &Arc<Principal>,
         session: SessionId,
+        request: &SessionMessageRequest,
     ) -> Result<Found> {
         let record = self.visible_session(principal, session).await?;
         let live = lock(&self.sessions.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
+            check_no_key(request)?;
             return Ok(Found { place, spawned: false, made_workspace: false });
         }
         if record.state == SessionState::Ended || record.parent.is_some() {
@@ -301,6 +303,7 @@ impl Shared {
             project,
             workspace: Some(workspace),
             agent: None,
+            key: request.api_key.clone(),
             origin: Origin::Again(Box::new(record)),
         };
         let found = self.spawn(start).await?;
@@ -325,12 +328,13 @@ impl Shared {
             if let Some((place, _)) = found
                 && !self.is_elsewhere(place.id)
             {
+                check_no_key(request)?;
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
-        let origin = Origin::New { parent: None };
-        self.spawn(StartSession { principal, project, workspace, agent, origin }).await
+        let (key, origin) = (request.api_key.clone(), Origin::New { parent: None });
+        self.spawn(StartSession { principal, project, workspace, agent, key, origin }).await
     }
 
     /// The workspace a session is to work in: the one named, the one last used, or none yet.
@@ -467,6 +471,16 @@ pub(crate) struct Found {
     pub(crate) place: Where,
     pub(crate) spawned: bool,
     pub(crate) made_workspace: bool,
+}
+
+/// An agent that runs has the key it was started with.
+fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
+    if request.api_key.is_none() {
+        return Ok(());
+    }
+    let message = "this session runs with the key it was started with; start another with \
+                   `create_workspace`, or end this one first";
+    Err(Error::invalid_field("api_key", message))
 }
 
 fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {

@@ -52,6 +52,7 @@ impl Shared {
             project,
             workspace: None,
             agent,
+            key: None,
             origin,
         };
         let session = self.start_session(start).await?.id;

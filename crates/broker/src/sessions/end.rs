@@ -44,7 +44,7 @@ impl Shared {
         // still tries has no effect.
         drop(std::mem::take(&mut *lock(&live.sockets)));
         live.bearer.end();
-        if let Some(key) = &live.key {
+        if let Some(key) = live.key.as_ref().filter(|key| key.is_made_for_it) {
             self.revoke_key(key.id).await;
         }
         self.end_callers(id);

@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{AgentEvent, AgentHandle, Driver, Launcher};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
-use ringback_proto::request::SessionEventInfo;
+use ringback_proto::request::{PermissionAnswer, SessionEventInfo};
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ pub(super) enum Order {
     /// A message for the agent.
     Message(String),
     /// The answer to what the agent asked permission for; without an option it is taken back.
-    Answer { id: String, option: Option<String> },
+    Answer(Box<PermissionAnswer>),
     /// Stop what the agent does, and forget what it was told.
     Abort,
     /// Keep a server that is a caller.
@@ -80,30 +80,40 @@ impl Keeper {
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
-        let mut running: Option<Running> = None;
+        let mut running: Option<Box<Running>> = None;
         let mut servers = JoinSet::new();
         loop {
             tokio::select! {
                 biased;
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
-                    Some(Order::Message(text)) => self.tell(&mut running, text).await,
-                    Some(Order::Answer { id, option }) => {
-                        self.pass(&running, |handle| handle.answer(id, option));
+                    // Boxed, as is all that is seldom under way: most sessions rest, and many may.
+                    Some(Order::Message(text)) => Box::pin(self.tell(&mut running, text)).await,
+                    Some(Order::Answer(answer)) => {
+                        let PermissionAnswer { request_id, option } = *answer;
+                        self.pass(&running, |handle| handle.answer(request_id, option));
                     }
                     Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
                     Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
                 heard = next(&mut running) => match heard {
-                    Some(heard) => self.hear(heard).await,
+                    Some(heard) => Box::pin(self.hear(heard)).await,
                     None => running = None,
                 },
                 // One that has ended stays so: its calls fail at once.
                 Some(_) = servers.join_next() => {}
             }
         }
-        if let Some(Running { mut agent, handle, launcher }) = running {
-            handle.terminate(self.shared.sessions.settings.end_grace);
+        Box::pin(self.end(running, servers)).await;
+        self.done.send_replace(true);
+    }
+
+    /// Ends the agent, and the servers that are callers.
+    async fn end(&self, running: Option<Box<Running>>, mut servers: JoinSet<()>) {
+        let grace = self.shared.sessions.settings.end_grace;
+        if let Some(running) = running {
+            let Running { mut agent, handle, launcher } = *running;
+            handle.terminate(grace);
             while agent.next().await.is_some() {}
             if let Some(launcher) = launcher {
                 launcher.gone().await;
@@ -111,22 +121,20 @@ impl Keeper {
         }
         // Their streams have ended with the session, and so do they; each has the grace of an agent.
         let ended = async { while servers.join_next().await.is_some() {} };
-        let grace = self.shared.sessions.settings.end_grace;
         if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
             servers.shutdown().await;
         }
-        self.done.send_replace(true);
     }
 
     /// Passes a message on, to an agent that is started for it if there is none.
-    async fn tell(&mut self, running: &mut Option<Running>, text: String) {
+    async fn tell(&mut self, running: &mut Option<Box<Running>>, text: String) {
         if self.agent == ELSEWHERE {
             // Whoever is at the URL finds it among the events.
             return self.turn_ended().await;
         }
         if running.is_none() {
             match self.start().await {
-                Ok(started) => *running = Some(started),
+                Ok(started) => *running = Some(Box::new(started)),
                 Err(why) => return self.failed(why).await,
             }
         }
@@ -142,7 +150,7 @@ impl Keeper {
     /// Passes something on to the agent, if there is one.
     fn pass(
         &self,
-        running: &Option<Running>,
+        running: &Option<Box<Running>>,
         what: impl FnOnce(&AgentHandle) -> Result<(), ringback_agents::SendError>,
     ) {
         let passed = running.as_ref().map(|running| what(&running.handle));
@@ -324,7 +332,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 }
 
 /// The next thing an agent says; `None` when it is gone, never if there is none.
-async fn next(running: &mut Option<Running>) -> Option<AgentEvent> {
+async fn next(running: &mut Option<Box<Running>>) -> Option<AgentEvent> {
     match running {
         Some(running) => running.agent.next().await,
         None => std::future::pending().await,

@@ -13,6 +13,7 @@ mod elsewhere;
 mod end;
 mod heard;
 mod keeper;
+mod key;
 mod pass;
 mod say;
 mod server;
@@ -25,9 +26,8 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
-use ringback_proto::ids::{SessionId, TokenId};
+use ringback_proto::ids::SessionId;
 use ringback_proto::request::{CallerServer, ProjectLimits, SessionEventInfo};
-use ringback_proto::secret::Secret;
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -38,6 +38,7 @@ pub use self::confine::{Confinement, SandboxRules};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
+use self::key::Key;
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
 pub(crate) use self::start::{Origin, StartSession};
@@ -245,13 +246,6 @@ impl std::fmt::Debug for Socket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Socket")
     }
-}
-
-/// The key that a session's agent has.
-#[derive(Debug, Clone)]
-pub(crate) struct Key {
-    id: TokenId,
-    secret: Secret,
 }
 
 impl Sessions {

@@ -6,17 +6,15 @@ use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_core::sessions::{NewSession, Where};
-use ringback_proto::ids::{SessionId, TokenId, WorkspaceId};
-use ringback_proto::principal::{Principal, Target};
-use ringback_proto::record::{
-    ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
-};
+use ringback_proto::ids::{SessionId, WorkspaceId};
+use ringback_proto::principal::Principal;
+use ringback_proto::record::{ProjectRecord, Record, SessionRecord, SessionState, WorkspaceRecord};
+use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, ORDERS_MAX};
 use super::{Bearer, ELSEWHERE, Key, Live, Socket};
-use crate::identity::{new_secret, secret_hash};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -43,6 +41,8 @@ pub(crate) struct StartSession {
     pub(crate) workspace: Option<WorkspaceRecord>,
     /// Which agent; the project's if absent.
     pub(crate) agent: Option<String>,
+    /// The key its agent gets; one as the project says if absent.
+    pub(crate) key: Option<Secret>,
     /// Where it comes from.
     pub(crate) origin: Origin,
 }
@@ -129,16 +129,16 @@ impl Shared {
         place: Where,
     ) -> Result<SessionRecord> {
         let now = self.now().unix;
+        let (key, token) = self.session_key(start, place.id)?.unzip();
+        let token = token.flatten();
         let dir = self.make_dirs(workspace.id).await?;
         let sockets = self.open_sockets(place.id, &dir, agent)?;
-        let key = self.session_key(start, place.id);
         let mut records = Vec::new();
         if start.workspace.is_none() {
             records.push(Record::WorkspaceCreated(workspace.clone()));
         } else {
             records.push(Record::WorkspaceUsed { id: workspace.id, at: now });
         }
-        let token = key.as_ref().map(|(_, record)| record.clone());
         let record = SessionRecord {
             id: place.id,
             project: place.project,
@@ -166,7 +166,6 @@ impl Shared {
         if let Some(token) = token {
             self.tokens.insert(token);
         }
-        let key = key.map(|(key, _)| key);
         self.keep(place, agent, Parts { dir, sockets, key });
         Ok(record)
     }
@@ -223,27 +222,6 @@ impl Shared {
         })
         .await?;
         Ok(dir)
-    }
-
-    /// The key its agent gets: as the project says, never more than its creator has, for this
-    /// session alone.
-    fn session_key(&self, start: &StartSession, session: SessionId) -> Option<(Key, TokenRecord)> {
-        let level = start.project.key_level?.min(start.principal.level);
-        let (secret, public_key) = new_secret(&self.entropy);
-        let record = TokenRecord {
-            id: TokenId::from_random(self.entropy.bytes()),
-            name: format!("key of {session}"),
-            secret_hash: secret_hash(secret.expose()),
-            public_key,
-            level,
-            target: Target::Projects(vec![start.project.id]),
-            created_at: self.now().unix,
-            expires_at: None,
-            last_used_at: None,
-            revoked_at: None,
-            session: Some(session),
-        };
-        Some((Key { id: record.id, secret }, record))
     }
 }
 

@@ -14,6 +14,7 @@ mod content;
 mod costs;
 mod files;
 mod jobs;
+mod keys;
 mod lines;
 mod models;
 mod sessions;

@@ -196,6 +196,7 @@ sample!(
         context: None,
         caller_id: None,
         caller_tools: None,
+        api_key: None,
         follow: false,
         answer: None,
         abort: false,
@@ -215,6 +216,7 @@ sample!(
         context: Some(context()),
         caller_id: Some(awkward()),
         caller_tools: Some(vec![]),
+        api_key: Some(secret()),
         follow: true,
         answer: Some(Box::new(PermissionAnswer {
             request_id: awkward(),

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use ringback_client::Client;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectListRequest, SessionEndRequest, SessionMessageRequest,
 };
+use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, SessionMessage};
 
 use super::caller::{self, CallerArgs};
@@ -36,6 +38,10 @@ pub struct StartArgs {
     /// The agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// A file with a token of yours, which the agent has as its key for the daemon's own tools
+    /// [default: a key as the project says]
+    #[arg(long, value_name = "FILE")]
+    pub key_file: Option<Utf8PathBuf>,
     /// Stay when the agent has nothing more to do, and keep serving its tools
     #[arg(long)]
     pub follow: bool,
@@ -101,6 +107,7 @@ async fn start(
     project: ProjectId,
 ) -> Result<SessionId, Failure> {
     let context = args.caller.context()?;
+    let api_key = args.key_file.as_deref().map(read_key).transpose()?;
     // A workspace of its own: two terminals do not speak into one session by accident.
     let request = SessionMessageRequest {
         project_id: Some(project),
@@ -108,10 +115,18 @@ async fn start(
         create_workspace: true,
         agent: args.agent.clone(),
         context,
+        api_key,
         ..Default::default()
     };
     let sent = client.call::<SessionMessage>(request).await?;
     Ok(sent.session_id)
+}
+
+/// A token from a file.
+fn read_key(path: &Utf8Path) -> Result<Secret, Failure> {
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::Usage(format!("cannot read `{path}`: {error}")))?;
+    Ok(Secret::new(text.trim().to_owned()))
 }
 
 /// The project of this id or name.

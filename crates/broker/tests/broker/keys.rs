@@ -1,0 +1,127 @@
+//! Keys that users pass to the agents of their sessions.
+
+use ringback_broker::{Broker, Clock, Credential, Entropy};
+use ringback_proto::principal::Level;
+use ringback_proto::request::{
+    SessionListRequest, SessionListResponse, SessionMessageRequest, TokenCreateRequest,
+    TokenCreatedResponse, TokenRevokeRequest,
+};
+use ringback_proto::secret::Secret;
+
+use crate::common::{Fixture, start_with};
+use crate::sessions::{
+    call, end, is_idle, project, refused, said, say, to_project, to_session, until, with_echo,
+};
+
+async fn token(fixture: &Fixture, scope: Level) -> TokenCreatedResponse {
+    let (name, projects, expires_in) = ("t".to_owned(), None, None);
+    call(fixture, &Credential::local(), TokenCreateRequest { name, scope, projects, expires_in })
+        .await
+}
+
+fn with_key(request: SessionMessageRequest, key: &str) -> SessionMessageRequest {
+    SessionMessageRequest { api_key: Some(Secret::new(key.to_owned())), ..request }
+}
+
+/// What the agent of a session has as its key.
+fn key_in(env: &str) -> Option<&str> {
+    env.split(' ').find_map(|entry| entry.strip_prefix("OUBLIETTE_API_KEY="))
+}
+
+/// Rule: a user may pass a key of their own, which is theirs also when the session is over, and is
+/// written nowhere.
+#[tokio::test]
+async fn a_key_of_the_users_own_is_the_agents_and_outlives_the_session() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let first = project(&fixture, &who).await;
+    let made = token(&fixture, Level::Write).await;
+    let key = made.token.expose();
+    let session = say(&fixture, &who, with_key(to_project(first, "env"), key)).await.session_id;
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    assert_eq!(key_in(said(&events)[0]), Some(key));
+    assert!(fixture.broker.authenticate_in(session, key).is_ok());
+    end(&fixture, &who, session).await;
+    let credential = fixture.broker.authenticate(key).expect("it is the user's still");
+
+    let own = project(&fixture, &credential).await;
+    let again = say(&fixture, &credential, with_key(to_project(own, "x"), key)).await;
+    let Fixture { dir, broker } = fixture;
+    broker.stop(std::time::Duration::from_millis(50)).await;
+    drop(broker);
+    for entry in walk(dir.path()) {
+        let bytes = std::fs::read(&entry).unwrap();
+        let is_in_it = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+        // The first agent said its environment aloud, as it was told to: that is in its journal.
+        let is_said = entry.to_string_lossy().contains(&session.to_string());
+        assert_eq!(is_in_it, is_said, "{}", entry.display());
+    }
+
+    let mut config = crate::common::config(&dir);
+    with_echo(&mut config);
+    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
+    let fixture = Fixture { broker, dir };
+    assert!(fixture.broker.authenticate(key).is_ok(), "a restart ends the keys of sessions alone");
+    let who = fixture.broker.authenticate(key).unwrap();
+    let (session, since) = (again.session_id, again.last_event_index);
+    say(&fixture, &who, to_session(session, "env")).await;
+    let events = until(&fixture, &who, session, since, |event| {
+        event.text.as_deref().is_some_and(|text| text.contains("HOME="))
+    });
+    assert_eq!(key_in(events.await.last().unwrap().text.as_deref().unwrap()), None);
+}
+
+fn walk(dir: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    entries
+        .flat_map(|entry| {
+            let kind = entry.file_type().unwrap();
+            match (kind.is_dir(), kind.is_file()) {
+                (true, _) => walk(&entry.path()),
+                (_, true) => vec![entry.path()],
+                (false, false) => Vec::new(),
+            }
+        })
+        .collect()
+}
+
+/// Rule: no elevation, and nothing is half done.
+#[tokio::test]
+async fn a_key_that_is_not_valid_or_is_more_than_its_user_has_starts_nothing() {
+    let fixture = start_with(with_echo).await;
+    let local = Credential::local();
+    let (write, admin) = (token(&fixture, Level::Write).await, token(&fixture, Level::Admin).await);
+    let who = fixture.broker.authenticate(write.token.expose()).unwrap();
+    let project = project(&fixture, &who).await;
+    let with = |key: &str| with_key(to_project(project, "x"), key);
+
+    let (code, message) = refused(&fixture, &who, with("oub_nothing")).await;
+    assert_eq!((code.as_str(), message.contains("oub_")), ("invalid_params", false), "{message}");
+    let (code, _) = refused(&fixture, &who, with(admin.token.expose())).await;
+    assert_eq!(code, "permission_denied");
+    let gone = token(&fixture, Level::Read).await;
+    let revoke = TokenRevokeRequest { token_id: gone.token_id };
+    call::<ringback_proto::request::AckResponse>(&fixture, &local, revoke).await;
+    let (code, message) = refused(&fixture, &who, with(gone.token.expose())).await;
+    assert_eq!(code, "invalid_params");
+    assert!(message.contains("revoked"), "{message}");
+
+    let listed: SessionListResponse = call(&fixture, &who, SessionListRequest::default()).await;
+    assert!(listed.sessions.is_empty(), "{listed:?}");
+}
+
+/// Rule: what is asked and cannot be done is refused, not ignored.
+#[tokio::test]
+async fn an_agent_that_runs_keeps_its_key() {
+    let fixture = start_with(with_echo).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, to_project(project, "x")).await.session_id;
+    let key = token(&fixture, Level::Read).await;
+    for request in [to_session(session, "y"), to_project(project, "y")] {
+        let request = with_key(request, key.token.expose());
+        let (code, message) = refused(&fixture, &who, request).await;
+        assert_eq!(code, "invalid_params");
+        assert!(message.contains("create_workspace"), "{message}");
+    }
+}
