@@ -97,16 +97,26 @@ pub(crate) fn tree(error: TreeError) -> Error {
         TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. } => {
             Error::new(ErrorKind::TooLarge, error.to_string())
         }
-        TreeError::Archive { source, .. } | TreeError::File { source, .. } => match source.kind() {
-            io::ErrorKind::FileTooLarge => Error::new(ErrorKind::TooLarge, source.to_string()),
-            io::ErrorKind::StorageFull => Error::new(ErrorKind::Busy, format!("{error}: {source}")),
-            io::ErrorKind::PermissionDenied => {
-                Error::new(ErrorKind::Conflict, format!("{error}: {source}"))
+        TreeError::Archive { source, .. } | TreeError::File { source, .. } => {
+            match (source_kind(source), &error) {
+                (Some(kind), _) => Error::new(kind, format!("{error}: {source}")),
+                (None, TreeError::Archive { action: "read", .. }) => {
+                    Error::invalid_field("data", format!("{error}: {source}"))
+                }
+                (None, _) => internal(error),
             }
-            _ if matches!(error, TreeError::Archive { action: "read", .. }) => {
-                Error::invalid_field("data", format!("{error}: {source}"))
-            }
-            _ => internal(error),
-        },
+        }
+    }
+}
+
+/// What a refusal of the system means to a caller who can do something about it.
+fn source_kind(source: &io::Error) -> Option<ErrorKind> {
+    let is = |kind| source.kind() == kind;
+    if is(io::ErrorKind::FileTooLarge) {
+        Some(ErrorKind::TooLarge)
+    } else if is(io::ErrorKind::StorageFull) {
+        Some(ErrorKind::Busy)
+    } else {
+        is(io::ErrorKind::PermissionDenied).then_some(ErrorKind::Conflict)
     }
 }

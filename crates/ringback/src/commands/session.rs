@@ -9,6 +9,7 @@ pub(super) mod origin;
 pub(super) mod start;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ringback_client::Client;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
@@ -175,9 +176,13 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
         }
         SessionAction::Other(request) => request,
     };
-    target
-        .run(async |client| match request {
-            SessionRequest::Message { id, message } => {
+    target.run(async |client| request.carry_out(client, screen).await).await
+}
+
+impl SessionRequest {
+    async fn carry_out(self, client: &Client, screen: Screen) -> Result<(), Failure> {
+        match self {
+            Self::Message { id, message } => {
                 let request =
                     SessionMessageRequest { session_id: Some(id), message, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
@@ -186,34 +191,34 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                     format!("sent; see what it does with `ringback session watch {id}`")
                 })
             }
-            SessionRequest::Answer { id, request, option } => {
+            Self::Answer { id, request, option } => {
                 let answer = Some(Box::new(PermissionAnswer { request_id: request, option }));
                 let request =
                     SessionMessageRequest { session_id: Some(id), answer, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |_| "answered".to_owned())
             }
-            SessionRequest::Abort { id } => {
+            Self::Abort { id } => {
                 let session_id = Some(id);
                 let request =
                     SessionMessageRequest { session_id, abort: true, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |_| "told to stop".to_owned())
             }
-            SessionRequest::Watch { id, until_idle } => {
+            Self::Watch { id, until_idle } => {
                 let mut keyboard = Keyboard::answering(screen);
                 follow::follow(client, screen, id, until_idle, &mut keyboard).await.map(drop)
             }
-            SessionRequest::Attach { id } => {
+            Self::Attach { id } => {
                 let mut keyboard = Keyboard::talking(screen, id)?;
                 screen.remark("each line is a message; Ctrl-C leaves, and the session goes on");
                 follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
             }
-            SessionRequest::Diff { id, path } => {
+            Self::Diff { id, path } => {
                 let diff = changes::of(client, id, path).await?;
                 screen.answer(&diff, |diff| changes::shown(screen, diff))
             }
-            SessionRequest::List { project, status, limit } => {
+            Self::List { project, status, limit } => {
                 let request = SessionListRequest {
                     project_id: project,
                     status: status.map(Into::into),
@@ -223,22 +228,22 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                 let listed = client.call::<SessionList>(request).await?;
                 screen.answer(&listed, |listed| table(screen, listed))
             }
-            SessionRequest::Show { id } => {
+            Self::Show { id } => {
                 let session =
                     client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
                 screen.answer(&session, |session| shown(screen, session))
             }
-            SessionRequest::End { id } => {
+            Self::End { id } => {
                 let done = client.call::<SessionEnd>(SessionEndRequest { session_id: id }).await?;
                 screen.answer(&done, |done| done.message.clone())
             }
-            SessionRequest::Cleanup { max_age_hours, project } => {
+            Self::Cleanup { max_age_hours, project } => {
                 let request = SessionCleanupRequest { max_age_hours, project_id: project };
                 let done = client.call::<SessionCleanup>(request).await?;
                 screen.answer(&done, |done| format!("deleted {}", done.deleted))
             }
-        })
-        .await
+        }
+    }
 }
 
 fn table(screen: Screen, listed: &SessionListResponse) -> String {

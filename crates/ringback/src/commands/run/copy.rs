@@ -29,12 +29,10 @@ impl DirCopy {
         let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
         let refused = |error: TreeError| {
-            let hint = match error {
-                TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. } => {
-                    "; name what the agent does not need in `.gitignore`, or choose another with `--dir`"
-                }
-                _ => "",
-            };
+            let is_large =
+                matches!(error, TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. });
+            let hint = "; name what the agent does not need in `.gitignore`, or choose another with `--dir`";
+            let hint = if is_large { hint } else { "" };
             let dir = dir.display();
             Failure::Wrong(format!("cannot copy `{dir}`: {}{hint}", chain(&error)))
         };

@@ -78,7 +78,7 @@ pub(super) async fn run(
         })?;
     let failed = |source| Failure::File { action: "open", path: dir.clone(), source };
     let dir = dir.canonicalize().map_err(failed)?;
-    let tree = Tree::open(&dir).map_err(wrong)?;
+    let tree = Tree::open(&dir).map_err(|error| wrong(&error))?;
     target.run(async |client| apply(client, screen, &args, &tree, &dir).await).await
 }
 
@@ -135,7 +135,7 @@ fn plan<'a>(
                 refused.push(error.to_string());
                 continue;
             }
-            Err(error) => return Err(wrong(error)),
+            Err(error) => return Err(wrong(&error)),
         };
         let deed = match &change.after {
             after if *after == here => Deed::Nothing,
@@ -258,7 +258,7 @@ async fn carry_out(
     let path = Path::new(&change.path);
     let after = match (deed, &change.after) {
         (Deed::Write, Some(after)) => after,
-        (Deed::Remove, _) => return tree.remove(path).map_err(wrong),
+        (Deed::Remove, _) => return tree.remove(path).map_err(|error| wrong(&error)),
         (Deed::Write | Deed::Nothing, _) => return Ok(()),
     };
     let got = get(client, session, change).await?;
@@ -271,7 +271,7 @@ async fn carry_out(
         if hash != after.hash {
             return Err(changed());
         }
-        return tree.link(path, Path::new(&target)).map_err(wrong);
+        return tree.link(path, Path::new(&target)).map_err(|error| wrong(&error));
     }
     let mut content: Box<dyn Read> = match (got.data, got.content_hash) {
         (Some(data), _) if blake3::hash(&data.0).as_bytes() == after.hash.as_bytes() => {
@@ -280,7 +280,7 @@ async fn carry_out(
         (None, Some(hash)) if hash == after.hash => Box::new(downloaded(client, hash).await?),
         (Some(_) | None, _) => return Err(changed()),
     };
-    tree.write(path, &mut content, after.executable).map(drop).map_err(wrong)
+    tree.write(path, &mut content, after.executable).map(drop).map_err(|error| wrong(&error))
 }
 
 /// Content in a file that nobody else sees.
@@ -293,8 +293,8 @@ async fn downloaded(client: &Client, hash: BlobHash) -> Result<std::fs::File, Fa
     Ok(file)
 }
 
-fn wrong(error: TreeError) -> Failure {
-    Failure::Wrong(ringback_service::chain(&error))
+fn wrong(error: &TreeError) -> Failure {
+    Failure::Wrong(ringback_service::chain(error))
 }
 
 #[cfg(test)]
