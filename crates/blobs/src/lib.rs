@@ -3,13 +3,15 @@
 //! and out, so that a blob of any size needs little memory.
 //!
 //! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out),
-//! [`Uploads`] (content that comes in pieces), [`Roots`] (local files a caller may name).
+//! [`Uploads`] (content that comes in pieces), [`Roots`] (local files a caller may name), [`Tree`] (a
+//! directory that a stranger may be writing in).
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
 //! * A name that exists is never written again, and its sidecar exists since before it.
 //! * What [`Writer::finish`] returns survives a power failure; a writer dropped before leaves nothing.
 //! * A local file is opened only beneath an allowed root, checked by the kernel in the opening itself.
+//! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
 //! * Everything here blocks: async callers go through a blocking pool. No clock is read.
 //! * One process owns the root: the data directory's lock, which the store holds, sees to that.
 
@@ -19,6 +21,7 @@ mod hashing;
 mod layout;
 mod reader;
 mod rooted;
+pub mod tree;
 mod uploads;
 mod writer;
 
@@ -26,5 +29,6 @@ pub use blobs::{Blobs, Info, Stats};
 pub use error::{FileError, OpenBlobsError, ReadBlobError, UploadError, WriteBlobError};
 pub use reader::Reader;
 pub use rooted::{OpenRootedError, Roots, RootsError};
+pub use tree::Tree;
 pub use uploads::{UploadLimits, Uploads};
 pub use writer::{MIME_CHARS_MAX, Stored, Writer};

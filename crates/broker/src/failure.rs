@@ -1,5 +1,8 @@
 //! How failures below become the one error: the caller gets what it can act on, the log the rest.
 
+use std::io;
+
+use ringback_blobs::tree::TreeError;
 use ringback_blobs::{OpenRootedError, ReadBlobError, UploadError, WriteBlobError};
 use ringback_proto::{Certainty, Error, ErrorKind};
 use ringback_store::{CommitError, ReadError};
@@ -79,4 +82,41 @@ pub(crate) fn upload(error: UploadError) -> Error {
 pub(crate) fn rooted(error: &OpenRootedError) -> Error {
     tracing::info!(error = %error, "a file named by a caller was refused");
     Error::invalid_field("file_path", error.to_string())
+}
+
+/// What is in a workspace is the caller's to see; what the system refused may be for the log.
+pub(crate) fn tree(error: TreeError) -> Error {
+    match &error {
+        TreeError::NotFound { .. } => Error::new(ErrorKind::NotFound, error.to_string()),
+        TreeError::Outside { .. }
+        | TreeError::Link { .. }
+        | TreeError::NotAFile { .. }
+        | TreeError::NotADirectory { .. }
+        | TreeError::TooDeep { .. } => Error::invalid_field("path", error.to_string()),
+        TreeError::Unsupported { .. } => Error::invalid_field("data", error.to_string()),
+        TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. } => {
+            Error::new(ErrorKind::TooLarge, error.to_string())
+        }
+        TreeError::Archive { source, .. } | TreeError::File { source, .. } => {
+            match (source_kind(source), &error) {
+                (Some(kind), _) => Error::new(kind, format!("{error}: {source}")),
+                (None, TreeError::Archive { action: "read", .. }) => {
+                    Error::invalid_field("data", format!("{error}: {source}"))
+                }
+                (None, _) => internal(error),
+            }
+        }
+    }
+}
+
+/// What a refusal of the system means to a caller who can do something about it.
+fn source_kind(source: &io::Error) -> Option<ErrorKind> {
+    let is = |kind| source.kind() == kind;
+    if is(io::ErrorKind::FileTooLarge) {
+        Some(ErrorKind::TooLarge)
+    } else if is(io::ErrorKind::StorageFull) {
+        Some(ErrorKind::Busy)
+    } else {
+        is(io::ErrorKind::PermissionDenied).then_some(ErrorKind::Conflict)
+    }
 }

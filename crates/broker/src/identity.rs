@@ -96,6 +96,11 @@ pub struct Token {
 }
 
 impl Token {
+    /// The session whose key it is.
+    pub(crate) const fn session(&self) -> Option<SessionId> {
+        self.record.session
+    }
+
     fn new(record: TokenRecord) -> Self {
         let principal = Principal {
             id: PrincipalId::Token(record.id),

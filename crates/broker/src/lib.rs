@@ -36,6 +36,7 @@ mod stream;
 mod sync;
 mod tasks;
 mod upkeep;
+mod workspaces;
 
 pub use blocking::Blocking;
 pub use broker::{Broker, Outside, StartError, UnderWay};
@@ -64,3 +65,4 @@ pub use sessions::{
     NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules, SessionFollower,
     SessionPass, SessionSettings, SessionView,
 };
+pub use workspaces::START_LIMITS;

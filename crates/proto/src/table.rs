@@ -192,6 +192,18 @@ macro_rules! tool_table {
                 name: "workspace_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Deletes a workspace, its files and its past sessions. Sessions that live in it must be ended first.",
             }
+            WorkspaceGet(WorkspaceGetRequest) -> WorkspaceContentResponse {
+                name: "workspace_get", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Gets a file of a workspace, lists a directory of it, or makes an artifact of it: a tar archive. Symbolic links are shown, never followed.",
+            }
+            WorkspacePut(WorkspacePutRequest) -> AckResponse {
+                name: "workspace_put", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Writes a file into a workspace, or all files of a tar archive, with the directories they are in. Symbolic links are replaced, never followed.",
+            }
+            WorkspaceDiff(WorkspaceDiffRequest) -> WorkspaceDiffResponse {
+                name: "workspace_diff", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Shows what changed in a workspace since before its first agent was started: a unified diff, and a list. What .gitignore named then is left out.",
+            }
             SessionSpawn(SessionSpawnRequest) -> SessionResponse {
                 name: "session_spawn", timing: AsyncMedium, job: true, level: Write, audit: Each,
                 about: "Starts an agent in a workspace of a project. You may offer it tools of your own.",
@@ -319,6 +331,10 @@ macro_rules! response_table {
             ProjectList(ProjectListResponse) = "project_list";
             /// Of `workspace_list`.
             WorkspaceList(WorkspaceListResponse) = "workspace_list";
+            /// Of `workspace_get`.
+            WorkspaceContent(WorkspaceContentResponse) = "workspace_content";
+            /// Of `workspace_diff`.
+            WorkspaceDiff(WorkspaceDiffResponse) = "workspace_diff";
             /// Of `session_spawn`, `session_get` and `session_network`.
             Session(SessionResponse) = "session";
             /// Of `session_message`.

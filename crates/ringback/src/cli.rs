@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp,
-    offer, project, serve, session, studio, token, tools, verify, why,
+    offer, project, run, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -33,6 +33,9 @@ pub struct Cli {
 pub enum Command {
     /// Run the daemon
     Serve(serve::ServeArgs),
+    /// Let an agent work on a copy of a directory, with commands of this machine as its tools, and show
+    /// what it changed
+    Run(run::RunArgs),
     /// Show what Ringback does, with a daemon of its own in a temporary directory
     Demo(demo::DemoArgs),
     /// Call a tool
@@ -81,6 +84,7 @@ impl Command {
     pub const fn wants_json(&self) -> bool {
         match self {
             Self::Serve(args) => args.json,
+            Self::Run(args) => args.json,
             Self::Demo(args) => args.json,
             Self::Call(args) => args.wants_json(),
             Self::Offer(args) => args.json,

@@ -16,6 +16,7 @@ pub mod network;
 pub mod offer;
 mod passing;
 pub mod project;
+pub mod run;
 pub mod serve;
 pub mod session;
 pub mod studio;
@@ -35,6 +36,7 @@ use crate::failure::Failure;
 pub async fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args, environment).await,
+        Command::Run(args) => run::run(args, environment).await,
         Command::Demo(args) => demo::run(&args).await,
         Command::Call(args) => call::run(args, environment).await,
         Command::Offer(args) => offer::run(args, environment).await,

@@ -11,6 +11,8 @@ use serde::Serialize;
 use crate::failure::Failure;
 
 const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[0m");
+const GREEN: &str = "\u{1b}[32m";
+const RED: &str = "\u{1b}[31m";
 
 /// Where the answers of a command go.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +111,32 @@ impl Screen {
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    /// What an agent wrote, without what a terminal would obey.
+    pub(crate) fn printable(self, text: &str) -> String {
+        let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+        if !self.terminal || !text.contains(obeyed) {
+            return text.to_owned();
+        }
+        let shown =
+            |c: char| if obeyed(c) { c.escape_unicode().to_string() } else { c.to_string() };
+        text.chars().map(shown).collect()
+    }
+
+    /// A unified diff; added and removed lines have their colours on a terminal.
+    pub(crate) fn diff(self, diff: &str) -> String {
+        let diff = self.printable(diff.trim_end_matches('\n'));
+        if !self.terminal {
+            return diff;
+        }
+        let coloured = diff.lines().map(|line| match line.as_bytes().first() {
+            Some(b'+') => format!("{GREEN}{line}{}", BOLD.1),
+            Some(b'-') => format!("{RED}{line}{}", BOLD.1),
+            Some(b'd') => self.bold(line),
+            Some(_) | None => line.to_owned(),
+        });
+        coloured.collect::<Vec<_>>().join("\n")
+    }
+
     /// Bold on a terminal.
     pub(crate) fn bold(self, text: &str) -> String {
         if self.terminal { format!("{}{text}{}", BOLD.0, BOLD.1) } else { text.to_owned() }
@@ -166,6 +194,16 @@ mod tests {
         let table = screen.table(["NAME", "N"], rows, "nothing");
         assert_eq!(table, "NAME  N\na     1\nlong  2");
         assert_eq!(screen.table(["NAME"], [], "nothing"), "nothing");
+    }
+
+    /// Rule: what an agent writes cannot command the terminal of who watches it.
+    #[test]
+    fn an_agents_text_does_not_command_a_terminal() {
+        let terminal = Screen { json: false, terminal: true };
+        assert_eq!(terminal.printable("a\tb\u{1b}[2J\n\r"), "a\tb\\u{1b}[2J\n\\u{d}");
+        let file = Screen { json: false, terminal: false };
+        assert_eq!(file.printable("\u{1b}"), "\u{1b}");
+        assert!(terminal.diff("+\u{1b}x\n").starts_with("\u{1b}[32m+\\u{1b}x"));
     }
 
     #[test]

@@ -67,6 +67,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-agents",
             // `doctor` and `demo` ask what this machine can give before there is a broker.
             "ringback-sandbox",
+            // `run` and `session apply` read and write directories as the daemon does: through no link.
+            "ringback-blobs",
         ],
     ),
     (

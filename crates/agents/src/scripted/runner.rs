@@ -99,6 +99,11 @@ impl Runner {
             }
             Step::WaitTool { tool, timeout_ms } => return self.wait_tool(&tool, timeout_ms).await,
             Step::SleepMs(ms) => sleep(Duration::from_millis(ms)).await,
+            Step::Write { path, text } => {
+                let written = std::fs::write(&path, text);
+                return self.wrote(written, &path);
+            }
+            Step::Remove { path } => return self.wrote(std::fs::remove_file(&path), &path),
             Step::Expect(expected) => return self.expect(&expected),
             Step::Print {} => {
                 let text = self.last.as_ref().map(Outcome::text);
@@ -112,6 +117,13 @@ impl Runner {
             Step::End { code } => return Ok(Stopped::Exit(code)),
         }
         Ok(Stopped::Done)
+    }
+
+    fn wrote(&self, written: std::io::Result<()>, path: &str) -> Result<Stopped, String> {
+        match written {
+            Ok(()) => Ok(Stopped::Done),
+            Err(error) => self.unexpected(format!("`{path}`: {error}")),
+        }
     }
 
     /// Asks for permission, and takes the answer for the last result.

@@ -44,6 +44,10 @@ pub(super) enum Step {
     },
     /// Do nothing for so many milliseconds.
     SleepMs(u64),
+    /// Write a file, from the directory it works in.
+    Write { path: String, text: String },
+    /// Remove a file.
+    Remove { path: String },
     /// Check the last result, and end with an error if it is another one.
     Expect(Expected),
     /// Say the text of the last result.
@@ -161,13 +165,15 @@ mod tests {
             {"wait_change":{}}
             {"wait_tool":{"tool":"x","timeout_ms":5}}
             {"sleep_ms":1}
+            {"write":{"path":"a","text":"b"}}
+            {"remove":{"path":"a"}}
             {"expect":{"is_error":false,"contains":"x"}}
             {"print":{}}
             {"garbage":{"text":"boo","times":3}}
             {"end":{}}
         "#;
         let steps = parse(text.trim_start(), "hi").unwrap();
-        assert_eq!(steps.len(), 16);
+        assert_eq!(steps.len(), 18);
         assert!(matches!(&steps[0], Step::Say(text) if text == "you said: hi"));
         let Step::Call(call) = &steps[6] else { unreachable!("a call") };
         let arguments = call.arguments.as_ref().unwrap();

@@ -11,6 +11,7 @@ mod project;
 mod session;
 mod studio;
 mod token;
+mod workspace;
 
 use ringback_core::Now;
 use ringback_models::Models;

@@ -1,5 +1,7 @@
 //! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
 
+use std::sync::Arc;
+
 use ringback_core::network::is_within;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
@@ -174,14 +176,17 @@ impl Shared {
             || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
     }
 
-    async fn remove_workspace_dir(&self, workspace: &WorkspaceRecord) -> Result<()> {
-        let path = self.workspace_path(workspace.id);
-        self.blocking(move || match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+    async fn remove_workspace_dir(self: &Arc<Self>, workspace: &WorkspaceRecord) -> Result<()> {
+        let (shared, id) = (Arc::clone(self), workspace.id);
+        self.blocking(move || {
+            let removed = match std::fs::remove_dir_all(shared.workspace_path(id)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+                Ok(()) | Err(_) => shared.forget_start(id),
+            };
+            removed.map_err(|error| {
                 let message = "the directory of a workspace could not be removed";
-                Err(Error::internal("workspace", message).with_source(error))
-            }
-            Ok(()) | Err(_) => Ok(()),
+                Error::internal("workspace", message).with_source(error)
+            })
         })
         .await
     }

@@ -170,6 +170,9 @@ impl Keeper {
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
         let inside = if is_wanted { Some(self.inside().await?) } else { None };
+        // What it does is compared with how the workspace is now, if it is the first there.
+        let remembered = self.shared.remember_start(self.place.workspace).await;
+        remembered.map_err(|error| error.to_string())?;
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref(), has_network);
         let Ready { mut spec, program, protocol, files } =

@@ -12,6 +12,7 @@ mod common;
 mod confined;
 mod content;
 mod costs;
+mod files;
 mod jobs;
 mod keys;
 mod lines;

@@ -15,6 +15,7 @@ mod project;
 mod session;
 mod studio;
 mod token;
+mod workspace;
 
 pub use abc::*;
 pub use artifact::*;
@@ -29,6 +30,7 @@ pub use project::*;
 pub use session::*;
 pub use studio::*;
 pub use token::*;
+pub use workspace::*;
 
 /// Reads null as the type's default, so that a field that may be absent may also be null.
 fn null_as_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>

@@ -510,3 +510,4 @@ mod abc;
 mod model;
 mod sessions;
 mod sound;
+mod workspaces;

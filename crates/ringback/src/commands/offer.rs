@@ -2,7 +2,7 @@
 
 mod calls;
 pub(super) mod child;
-mod schema;
+pub(super) mod schema;
 
 use std::ffi::OsString;
 use std::num::{NonZeroU64, NonZeroUsize};

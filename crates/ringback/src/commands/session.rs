@@ -1,10 +1,15 @@
 //! `ringback session`: agents, and this terminal as the one who calls them.
 
-mod caller;
+mod apply;
+pub(super) mod caller;
+pub(super) mod changes;
 mod follow;
-mod start;
+pub(super) mod keyboard;
+pub(super) mod origin;
+pub(super) mod start;
 
 use clap::{Args, Subcommand, ValueEnum};
+use ringback_client::Client;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::network::{HostRule, NetworkMode};
 use ringback_proto::record::SessionState;
@@ -17,6 +22,7 @@ use ringback_proto::tool::tools::{
     SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage, SessionNetwork,
 };
 
+use self::keyboard::Keyboard;
 use super::network::policy;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
@@ -28,7 +34,9 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[command(
     after_help = "Examples:\n  ringback session start \"Say hello.\" --tool notify=./notify.sh\n  ringback session \
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
-                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… allow example.org:443\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
+                  list\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… \
+                  allow example.org:443\n  ringback session diff gogol_…\n  ringback session apply gogol_… \
+                  --dry-run\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
                   input; what it prints is the result."
 )]
 pub struct SessionArgs {
@@ -48,6 +56,8 @@ pub struct SessionArgs {
 pub enum SessionAction {
     /// Start an agent, offer it commands of this machine as tools, and show what it does
     Start(start::StartArgs),
+    /// Write what an agent changed into the directory that `ringback run` copied
+    Apply(apply::ApplyArgs),
     /// Everything else
     #[command(flatten)]
     Other(SessionRequest),
@@ -84,6 +94,18 @@ pub enum SessionRequest {
         /// Stop when it has nothing more to do
         #[arg(long)]
         until_idle: bool,
+    },
+    /// Watch an agent, answer what it asks, and say each line that you type to it
+    Attach {
+        /// Its session
+        id: SessionId,
+    },
+    /// Show what an agent changed in its workspace, as a unified diff
+    Diff {
+        /// Its session
+        id: SessionId,
+        /// Only at or below this path
+        path: Option<String>,
     },
     /// List sessions, newest first
     List {
@@ -163,11 +185,18 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
     let target = args.connect.target(environment)?;
     let request = match args.action {
         SessionAction::Start(start) => return start::run(start, &target, screen).await,
+        SessionAction::Apply(apply) => {
+            return apply::run(apply, &target, screen, environment).await;
+        }
         SessionAction::Other(request) => request,
     };
-    target
-        .run(async |client| match request {
-            SessionRequest::Message { id, message } => {
+    target.run(async |client| request.carry_out(client, screen).await).await
+}
+
+impl SessionRequest {
+    async fn carry_out(self, client: &Client, screen: Screen) -> Result<(), Failure> {
+        match self {
+            Self::Message { id, message } => {
                 let request =
                     SessionMessageRequest { session_id: Some(id), message, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
@@ -176,24 +205,34 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                     format!("sent; see what it does with `ringback session watch {id}`")
                 })
             }
-            SessionRequest::Answer { id, request, option } => {
+            Self::Answer { id, request, option } => {
                 let answer = Some(Box::new(PermissionAnswer { request_id: request, option }));
                 let request =
                     SessionMessageRequest { session_id: Some(id), answer, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |_| "answered".to_owned())
             }
-            SessionRequest::Abort { id } => {
+            Self::Abort { id } => {
                 let session_id = Some(id);
                 let request =
                     SessionMessageRequest { session_id, abort: true, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |_| "told to stop".to_owned())
             }
-            SessionRequest::Watch { id, until_idle } => {
-                follow::follow(client, screen, id, -1, until_idle).await.map(drop)
+            Self::Watch { id, until_idle } => {
+                let mut keyboard = Keyboard::answering(screen);
+                follow::follow(client, screen, id, until_idle, &mut keyboard).await.map(drop)
             }
-            SessionRequest::List { project, status, limit } => {
+            Self::Attach { id } => {
+                let mut keyboard = Keyboard::talking(screen, id)?;
+                screen.remark("each line is a message; Ctrl-C leaves, and the session goes on");
+                follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
+            }
+            Self::Diff { id, path } => {
+                let diff = changes::of(client, id, path).await?;
+                screen.answer(&diff, |diff| changes::shown(screen, diff))
+            }
+            Self::List { project, status, limit } => {
                 let request = SessionListRequest {
                     project_id: project,
                     status: status.map(Into::into),
@@ -203,28 +242,28 @@ pub(crate) async fn run(args: SessionArgs, environment: &Environment) -> Result<
                 let listed = client.call::<SessionList>(request).await?;
                 screen.answer(&listed, |listed| table(screen, listed))
             }
-            SessionRequest::Show { id } => {
+            Self::Show { id } => {
                 let session =
                     client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
                 screen.answer(&session, |session| shown(screen, session))
             }
-            SessionRequest::Network { id, mode, places } => {
+            Self::Network { id, mode, places } => {
                 let network = policy(mode, places)?;
                 let request = SessionNetworkRequest { session_id: id, network };
                 let session = client.call::<SessionNetwork>(request).await?;
                 screen.answer(&session, |session| reached(session).unwrap_or_default())
             }
-            SessionRequest::End { id } => {
+            Self::End { id } => {
                 let done = client.call::<SessionEnd>(SessionEndRequest { session_id: id }).await?;
                 screen.answer(&done, |done| done.message.clone())
             }
-            SessionRequest::Cleanup { max_age_hours, project } => {
+            Self::Cleanup { max_age_hours, project } => {
                 let request = SessionCleanupRequest { max_age_hours, project_id: project };
                 let done = client.call::<SessionCleanup>(request).await?;
                 screen.answer(&done, |done| format!("deleted {}", done.deleted))
             }
-        })
-        .await
+        }
+    }
 }
 
 fn table(screen: Screen, listed: &SessionListResponse) -> String {

@@ -38,7 +38,7 @@ impl Environment {
     }
 
     /// A directory named by a variable; the XDG rules say that a relative one is to be ignored.
-    pub(super) fn absolute_dir(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn absolute_dir(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_owned)
     }
 

@@ -10,6 +10,7 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
+mod run;
 mod sandbox;
 mod secrets;
 mod sessions;

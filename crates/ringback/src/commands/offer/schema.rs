@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::failure::Failure;
 
 /// What is in the file, as it is. The daemon says whether it is a schema.
-pub(super) fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
+pub(in crate::commands) fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| Failure::File {
         action: "read",
         path: path.to_owned(),

@@ -1,18 +1,21 @@
 //! This terminal as a caller: commands of this machine are the agent's tools.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clap::Args;
 use ringback_client::Client;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
 use ringback_proto::raw::Raw;
 use ringback_proto::request::{
     CallerTool, CallerToolProgressRequest, CallerToolRequestInfo, CallerToolRequestsRequest,
-    CallerToolResponseRequest,
+    CallerToolResponseRequest, SessionContext,
 };
 use ringback_proto::tool::tools::{CallerToolProgress, CallerToolRequests, CallerToolResponse};
 use serde::Serialize;
@@ -21,6 +24,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::commands::offer::child::{Ended, Program, Progress};
+use crate::commands::offer::schema;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -48,18 +52,79 @@ impl FromStr for LocalTool {
     }
 }
 
+/// `NAME=FILE`: a tool and the file with the schema of its input.
+#[derive(Debug, Clone)]
+pub struct ToolSchema {
+    name: String,
+    path: PathBuf,
+}
+
+impl FromStr for ToolSchema {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { name: name.to_owned(), path: path.into() })
+            }
+            Some(_) | None => Err("write NAME=FILE, such as `notify=notify.json`".to_owned()),
+        }
+    }
+}
+
+/// What this terminal offers to an agent.
+#[derive(Debug, Args)]
+pub struct CallerArgs {
+    /// A tool of the agent, carried out by a command here; may be given several times
+    #[arg(long = "tool", value_name = "NAME=COMMAND")]
+    pub tools: Vec<LocalTool>,
+    /// File with the JSON Schema of a tool's input [default: any object]
+    #[arg(long = "tool-schema", value_name = "NAME=FILE")]
+    pub schemas: Vec<ToolSchema>,
+    /// What the names of your tools begin with
+    #[arg(long, value_name = "NAME", default_value = "here")]
+    pub caller_id: String,
+}
+
+impl CallerArgs {
+    /// What the agent is told of, if there is anything.
+    pub(in crate::commands) fn context(&self) -> Result<Option<SessionContext>, Failure> {
+        let has = |schema: &&ToolSchema| self.tools.iter().any(|tool| tool.name == schema.name);
+        if let Some(schema) = self.schemas.iter().find(|schema| !has(schema)) {
+            let name = &schema.name;
+            let text = format!("there is a schema for `{name}`, and no `--tool {name}=COMMAND`");
+            return Err(Failure::Usage(text));
+        }
+        let declared = |tool: &LocalTool| {
+            let schema = self.schemas.iter().find(|schema| schema.name == tool.name);
+            tool.declared(schema.map(|schema| schema.path.as_path()))
+        };
+        let tools = self.tools.iter().map(declared).collect::<Result<Vec<_>, _>>()?;
+        Ok((!tools.is_empty()).then(|| SessionContext {
+            caller_id: Some(self.caller_id.clone()),
+            caller_tools: Some(tools),
+            caller_server: None,
+        }))
+    }
+}
+
 impl LocalTool {
     /// As the agent is told of it.
-    pub(super) fn declared(&self) -> CallerTool {
-        CallerTool {
+    fn declared(&self, schema: Option<&Path>) -> Result<CallerTool, Failure> {
+        let bytes = match schema {
+            Some(path) => schema::read(path)?.get().to_owned().into(),
+            // Some agents drop arguments that a schema does not let in by name.
+            None => Bytes::from_static(br#"{"type":"object","additionalProperties":true}"#),
+        };
+        Ok(CallerTool {
             name: self.name.clone(),
             description: Some(format!(
                 "Runs `{}` where the session was started.",
                 self.command.join(" ")
             )),
-            input_schema: None,
+            input_schema: Some(Raw(Any { format: Format::Json, bytes })),
             timeout_ms: None,
-        }
+        })
     }
 
     fn program(&self) -> Program {
@@ -79,12 +144,12 @@ struct Told<'a> {
 }
 
 /// Carries out the calls of a session until it is dropped or the session is over.
-pub(super) async fn serve(
+pub(in crate::commands) async fn serve(
     client: &Client,
     screen: Screen,
     session: SessionId,
     tools: &[LocalTool],
-) -> Result<(), Failure> {
+) -> Result<Infallible, Failure> {
     let programs: HashMap<_, _> =
         tools.iter().map(|tool| (tool.name.clone(), Arc::new(tool.program()))).collect();
     // Dropped with this future: then every command is ended, with its process group.
@@ -226,6 +291,28 @@ mod tests {
         for text in ["notify", "=x", "notify=", "notify= "] {
             assert!(text.parse::<LocalTool>().is_err(), "{text}");
         }
+    }
+
+    /// Rule: the input of a tool has the names that its schema gives, or any.
+    #[test]
+    fn a_tool_takes_any_object_or_what_its_schema_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify.json");
+        let schema = r#"{"type": "object", "properties": {"text": {"type": "string"}}}"#;
+        std::fs::write(&path, schema).unwrap();
+        let args = |schemas: &[String]| CallerArgs {
+            tools: vec!["notify=true".parse().unwrap()],
+            schemas: schemas.iter().map(|schema| schema.parse().unwrap()).collect(),
+            caller_id: "here".to_owned(),
+        };
+        let declared = |schemas: &[String]| {
+            let context = args(schemas).context().unwrap().unwrap();
+            context.caller_tools.unwrap().remove(0).input_schema.unwrap().0.bytes
+        };
+        assert_eq!(declared(&[]), r#"{"type":"object","additionalProperties":true}"#);
+        assert_eq!(declared(&[format!("notify={}", path.display())]), schema);
+        assert!(args(&["other=x".to_owned()]).context().is_err(), "a schema of no tool");
+        assert!("notify".parse::<ToolSchema>().is_err());
     }
 
     #[test]

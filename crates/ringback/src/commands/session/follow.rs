@@ -6,47 +6,73 @@ use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
 use ringback_proto::tool::tools::SessionEvents;
 
+use super::keyboard::Keyboard;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
 /// How long one look waits for something to happen.
 const WAIT_MS: u64 = 20_000;
 
+/// How a session stood when it was last looked at.
+#[derive(Debug)]
+pub(in crate::commands) struct Followed {
+    pub(in crate::commands) state: SessionState,
+    /// The first thing that went wrong after the last message.
+    pub(in crate::commands) error: Option<String>,
+}
+
 /// Shows events until the session is over, or has nothing to do. How it stands then.
 pub(in crate::commands) async fn follow(
     client: &Client,
     screen: Screen,
     session: SessionId,
-    mut since: i64,
     until_idle: bool,
-) -> Result<SessionState, Failure> {
+    keyboard: &mut Keyboard,
+) -> Result<Followed, Failure> {
+    let (mut since, mut error, mut rests) = (-1, None, false);
     loop {
         let request = SessionEventsRequest {
             session_id: session,
             since_index: Some(since),
             max_events: None,
-            wait_ms: Some(WAIT_MS),
+            wait_ms: Some(if rests { 0 } else { WAIT_MS }),
             include_children: true,
             follow: false,
         };
-        let page = client.call::<SessionEvents>(request).await?;
+        // A line that comes first costs a look, which is asked again from the same place.
+        let page = tokio::select! {
+            page = client.call::<SessionEvents>(request) => page?,
+            line = keyboard.line() => {
+                keyboard.typed(client, &line).await?;
+                continue;
+            }
+        };
         since = page.last_index;
         for event in &page.events {
-            screen.item(event, told)?;
-        }
-        match page.status {
-            SessionState::Ended | SessionState::Failed | SessionState::Interrupted => {
-                return Ok(page.status);
+            screen.item(event, |event| screen.printable(&told(event)))?;
+            keyboard.note(event)?;
+            match event.kind.as_str() {
+                "error" if error.is_none() => error.clone_from(&event.text),
+                "message" if event.role.as_deref() == Some("user") => error = None,
+                _ => {}
             }
-            SessionState::Idle if until_idle && settled(&page.events) => return Ok(page.status),
-            SessionState::Idle | SessionState::Starting | SessionState::Running => {}
         }
+        let state = page.status;
+        // Only when nothing is left to show: how it stands is newer than what was read.
+        if rests && page.events.is_empty() && !is_at_work(state, until_idle) {
+            return Ok(Followed { state, error });
+        }
+        rests = !is_at_work(state, until_idle);
     }
 }
 
-/// Whether everything up to the end of the work was shown.
-fn settled(events: &[SessionEventInfo]) -> bool {
-    events.is_empty() || events.last().is_some_and(|event| event.status == Some(SessionState::Idle))
+/// Whether there may be more to come.
+const fn is_at_work(state: SessionState, until_idle: bool) -> bool {
+    match state {
+        SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
+        SessionState::Idle => !until_idle,
+        SessionState::Starting | SessionState::Running => true,
+    }
 }
 
 fn told(event: &SessionEventInfo) -> String {

@@ -7,14 +7,14 @@ use clap::Args;
 use ringback_client::Client;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::request::{
-    ProjectCreateRequest, ProjectListRequest, SessionContext, SessionEndRequest,
-    SessionMessageRequest,
+    ProjectCreateRequest, ProjectListRequest, SessionEndRequest, SessionMessageRequest,
 };
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::{ProjectCreate, ProjectList, SessionEnd, SessionMessage};
 
-use super::caller::{self, LocalTool};
-use super::follow;
+use super::caller::{self, CallerArgs};
+use super::follow::{self, Followed};
+use super::keyboard::Keyboard;
 use crate::commands::network::NetworkArgs;
 use crate::connect::{Target, interruptible};
 use crate::failure::Failure;
@@ -33,12 +33,9 @@ pub struct StartArgs {
     /// The project, by id or name [default: `terminal`, made if it is missing]
     #[arg(long, value_name = "ID|NAME")]
     pub project: Option<String>,
-    /// A tool of the agent, carried out by a command here; may be given several times
-    #[arg(long = "tool", value_name = "NAME=COMMAND")]
-    pub tools: Vec<LocalTool>,
-    /// What the names of your tools begin with
-    #[arg(long, value_name = "NAME", default_value = "here")]
-    pub caller_id: String,
+    /// What you offer it.
+    #[command(flatten)]
+    pub caller: CallerArgs,
     /// The agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -59,22 +56,9 @@ pub(super) async fn run(args: StartArgs, target: &Target, screen: Screen) -> Res
     let mut started = None;
     let shown = interruptible(circle(&client, &args, screen, &mut started)).await;
     // Also after Ctrl-C: an agent whose tools are gone is of no use to anybody.
-    let leave = async {
-        let ended = match started {
-            Some(session_id) => {
-                client.call::<SessionEnd>(SessionEndRequest { session_id }).await.map(drop)
-            }
-            None => Ok(()),
-        };
-        client.close().await;
-        ended
-    };
-    let left = tokio::time::timeout(END_TIMEOUT, leave).await;
-    shown?;
-    match left {
-        Ok(ended) => Ok(ended?),
-        Err(_) => Err(Failure::Wrong("the session did not end in time".to_owned())),
-    }
+    let ended = end(&client, started).await;
+    client.close().await;
+    shown.and(ended)
 }
 
 /// Starts the agent, then shows what it does and carries out its calls, until it is done.
@@ -90,9 +74,34 @@ async fn circle(
     if !screen.is_json() {
         screen.remark(format_args!("session {session}; Ctrl-C ends it"));
     }
+    watch(client, screen, session, &args.caller, !args.follow).await.map(drop)
+}
+
+/// Shows what an agent does, asks what it asks and carries out its calls, until it is done.
+pub(in crate::commands) async fn watch(
+    client: &Client,
+    screen: Screen,
+    session: SessionId,
+    caller: &CallerArgs,
+    until_idle: bool,
+) -> Result<Followed, Failure> {
+    let mut keyboard = Keyboard::answering(screen);
     tokio::select! {
-        shown = follow::follow(client, screen, session, -1, !args.follow) => shown.map(drop),
-        served = caller::serve(client, screen, session, &args.tools) => served,
+        shown = follow::follow(client, screen, session, until_idle, &mut keyboard) => shown,
+        served = caller::serve(client, screen, session, &caller.tools) => match served? {},
+    }
+}
+
+/// Ends a session, whatever became of the work in it.
+pub(in crate::commands) async fn end(
+    client: &Client,
+    started: Option<SessionId>,
+) -> Result<(), Failure> {
+    let Some(session_id) = started else { return Ok(()) };
+    let ended = client.call::<SessionEnd>(SessionEndRequest { session_id });
+    match tokio::time::timeout(END_TIMEOUT, ended).await {
+        Ok(ended) => Ok(ended.map(drop)?),
+        Err(_) => Err(Failure::Wrong("the session did not end in time".to_owned())),
     }
 }
 
@@ -101,12 +110,7 @@ async fn start(
     args: &StartArgs,
     project: ProjectId,
 ) -> Result<SessionId, Failure> {
-    let tools: Vec<_> = args.tools.iter().map(LocalTool::declared).collect();
-    let context = (!tools.is_empty()).then(|| SessionContext {
-        caller_id: Some(args.caller_id.clone()),
-        caller_tools: Some(tools),
-        caller_server: None,
-    });
+    let context = args.caller.context()?;
     let api_key = args.key_file.as_deref().map(read_key).transpose()?;
     // A workspace of its own: two terminals do not speak into one session by accident.
     let request = SessionMessageRequest {
@@ -131,7 +135,10 @@ fn read_key(path: &Utf8Path) -> Result<Secret, Failure> {
 }
 
 /// The project of this id or name.
-async fn project(client: &Client, named: Option<&str>) -> Result<ProjectId, Failure> {
+pub(in crate::commands) async fn project(
+    client: &Client,
+    named: Option<&str>,
+) -> Result<ProjectId, Failure> {
     if let Some(id) = named.and_then(|named| named.parse().ok()) {
         return Ok(id);
     }

@@ -1,0 +1,347 @@
+//! A directory tree that somebody else may be writing in, such as an agent's workspace. Every path is
+//! resolved by the kernel beneath the tree's root and through no link at all (`openat2` with
+//! `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`), so there is no moment in which one could be slipped
+//! in. A link is seen, read and made as what it is: a text.
+
+mod archive;
+mod error;
+mod walk;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path, PathBuf};
+
+use ringback_proto::ids::BlobHash;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::io::Errno;
+
+pub use self::archive::{Packed, pack, unpack};
+pub use self::error::TreeError;
+pub use self::walk::TreeLimits;
+
+/// How often to try again when a rename elsewhere keeps the kernel from being sure.
+const TRIES_MAX: usize = 16;
+/// The kernel takes paths of up to 4096 bytes.
+const PATH_BYTES_MAX: usize = 4000;
+/// What a file has that is only half written. Nobody else's names begin like this.
+const TEMP_PREFIX: &str = ".ringback-half-written-";
+const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
+
+/// What is there under a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A link, wherever it leads.
+    Symlink,
+    /// A pipe, a socket or a device: never opened.
+    Other,
+}
+
+/// Something in a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where, as seen from the tree's root. Need not be UTF-8.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Its length in bytes; 0 of what is no file.
+    pub size: u64,
+    /// Whether its owner may run it; never of what is no file.
+    pub executable: bool,
+}
+
+/// An open tree.
+#[derive(Debug)]
+pub struct Tree {
+    dir: OwnedFd,
+}
+
+impl Tree {
+    /// Opens a tree at a directory, which may itself not be a link.
+    ///
+    /// # Errors
+    /// When it is not there, or not a directory.
+    pub fn open(root: &Path) -> Result<Self, TreeError> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(root, flags, Mode::empty())
+            .map_err(|errno| TreeError::of(errno, "open", root))?;
+        Ok(Self { dir })
+    }
+
+    /// What is there under a path; a link is not followed.
+    ///
+    /// # Errors
+    /// When nothing is, or the path leads outside or through a link.
+    pub fn entry(&self, path: &Path) -> Result<Entry, TreeError> {
+        let path = inner(path)?;
+        if path.as_os_str().is_empty() {
+            let kind = EntryKind::Directory;
+            return Ok(Entry { path, kind, size: 0, executable: false });
+        }
+        let fd = self.resolve(&path, OFlags::PATH)?;
+        let stat =
+            rustix::fs::fstat(&fd).map_err(|errno| TreeError::of(errno, "look at", &path))?;
+        Ok(Entry::of(path, &stat))
+    }
+
+    /// Opens a regular file for reading. What would block is never opened for it.
+    ///
+    /// # Errors
+    /// When there is none, or the path leads outside or through a link.
+    pub fn open_file(&self, path: &Path) -> Result<File, TreeError> {
+        let path = inner(path)?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        // Opening a device can have effects, so what it is comes first; what it is after that counts.
+        let is_file = self.entry(&path)?.kind == EntryKind::File;
+        let file = if is_file { Some(File::from(self.resolve(&path, flags)?)) } else { None };
+        file.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))
+            .ok_or(TreeError::NotAFile { path })
+    }
+
+    /// The hash of a file's content.
+    ///
+    /// # Errors
+    /// As [`Tree::open_file`], and when it cannot be read.
+    pub fn hash(&self, path: &Path) -> Result<BlobHash, TreeError> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(self.open_file(path)?).map_err(TreeError::on("read", path))?;
+        Ok(BlobHash::from_bytes(*hasher.finalize().as_bytes()))
+    }
+
+    /// Where a link says it leads.
+    ///
+    /// # Errors
+    /// When it is not a link, or the path to it leads outside or through another.
+    pub fn read_link(&self, path: &Path) -> Result<PathBuf, TreeError> {
+        let path = inner(path)?;
+        let fd = self.resolve(&path, OFlags::PATH)?;
+        let target = rustix::fs::readlinkat(&fd, "", Vec::new())
+            .map_err(|errno| TreeError::of(errno, "read the link", &path))?;
+        Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
+    }
+
+    /// Writes a file, and the directories it is in. Whatever had the name before, a link included, is
+    /// replaced in one step; who may read and write a file stays as it was. How many bytes it has.
+    ///
+    /// # Errors
+    /// When a directory has the name, the path leads outside or through a link, or the disk refuses.
+    pub fn write(
+        &self,
+        path: &Path,
+        content: &mut dyn Read,
+        executable: bool,
+    ) -> Result<u64, TreeError> {
+        let path = inner(path)?;
+        let (dir, name) = self.parent(&path)?;
+        let temp = temp_name();
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(if executable { 0o755 } else { 0o644 });
+        let fd = rustix::fs::openat(&dir, &temp, flags, mode)
+            .map_err(|errno| TreeError::of(errno, "write", &path))?;
+        let half = HalfWritten { dir: dir.as_fd(), name: &temp, done: false };
+        let mut file = File::from(fd);
+        if let Some(mode) = kept_mode(dir.as_fd(), name, executable) {
+            rustix::fs::fchmod(&file, mode)
+                .map_err(|errno| TreeError::of(errno, "write", &path))?;
+        }
+        let n_bytes = io::copy(content, &mut file).map_err(TreeError::on("write", &path))?;
+        half.finish(name).map_err(|errno| TreeError::of(errno, "write", &path))?;
+        Ok(n_bytes)
+    }
+
+    /// Makes a link, and the directories it is in; as [`Tree::write`].
+    ///
+    /// # Errors
+    /// As [`Tree::write`].
+    pub fn link(&self, path: &Path, target: &Path) -> Result<(), TreeError> {
+        let path = inner(path)?;
+        let failed = |errno| TreeError::of(errno, "make the link", &path);
+        let (dir, name) = self.parent(&path)?;
+        let temp = temp_name();
+        rustix::fs::symlinkat(target, &dir, &temp).map_err(failed)?;
+        HalfWritten { dir: dir.as_fd(), name: &temp, done: false }.finish(name).map_err(failed)
+    }
+
+    /// Makes a directory, and those it is in, where they are missing.
+    ///
+    /// # Errors
+    /// When something else has the name, or the path leads outside or through a link.
+    pub fn make_dir(&self, path: &Path) -> Result<(), TreeError> {
+        self.directory(&inner(path)?).map(drop)
+    }
+
+    /// Removes a file or a link, and the directories that are empty without it.
+    ///
+    /// # Errors
+    /// When it is a directory or not there, or the path leads outside or through a link.
+    pub fn remove(&self, path: &Path) -> Result<(), TreeError> {
+        let path = inner(path)?;
+        let failed = |errno| TreeError::of(errno, "remove", &path);
+        let (dir, name) = self.existing_parent(&path)?;
+        rustix::fs::unlinkat(&dir, name, AtFlags::empty()).map_err(failed)?;
+        let mut above = path.parent();
+        while let Some(empty) = above.filter(|path| !path.as_os_str().is_empty()) {
+            let (dir, name) = self.existing_parent(empty)?;
+            // One that still has something in it stays, and so do those above it.
+            if rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR).is_err() {
+                break;
+            }
+            above = empty.parent();
+        }
+        Ok(())
+    }
+
+    /// Opens what is under a path, itself not a link that would be followed.
+    fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, TreeError> {
+        open_beneath(self.dir.as_fd(), path, flags)
+            .map_err(|errno| TreeError::of(errno, "open", path))
+    }
+
+    /// The directory that a name is in, made if it is missing.
+    fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), TreeError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(TreeError::NotAFile { path: path.to_owned() });
+        };
+        Ok((self.directory(parent)?, name))
+    }
+
+    fn existing_parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), TreeError> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(TreeError::NotAFile { path: path.to_owned() });
+        };
+        let here = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        Ok((self.resolve(here, OFlags::PATH | OFlags::DIRECTORY)?, name))
+    }
+
+    /// A directory, made step by step if it is missing.
+    fn directory(&self, path: &Path) -> Result<OwnedFd, TreeError> {
+        let failed = |errno| TreeError::of(errno, "make the directory", path);
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let mut dir = open_beneath(self.dir.as_fd(), Path::new("."), flags).map_err(failed)?;
+        for part in path.components() {
+            let name: &Path = part.as_ref();
+            dir = match open_beneath(dir.as_fd(), name, flags) {
+                Err(Errno::NOENT) => {
+                    match rustix::fs::mkdirat(&dir, name, DIR_MODE) {
+                        Ok(()) | Err(Errno::EXIST) => {}
+                        Err(errno) => return Err(failed(errno)),
+                    }
+                    open_beneath(dir.as_fd(), name, flags).map_err(failed)?
+                }
+                Err(Errno::NOTDIR) => return Err(in_the_way(dir.as_fd(), name, path)),
+                opened => opened.map_err(failed)?,
+            };
+        }
+        Ok(dir)
+    }
+}
+
+impl Entry {
+    fn of(path: PathBuf, stat: &Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Directory,
+            FileType::Symlink => EntryKind::Symlink,
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => EntryKind::Other,
+        };
+        let is_file = kind == EntryKind::File;
+        let size = if is_file { u64::try_from(stat.st_size).unwrap_or(0) } else { 0 };
+        Self { path, kind, size, executable: is_file && stat.st_mode & 0o100 != 0 }
+    }
+}
+
+/// A name that is taken back unless it becomes another.
+struct HalfWritten<'a> {
+    dir: BorrowedFd<'a>,
+    name: &'a str,
+    done: bool,
+}
+
+impl HalfWritten<'_> {
+    /// Takes a name's place, whatever had it. Renaming follows no link.
+    fn finish(mut self, name: &OsStr) -> Result<(), Errno> {
+        rustix::fs::renameat(self.dir, self.name, self.dir, name)?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl Drop for HalfWritten<'_> {
+    fn drop(&mut self) {
+        if !self.done
+            && let Err(error) = rustix::fs::unlinkat(self.dir, self.name, AtFlags::empty())
+        {
+            tracing::warn!(%error, "a file that is only half written is left");
+        }
+    }
+}
+
+fn open_beneath(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // The last part of a path may be a link where it is only looked at, and is never followed.
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let mut tries = 0;
+    loop {
+        match rustix::fs::openat2(dir, path, flags, Mode::empty(), resolve) {
+            Err(Errno::AGAIN | Errno::INTR) if tries < TRIES_MAX => tries += 1,
+            opened => return opened,
+        }
+    }
+}
+
+/// What it means that a part of a path is no directory.
+fn in_the_way(dir: BorrowedFd<'_>, name: &Path, path: &Path) -> TreeError {
+    let path = path.to_owned();
+    match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+            TreeError::Link { path }
+        }
+        Ok(_) | Err(_) => TreeError::NotADirectory { path },
+    }
+}
+
+/// The permissions of a file that is to be replaced, with or without that of running it.
+fn kept_mode(dir: BorrowedFd<'_>, name: &OsStr, executable: bool) -> Option<Mode> {
+    let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let read_write = stat.st_mode & 0o666;
+    // Whoever may read it may run it.
+    let run = if executable { (read_write & 0o444) >> 2 } else { 0 };
+    is_file.then(|| Mode::from_raw_mode(read_write | run))
+}
+
+/// A name that nobody can have guessed.
+fn temp_name() -> String {
+    format!("{TEMP_PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
+/// A path as seen from a root: no `..`, nothing absolute, `.` left out.
+fn inner(path: &Path) -> Result<PathBuf, TreeError> {
+    let outside = || TreeError::Outside { path: path.to_owned() };
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(part) if part.as_bytes().contains(&0) => return Err(outside()),
+            Component::Normal(part) => parts.push(part),
+            Component::CurDir => {}
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
+                return Err(outside());
+            }
+        }
+    }
+    if parts.as_os_str().len() > PATH_BYTES_MAX {
+        return Err(TreeError::TooDeep { path: parts, max: PATH_BYTES_MAX });
+    }
+    Ok(parts)
+}

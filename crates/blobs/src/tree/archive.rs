@@ -1,0 +1,174 @@
+//! A tree as a tar archive, and back. The same tree is the same bytes: no owners, no times.
+
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use tar::{Archive, Builder, EntryType, Header};
+
+use super::{Entry, EntryKind, Tree, TreeError, TreeLimits, inner};
+
+/// What went through an archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Packed {
+    /// Files and links.
+    pub files: u64,
+    /// Bytes of files.
+    pub bytes: u64,
+}
+
+/// Writes these entries of a tree as an archive. What is neither file nor directory nor link is
+/// left out, and so is what is gone meanwhile.
+///
+/// # Errors
+/// When the archive cannot be written, or a file cannot be read.
+pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<Packed, TreeError> {
+    let mut builder = Builder::new(BufWriter::new(out));
+    let mut packed = Packed::default();
+    for entry in entries {
+        match add(tree, entry, &mut builder) {
+            Ok(Some(n_bytes)) => {
+                packed.files += 1;
+                packed.bytes += n_bytes;
+            }
+            Ok(None) => {}
+            Err(error) if error.is_change() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let written = builder.into_inner().and_then(|mut out| out.flush());
+    written.map_err(archive("write"))?;
+    Ok(packed)
+}
+
+/// Adds an entry; the bytes of a file, or of a link, if it is one.
+fn add<W: Write>(
+    tree: &Tree,
+    entry: &Entry,
+    builder: &mut Builder<W>,
+) -> Result<Option<u64>, TreeError> {
+    let mut header = Header::new_gnu();
+    header.set_mode(0o644);
+    match entry.kind {
+        EntryKind::Other => Ok(None),
+        EntryKind::Directory => {
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            header.set_size(0);
+            let added = builder.append_data(&mut header, &entry.path, io::empty());
+            added.map_err(archive("write")).map(|()| None)
+        }
+        EntryKind::Symlink => {
+            let target = tree.read_link(&entry.path)?;
+            header.set_entry_type(EntryType::Symlink);
+            header.set_size(0);
+            // As it is: the library would tidy it up, and it would be another text.
+            let added = match header.set_link_name_literal(target.as_os_str().as_bytes()) {
+                Ok(()) => builder.append_data(&mut header, &entry.path, io::empty()),
+                Err(_) => builder.append_link(&mut header, &entry.path, target),
+            };
+            added.map_err(archive("write")).map(|()| Some(0))
+        }
+        EntryKind::File => {
+            let file = tree.open_file(&entry.path)?;
+            let size = file.metadata().map_err(TreeError::on("look at", &entry.path))?.len();
+            if entry.executable {
+                header.set_mode(0o755);
+            }
+            header.set_size(size);
+            // The length was promised: a file that shrinks meanwhile is filled up, one that grows cut.
+            let content = BufReader::new(file).chain(io::repeat(0)).take(size);
+            let added = builder.append_data(&mut header, &entry.path, content);
+            added.map_err(archive("write")).map(|()| Some(size))
+        }
+    }
+}
+
+/// Writes what is in an archive into a tree, below a directory. All of it is checked before the first
+/// file is written.
+///
+/// # Errors
+/// Past a limit, for names that lead outside, for what is no file, directory or link; as
+/// [`Tree::write`].
+pub fn unpack(
+    tree: &Tree,
+    below: &Path,
+    mut content: impl Read + Seek,
+    limits: TreeLimits,
+) -> Result<Packed, TreeError> {
+    let below = inner(below)?;
+    each(&mut content, limits, |_| Ok(()))?;
+    content.rewind().map_err(archive("read"))?;
+    each(&mut content, limits, |found| {
+        let path = below.join(&found.path);
+        match &found.what {
+            What::Directory => tree.make_dir(&path),
+            What::Symlink(target) => tree.link(&path, target),
+            What::File { executable } => {
+                tree.write(&path, &mut *found.content, *executable).map(drop)
+            }
+        }
+    })
+}
+
+/// Something in an archive.
+struct Found<'a> {
+    path: PathBuf,
+    what: What,
+    content: &'a mut dyn Read,
+}
+
+enum What {
+    File { executable: bool },
+    Directory,
+    Symlink(PathBuf),
+}
+
+fn each(
+    content: &mut impl Read,
+    limits: TreeLimits,
+    mut take: impl FnMut(&mut Found<'_>) -> Result<(), TreeError>,
+) -> Result<Packed, TreeError> {
+    let mut archived = Archive::new(BufReader::new(content));
+    let (mut packed, mut n_entries) = (Packed::default(), 0_usize);
+    for entry in archived.entries().map_err(archive("read"))? {
+        let mut entry = entry.map_err(archive("read"))?;
+        let path = inner(&entry.path().map_err(archive("read"))?)?;
+        n_entries += 1;
+        if n_entries > limits.entries_max {
+            return Err(TreeError::TooManyEntries { max: limits.entries_max });
+        }
+        let kind = entry.header().entry_type();
+        let what = if kind.is_dir() {
+            What::Directory
+        } else if kind.is_symlink() {
+            let target = entry.link_name().map_err(archive("read"))?;
+            let target = target.ok_or_else(|| TreeError::Unsupported { path: path.clone() })?;
+            What::Symlink(target.into_owned())
+        } else if kind.is_file() {
+            let mode = entry.header().mode().map_err(archive("read"))?;
+            What::File { executable: mode & 0o100 != 0 }
+        } else if kind.is_pax_global_extensions() {
+            continue;
+        } else {
+            return Err(TreeError::Unsupported { path });
+        };
+        if !matches!(what, What::Directory) {
+            packed.files += 1;
+            packed.bytes = packed.bytes.saturating_add(entry.size());
+        }
+        if packed.bytes > limits.bytes_max {
+            return Err(TreeError::TooManyBytes { max: limits.bytes_max });
+        }
+        // The top of the archive itself.
+        if path.as_os_str().is_empty() {
+            continue;
+        }
+        take(&mut Found { path, what, content: &mut entry })?;
+    }
+    Ok(packed)
+}
+
+fn archive(action: &'static str) -> impl FnOnce(io::Error) -> TreeError {
+    move |source| TreeError::Archive { action, source }
+}

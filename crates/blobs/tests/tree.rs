@@ -1,0 +1,308 @@
+//! Trees that a stranger may be writing in.
+//! Rule: nothing in a tree is read or written through a link, and nothing that would block is opened.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{Cursor, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{EntryKind, Packed, TreeError, TreeLimits, pack, unpack};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags};
+
+const LIMITS: TreeLimits = TreeLimits { entries_max: 100, bytes_max: 10_000 };
+
+/// A tree with `sub/file`, and a secret beside it.
+fn tree() -> (tempfile::TempDir, PathBuf, Tree) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("tree");
+    fs::create_dir_all(root.join("sub")).unwrap();
+    fs::create_dir(dir.path().join("secret")).unwrap();
+    fs::write(dir.path().join("secret/file"), "secret").unwrap();
+    fs::write(root.join("sub/file"), "inside").unwrap();
+    let tree = Tree::open(&root).unwrap();
+    (dir, root, tree)
+}
+
+fn read(tree: &Tree, path: impl AsRef<Path>) -> Result<String, TreeError> {
+    let mut text = String::new();
+    tree.open_file(path.as_ref())?.read_to_string(&mut text).unwrap();
+    Ok(text)
+}
+
+fn write(tree: &Tree, path: impl AsRef<Path>, text: &str) -> Result<u64, TreeError> {
+    tree.write(path.as_ref(), &mut text.as_bytes(), false)
+}
+
+fn paths(tree: &Tree) -> Vec<PathBuf> {
+    let entries = tree.walk(Path::new(""), LIMITS, |_| true).unwrap();
+    entries.into_iter().map(|entry| entry.path).collect()
+}
+
+#[test]
+fn files_are_read_and_written_and_a_write_replaces_in_one_step() {
+    let (_dir, root, tree) = tree();
+    assert_eq!(read(&tree, "./sub/file").unwrap(), "inside");
+    assert_eq!(write(&tree, "new/deep/file", "text").unwrap(), 4);
+    assert_eq!(read(&tree, "new/deep/file").unwrap(), "text");
+    tree.write(Path::new("sub/file"), &mut "#!/bin/sh".as_bytes(), true).unwrap();
+    assert!(tree.entry(Path::new("sub/file")).unwrap().executable);
+    assert_eq!(fs::metadata(root.join("sub/file")).unwrap().permissions().mode() & 0o777, 0o755);
+    fs::set_permissions(root.join("sub/file"), fs::Permissions::from_mode(0o600)).unwrap();
+    tree.write(Path::new("sub/file"), &mut "private".as_bytes(), true).unwrap();
+    let mode = fs::metadata(root.join("sub/file")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "what is private stays so");
+    let refused = write(&tree, "sub", "text");
+    assert!(matches!(refused, Err(TreeError::NotAFile { .. })), "{refused:?}");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 2, "nothing half written is left");
+    tree.remove(Path::new("new/deep/file")).unwrap();
+    assert!(!root.join("new").exists(), "directories that are empty now go too");
+    assert!(root.join("sub").exists());
+}
+
+/// Rule: nothing is read outside a tree, by an absolute path, by `..`, by a link or through one.
+#[test]
+fn nothing_is_read_outside() {
+    let (dir, root, tree) = tree();
+    symlink(dir.path().join("secret/file"), root.join("to-file")).unwrap();
+    symlink(dir.path().join("secret"), root.join("to-dir")).unwrap();
+    symlink("../secret", root.join("relative")).unwrap();
+    symlink("/proc/self/root", root.join("magic")).unwrap();
+    symlink("sub", root.join("alias")).unwrap();
+    let secret = dir.path().join("secret/file");
+    for path in [secret.as_path(), Path::new("../secret/file"), Path::new("sub/../../secret/file")]
+    {
+        let refused = read(&tree, path);
+        assert!(matches!(refused, Err(TreeError::Outside { .. })), "{path:?}: {refused:?}");
+    }
+    for path in ["to-dir/file", "relative/file", "magic/etc/passwd", "alias/file"] {
+        let refused = read(&tree, path);
+        assert!(matches!(refused, Err(TreeError::Link { .. })), "{path}: {refused:?}");
+        let refused = tree.entry(Path::new(path));
+        assert!(matches!(refused, Err(TreeError::Link { .. })), "{path}: {refused:?}");
+    }
+    for path in ["to-file", "to-dir", "sub"] {
+        let refused = read(&tree, path);
+        assert!(matches!(refused, Err(TreeError::NotAFile { .. })), "{path}: {refused:?}");
+    }
+    assert_eq!(tree.entry(Path::new("to-file")).unwrap().kind, EntryKind::Symlink);
+    assert_eq!(tree.read_link(Path::new("relative")).unwrap(), Path::new("../secret"));
+    assert!(tree.list(Path::new("to-dir"), 10).is_err());
+    let within = |path: &PathBuf| path.parent() == Some(Path::new("to-dir"));
+    assert!(!paths(&tree).iter().any(within), "{:?}", paths(&tree));
+    symlink(&root, dir.path().join("link-to-tree")).unwrap();
+    assert!(Tree::open(&dir.path().join("link-to-tree")).is_err());
+}
+
+/// Rule: nothing is written outside a tree, and a link that is in the way is replaced, not followed.
+#[test]
+fn nothing_is_written_outside() {
+    let (dir, root, tree) = tree();
+    let secret = dir.path().join("secret/file");
+    symlink(&secret, root.join("to-file")).unwrap();
+    symlink(dir.path().join("secret"), root.join("to-dir")).unwrap();
+    write(&tree, "to-file", "mine").unwrap();
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(read(&tree, "to-file").unwrap(), "mine");
+    for path in ["to-dir/file", "to-dir/new/file"] {
+        assert!(matches!(write(&tree, path, "mine"), Err(TreeError::Link { .. })), "{path}");
+        assert!(tree.link(Path::new(path), Path::new("x")).is_err());
+        assert!(tree.remove(Path::new(path)).is_err());
+        assert!(tree.make_dir(Path::new(path)).is_err());
+    }
+    let refused = write(&tree, "sub/file/below", "mine");
+    assert!(matches!(refused, Err(TreeError::NotADirectory { .. })), "{refused:?}");
+    for path in ["../secret/file", "", ".", "sub/../file"] {
+        assert!(write(&tree, path, "mine").is_err(), "{path}");
+    }
+    assert!(write(&tree, &secret, "mine").is_err());
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(fs::read_dir(dir.path().join("secret")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_pipe_does_not_block_and_is_named_as_other() {
+    let (_dir, root, tree) = tree();
+    rustix::fs::mknodat(CWD, root.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    assert!(matches!(read(&tree, "pipe"), Err(TreeError::NotAFile { .. })));
+    let listed = tree.list(Path::new(""), 10).unwrap();
+    assert_eq!(listed[0].kind, EntryKind::Other);
+    let mut archive = Vec::new();
+    assert_eq!(pack(&tree, &listed, &mut archive).unwrap(), Packed::default());
+    write(&tree, "pipe", "a file now").unwrap();
+    assert_eq!(read(&tree, "pipe").unwrap(), "a file now");
+}
+
+#[test]
+fn a_tree_is_walked_in_order_and_only_up_to_its_limits() {
+    let (_dir, root, tree) = tree();
+    for name in ["b", "a", "sub/z", "sub-1"] {
+        fs::write(root.join(name), "12345").unwrap();
+    }
+    assert_eq!(paths(&tree), ["a", "b", "sub", "sub/file", "sub/z", "sub-1"].map(PathBuf::from));
+    let walk = |limits| tree.walk(Path::new(""), limits, |_| true);
+    let few = walk(TreeLimits { entries_max: 5, ..LIMITS });
+    assert!(matches!(few, Err(TreeError::TooManyEntries { max: 5 })), "{few:?}");
+    let small = walk(TreeLimits { bytes_max: 20, ..LIMITS });
+    assert!(matches!(small, Err(TreeError::TooManyBytes { max: 20 })), "{small:?}");
+    assert!(tree.list(Path::new(""), 3).is_err());
+    let only = tree.walk(Path::new(""), LIMITS, |entry| entry.path != Path::new("sub")).unwrap();
+    assert_eq!(only.len(), 3);
+}
+
+#[test]
+fn a_directory_deeper_than_a_path_can_be_is_refused() {
+    let (_dir, root, tree) = tree();
+    // Step by step, because no path is long enough for all of them at once.
+    let mut dir = rustix::fs::open(
+        &root,
+        rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY,
+        Mode::empty(),
+    )
+    .unwrap();
+    let name = "d".repeat(250);
+    for _ in 0..20 {
+        rustix::fs::mkdirat(&dir, &name, Mode::RWXU).unwrap();
+        let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
+        dir = rustix::fs::openat(&dir, &name, flags, Mode::empty()).unwrap();
+    }
+    let walked = tree.walk(Path::new(""), LIMITS, |_| true);
+    assert!(matches!(walked, Err(TreeError::TooDeep { .. })), "{walked:?}");
+}
+
+#[test]
+fn names_need_not_be_utf8() {
+    let (_dir, root, tree) = tree();
+    let name = Path::new(OsStr::from_bytes(b"\xff\xfe"));
+    fs::write(root.join(name), "odd").unwrap();
+    assert_eq!(read(&tree, name).unwrap(), "odd");
+    assert!(paths(&tree).iter().any(|path| path == name));
+}
+
+/// Rule: an archive of a tree becomes the same tree again, links, odd names and long ones included.
+#[test]
+fn an_archive_becomes_the_same_tree_again() {
+    let (dir, root, tree) = tree();
+    let long = format!("{}/{}", "d".repeat(120), "n".repeat(200));
+    write(&tree, &long, "long").unwrap();
+    tree.write(Path::new("run.sh"), &mut "#!".as_bytes(), true).unwrap();
+    symlink("/etc/passwd", root.join("link")).unwrap();
+    symlink("a//./b/", root.join("untidy")).unwrap();
+    symlink("../".repeat(60), root.join("up")).unwrap();
+    fs::write(root.join(OsStr::from_bytes(b"odd\xff")), "odd").unwrap();
+    fs::create_dir(root.join("empty")).unwrap();
+    let entries = tree.walk(Path::new(""), LIMITS, |_| true).unwrap();
+    let mut archive = Vec::new();
+    let packed = pack(&tree, &entries, &mut archive).unwrap();
+    assert_eq!(packed, Packed { files: 7, bytes: 15 });
+
+    fs::create_dir(dir.path().join("copy")).unwrap();
+    let copy = Tree::open(&dir.path().join("copy")).unwrap();
+    assert_eq!(unpack(&copy, Path::new(""), Cursor::new(&archive), LIMITS).unwrap(), packed);
+    assert_eq!(copy.walk(Path::new(""), LIMITS, |_| true).unwrap(), entries);
+    assert_eq!(copy.read_link(Path::new("link")).unwrap(), Path::new("/etc/passwd"));
+    assert_eq!(copy.read_link(Path::new("untidy")).unwrap().as_os_str(), "a//./b/");
+    assert_eq!(copy.read_link(Path::new("up")).unwrap().as_os_str(), "../".repeat(60).as_str());
+    let mut again = Vec::new();
+    pack(&copy, &entries, &mut again).unwrap();
+    assert_eq!(archive, again, "the same tree is the same bytes");
+}
+
+/// Rule: an archive writes nothing outside, nothing through a link it made before, and nothing at all
+/// if a part of it is refused.
+#[test]
+fn an_archive_writes_nothing_outside() {
+    let (dir, root, tree) = tree();
+    let made = |add: &dyn Fn(&mut tar::Builder<Vec<u8>>)| {
+        let mut builder = tar::Builder::new(Vec::new());
+        file(&mut builder, b"first", b"1");
+        add(&mut builder);
+        Cursor::new(builder.into_inner().unwrap())
+    };
+    let climbing = made(&|builder| file(builder, b"../secret/file", b"mine"));
+    let absolute = made(&|builder| file(builder, b"/tmp/secret", b"mine"));
+    for archive in [climbing, absolute] {
+        let refused = unpack(&tree, Path::new(""), archive, LIMITS);
+        assert!(matches!(refused, Err(TreeError::Outside { .. })), "{refused:?}");
+    }
+    let hard = made(&|builder| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Link);
+        header.set_size(0);
+        builder.append_link(&mut header, "hard", dir.path().join("secret/file")).unwrap();
+    });
+    let refused = unpack(&tree, Path::new(""), hard, LIMITS);
+    assert!(matches!(refused, Err(TreeError::Unsupported { .. })), "{refused:?}");
+    let large = made(&|builder| file(builder, b"large", &[0; 20_000]));
+    let refused = unpack(&tree, Path::new(""), large, LIMITS);
+    assert!(matches!(refused, Err(TreeError::TooManyBytes { .. })), "{refused:?}");
+    assert!(!root.join("first").exists(), "nothing is written of what is refused");
+
+    let through = made(&|builder| {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Symlink);
+        header.set_size(0);
+        builder.append_link(&mut header, "door", dir.path().join("secret")).unwrap();
+        file(builder, b"door/file", b"mine");
+    });
+    let refused = unpack(&tree, Path::new(""), through, LIMITS);
+    assert!(matches!(refused, Err(TreeError::Link { .. })), "{refused:?}");
+    assert_eq!(fs::read_to_string(dir.path().join("secret/file")).unwrap(), "secret");
+    assert!(unpack(&tree, Path::new(""), Cursor::new(b"no archive".repeat(100)), LIMITS).is_err());
+}
+
+/// A file under a name that the library itself would refuse to write.
+fn file(builder: &mut tar::Builder<Vec<u8>>, name: &[u8], content: &[u8]) {
+    let mut header = tar::Header::new_gnu();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name);
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    header.set_cksum();
+    builder.append(&header, content).unwrap();
+}
+
+/// Rule: a link that takes the place of a directory while a tree is walked, read and written leads
+/// nowhere.
+#[test]
+fn a_link_that_is_swapped_in_leads_nowhere() {
+    let (dir, root, tree) = tree();
+    fs::write(root.join("sub/more"), "inside").unwrap();
+    fs::write(dir.path().join("secret/more"), "secret").unwrap();
+    symlink(dir.path().join("secret"), root.join("door")).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let swap = RenameFlags::EXCHANGE;
+                let (one, other) = (root.join("sub"), root.join("door"));
+                rustix::fs::renameat_with(CWD, &one, CWD, &other, swap).unwrap();
+            }
+        });
+        for _ in 0..2000 {
+            if let Ok(text) = read(&tree, "sub/more") {
+                assert_eq!(text, "inside");
+            }
+            drop(write(&tree, "sub/written", "text"));
+            if let Ok(entries) = tree.walk(Path::new(""), LIMITS, |_| true) {
+                let mut archive = Vec::new();
+                // The link's own target ends with that word, and is all that may.
+                if pack(&tree, &entries, &mut archive).is_ok() {
+                    let mut packed = tar::Archive::new(Cursor::new(archive));
+                    for entry in packed.entries().unwrap() {
+                        let mut content = String::new();
+                        entry.unwrap().read_to_string(&mut content).unwrap();
+                        assert_ne!(content, "secret");
+                    }
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(fs::read_to_string(dir.path().join("secret/more")).unwrap(), "secret");
+    assert!(!dir.path().join("secret/written").exists());
+}

@@ -1,0 +1,325 @@
+//! Files in and out of workspaces: `workspace_get`, `workspace_put`, `workspace_diff`.
+
+use std::ffi::OsString;
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use camino::Utf8Path;
+use ringback_blobs::tree::{Entry, EntryKind, TreeLimits, pack, unpack};
+use ringback_blobs::{Info, Stored, Tree, Writer};
+use ringback_proto::data::Data;
+use ringback_proto::request::{
+    AckResponse, FileKind, Lineage, WorkspaceContentResponse, WorkspaceDiffRequest,
+    WorkspaceDiffResponse, WorkspaceEntry, WorkspaceGetRequest, WorkspacePutRequest,
+};
+use ringback_proto::tool::tools;
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio_util::sync::CancellationToken;
+
+use super::cas::{check_readable, uploaded};
+use super::{Native, artifact};
+use crate::failure;
+use crate::handler::{Context, Handler};
+use crate::shared::Shared;
+use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, compare, kind};
+
+/// A file that goes into the answer itself; a larger one is stored.
+const INLINE_BYTES_MAX: u64 = 1 << 20;
+/// Entries of a listing where nothing is said, and at most.
+const LISTED: u32 = 1000;
+const LISTED_MAX: u32 = 10_000;
+/// The type of what is not looked into.
+const MIME_BYTES: &str = "application/octet-stream";
+const MIME_ARCHIVE: &str = "application/x-tar";
+
+impl Handler<tools::WorkspaceGet> for Native {
+    async fn handle(
+        ctx: Context,
+        request: WorkspaceGetRequest,
+    ) -> Result<WorkspaceContentResponse> {
+        let id = request.workspace_id;
+        ctx.shared.files_of(&ctx.principal, request.project_id, id).await?;
+        let shared = ctx.shared.clone();
+        let got = ctx.blocking(move |stop| shared.get(&request, stop)).await?;
+        let Got { mut answer, stored } = got;
+        let Some(stored) = stored else { return Ok(answer) };
+        let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
+        (answer.content_hash, answer.size) = (Some(hash), stored.size);
+        let upload = uploaded(&ctx, hash);
+        if is_archive {
+            let info = Info { size: stored.size, mime_type: stored.mime_type };
+            let lineage = Lineage {
+                tags: vec!["workspace".to_owned(), id.to_string()],
+                ..Lineage::default()
+            };
+            let made = artifact::create(&ctx, hash, info, lineage, None, vec![upload]).await?;
+            answer.artifact_id = Some(made.artifact_id);
+        } else {
+            ctx.commit(vec![upload]).await?;
+        }
+        Ok(answer)
+    }
+}
+
+impl Handler<tools::WorkspacePut> for Native {
+    async fn handle(ctx: Context, request: WorkspacePutRequest) -> Result<AckResponse> {
+        let WorkspacePutRequest { project_id, workspace_id, path, data, content_hash, .. } =
+            request;
+        ctx.shared.files_of(&ctx.principal, project_id, workspace_id).await?;
+        let content = match (data, content_hash) {
+            (Some(Data(bytes)), None) => Content::Bytes(bytes),
+            (None, Some(hash)) => {
+                check_readable(&ctx, hash).await?;
+                let blobs = ctx.shared.blobs.clone();
+                let open = move || blobs.open_blob(hash).map_err(failure::read_blob);
+                Content::Blob(ctx.shared.blocking(open).await?)
+            }
+            (Some(_), Some(_)) | (None, None) => {
+                let message = "give either the bytes as `data` or stored content as `content_hash`";
+                return Err(Error::invalid_field("data", message));
+            }
+        };
+        let (executable, is_archive) = (request.executable, request.archive);
+        let bytes_max = ctx.shared.config.upload_bytes_max;
+        if content.size() > bytes_max {
+            let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        let shared = ctx.shared.clone();
+        let message = ctx.blocking(move |_| {
+            let tree = shared.tree(workspace_id)?;
+            if is_archive {
+                let below = path.unwrap_or_default();
+                return put_archive(&tree, Path::new(&below), content);
+            }
+            let Some(path) = path else {
+                return Err(Error::invalid_field("path", "a file has a path: give `path`"));
+            };
+            let n_bytes = match content {
+                Content::Bytes(bytes) => tree.write(Path::new(&path), &mut &*bytes, executable),
+                Content::Blob(mut blob) => tree.write(Path::new(&path), &mut blob, executable),
+            };
+            let n_bytes = n_bytes.map_err(failure::tree)?;
+            Ok(format!("`{path}` is written, {n_bytes} bytes"))
+        });
+        Ok(AckResponse { message: message.await? })
+    }
+}
+
+impl Handler<tools::WorkspaceDiff> for Native {
+    async fn handle(ctx: Context, request: WorkspaceDiffRequest) -> Result<WorkspaceDiffResponse> {
+        let WorkspaceDiffRequest { project_id, workspace_id, path } = request;
+        ctx.shared.files_of(&ctx.principal, project_id, workspace_id).await?;
+        let below = PathBuf::from(path.unwrap_or_default());
+        let shared = ctx.shared.clone();
+        let compared = ctx.blocking(move |stop| {
+            let (tree, start) = (shared.tree(workspace_id)?, shared.start_of(workspace_id)?);
+            compare(&tree, &start, &below, stop)
+        });
+        let Compared { diff, changes, truncated } = compared.await?;
+        Ok(WorkspaceDiffResponse { diff, changes, truncated })
+    }
+}
+
+/// What was found, and what was stored of it.
+struct Got {
+    answer: WorkspaceContentResponse,
+    stored: Option<Stored>,
+}
+
+enum Content {
+    Bytes(Bytes),
+    Blob(ringback_blobs::Reader),
+}
+
+impl Content {
+    fn size(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Blob(blob) => blob.size(),
+        }
+    }
+}
+
+fn put_archive(tree: &Tree, below: &Path, content: Content) -> Result<String> {
+    let unpacked = match content {
+        Content::Bytes(bytes) => unpack(tree, below, Cursor::new(bytes), START_LIMITS),
+        Content::Blob(blob) => unpack(tree, below, blob, START_LIMITS),
+    };
+    let unpacked = unpacked.map_err(failure::tree)?;
+    Ok(format!("{} files are written, {} bytes", unpacked.files, unpacked.bytes))
+}
+
+impl Shared {
+    /// A file, a listing or an archive. Blocks.
+    fn get(&self, request: &WorkspaceGetRequest, stop: &CancellationToken) -> Result<Got> {
+        let tree = self.tree(request.workspace_id)?;
+        let path = request.path.as_deref().unwrap_or_default();
+        let entry = tree.entry(Path::new(path)).map_err(failure::tree)?;
+        let mut answer = WorkspaceContentResponse {
+            path: shown(&entry.path),
+            kind: kind(entry.kind),
+            size: entry.size,
+            executable: entry.executable,
+            entries: Vec::new(),
+            next_cursor: None,
+            target: None,
+            data: None,
+            content_hash: None,
+            artifact_id: None,
+        };
+        if request.archive && entry.kind != EntryKind::Directory {
+            let message = "an archive is made of a directory, and this is none";
+            return Err(Error::invalid_field("path", message));
+        }
+        let mut stored = None;
+        match entry.kind {
+            EntryKind::Directory if request.archive => {
+                stored = Some(self.archive(&tree, &entry.path)?);
+            }
+            EntryKind::Directory => {
+                (answer.entries, answer.next_cursor) = listing(&tree, &entry.path, request)?;
+            }
+            EntryKind::Symlink => {
+                answer.target = Some(shown(&tree.read_link(&entry.path).map_err(failure::tree)?));
+            }
+            EntryKind::File => match self.read_file(&tree, &entry.path, stop)? {
+                FileContent::Inline(bytes) => {
+                    answer.size = bytes.len() as u64;
+                    answer.data = Some(Data::from(bytes));
+                }
+                FileContent::Stored(large) => stored = Some(large),
+            },
+            EntryKind::Other => {}
+        }
+        Ok(Got { answer, stored })
+    }
+
+    fn read_file(&self, tree: &Tree, path: &Path, stop: &CancellationToken) -> Result<FileContent> {
+        let mut file = tree.open_file(path).map_err(failure::tree)?;
+        let mut bytes = Vec::new();
+        let read = (&mut file).take(INLINE_BYTES_MAX + 1).read_to_end(&mut bytes);
+        read.map_err(failure::internal)?;
+        if bytes.len() as u64 <= INLINE_BYTES_MAX {
+            return Ok(FileContent::Inline(bytes));
+        }
+        let name = Utf8Path::new("a file of a workspace");
+        let mut writer = self.blobs.writer();
+        writer.write(&bytes).map_err(failure::write_blob)?;
+        drop(bytes);
+        let bytes_max = self.config.upload_bytes_max;
+        loop {
+            if writer.size() > bytes_max {
+                return Err(too_large(bytes_max));
+            }
+            if stop.is_cancelled() {
+                return Err(Error::cancelled("the reading was told to stop"));
+            }
+            if writer.read_piece(&mut file, name).map_err(failure::write_blob)? == 0 {
+                break;
+            }
+        }
+        writer.finish(MIME_BYTES).map_err(failure::write_blob).map(FileContent::Stored)
+    }
+
+    fn archive(&self, tree: &Tree, below: &Path) -> Result<Stored> {
+        let bytes_max = self.config.upload_bytes_max;
+        let limits = TreeLimits { bytes_max: bytes_max.min(NOW_LIMITS.bytes_max), ..NOW_LIMITS };
+        let entries = tree.walk(below, limits, |_| true).map_err(failure::tree)?;
+        let mut sink = Sink { writer: self.blobs.writer(), bytes_max };
+        pack(tree, &entries, &mut sink).map_err(failure::tree)?;
+        sink.writer.finish(MIME_ARCHIVE).map_err(failure::write_blob)
+    }
+}
+
+/// A file's content, where it is.
+enum FileContent {
+    Inline(Vec<u8>),
+    Stored(Stored),
+}
+
+/// A page of what is in a directory, and where the next one starts.
+fn listing(
+    tree: &Tree,
+    dir: &Path,
+    request: &WorkspaceGetRequest,
+) -> Result<(Vec<WorkspaceEntry>, Option<String>)> {
+    let limit = match request.limit.unwrap_or(LISTED) {
+        0 => return Err(Error::invalid_field("limit", "a list has at least 1 item")),
+        limit => limit.min(LISTED_MAX) as usize,
+    };
+    let limits = TreeLimits { bytes_max: u64::MAX, ..NOW_LIMITS };
+    let entries = if request.recursive {
+        tree.walk(dir, limits, |_| true)
+    } else {
+        tree.list(dir, limits.entries_max)
+    };
+    let entries = entries.map_err(failure::tree)?;
+    let after = request.cursor.as_deref().map(path_of).transpose()?;
+    let is_next = |entry: &&Entry| after.as_ref().is_none_or(|after| entry.path > *after);
+    let mut rest = entries.iter().filter(is_next);
+    let page: Vec<_> = rest.by_ref().take(limit).collect();
+    let more = rest.next().is_some();
+    let next = page.last().filter(|_| more).map(|last| cursor_of(&last.path));
+    Ok((page.into_iter().map(|entry| described(tree, entry)).collect(), next))
+}
+
+/// A path as a cursor, which keeps names that are not UTF-8 apart.
+fn cursor_of(path: &Path) -> String {
+    path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn path_of(cursor: &str) -> Result<PathBuf> {
+    let misfit = || Error::invalid_field("cursor", "this is no cursor of a listing");
+    let digits = |pair: &[u8]| {
+        let text = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(text, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = cursor.as_bytes().chunks(2).map(digits).collect();
+    bytes.map(|bytes| OsString::from_vec(bytes).into()).ok_or_else(misfit)
+}
+
+fn described(tree: &Tree, entry: &Entry) -> WorkspaceEntry {
+    let is_link = entry.kind == EntryKind::Symlink;
+    // One that is gone meanwhile leads nowhere.
+    let target = if is_link { tree.read_link(&entry.path).ok() } else { None };
+    WorkspaceEntry {
+        path: shown(&entry.path),
+        kind: kind(entry.kind),
+        size: entry.size,
+        executable: entry.executable,
+        target: target.as_deref().map(shown),
+        lossy: entry.path.to_str().is_none(),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn too_large(bytes_max: u64) -> Error {
+    let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
+    Error::new(ErrorKind::TooLarge, message)
+}
+
+/// A blob that is written as an archive is.
+struct Sink {
+    writer: Writer,
+    bytes_max: u64,
+}
+
+impl Write for Sink {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        if self.writer.size() + piece.len() as u64 > self.bytes_max {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, too_large(self.bytes_max)));
+        }
+        self.writer.write(piece).map_err(io::Error::other)?;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

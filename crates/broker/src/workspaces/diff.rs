@@ -1,0 +1,192 @@
+//! What changed in a workspace since its start.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{Entry, EntryKind, TreeError};
+use ringback_proto::ids::BlobHash;
+use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange};
+use ringback_proto::{Error, ErrorKind, Result};
+use tokio_util::sync::CancellationToken;
+
+use super::ignored::Ignored;
+use super::start::{Before, Start};
+use super::unified::{self, Side};
+use super::{NOW_LIMITS, kind};
+use crate::failure;
+
+/// Changed files that are told of: more than anybody looks at, and few enough for one message.
+const CHANGES_MAX: usize = 10_000;
+/// What is shown of a file at most; a longer one is named.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// How long a diff is at most; files after that are only in the list.
+const DIFF_BYTES_MAX: usize = 4 << 20;
+
+/// What changed.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) diff: String,
+    pub(crate) changes: Vec<WorkspaceChange>,
+    /// Whether the diff shows less than there is.
+    pub(crate) truncated: bool,
+}
+
+/// Compares a workspace with how it was, at or below a path.
+pub(crate) fn compare(
+    tree: &Tree,
+    start: &Start,
+    below: &Path,
+    stop: &CancellationToken,
+) -> Result<Compared> {
+    let ignored = Ignored::at(start).map_err(failure::internal)?;
+    let mut now = present(tree, start, &ignored)?;
+    let mut paths: Vec<&PathBuf> = start.files.keys().collect();
+    let new: Vec<PathBuf> =
+        now.keys().filter(|path| !start.files.contains_key(*path)).cloned().collect();
+    paths.extend(&new);
+    paths.sort_unstable();
+    let mut compared = Compared::default();
+    for path in paths.into_iter().filter(|path| path.starts_with(below)) {
+        if stop.is_cancelled() {
+            return Err(Error::cancelled("the comparison was told to stop"));
+        }
+        let (before, after) = (start.files.get(path), now.remove(path));
+        compared.add(tree, start, path, before, after.as_ref())?;
+    }
+    Ok(compared)
+}
+
+/// The files and links there are, without those that are ignored unless they were there before.
+fn present(tree: &Tree, start: &Start, ignored: &Ignored) -> Result<BTreeMap<PathBuf, Entry>> {
+    let is_known = |entry: &Entry| match entry.kind {
+        EntryKind::Directory => {
+            let first = start.files.range(entry.path.clone()..).next();
+            first.is_some_and(|(path, _)| path.starts_with(&entry.path))
+        }
+        EntryKind::File | EntryKind::Symlink => start.files.contains_key(&entry.path),
+        EntryKind::Other => false,
+    };
+    let keep = |entry: &Entry| {
+        let is_dir = entry.kind == EntryKind::Directory;
+        entry.kind != EntryKind::Other && (is_known(entry) || !ignored.has(&entry.path, is_dir))
+    };
+    let entries = tree.walk(Path::new(""), NOW_LIMITS, keep).map_err(failure::tree)?;
+    let files = entries.into_iter().filter(|entry| entry.kind != EntryKind::Directory);
+    Ok(files.map(|entry| (entry.path.clone(), entry)).collect())
+}
+
+impl Compared {
+    fn add(
+        &mut self,
+        tree: &Tree,
+        start: &Start,
+        path: &Path,
+        before: Option<&Before>,
+        after: Option<&Entry>,
+    ) -> Result<()> {
+        let old = before.map(|before| start.state(before)).transpose();
+        let old = old.map_err(failure::internal)?;
+        let new = after.map(|entry| state(tree, entry)).transpose().map_err(failure::tree)?;
+        // Gone between the listing and now is gone.
+        let new = new.flatten();
+        let change = match (&old, &new) {
+            (Some(old), Some(new)) if old == new => return Ok(()),
+            (None, None) => return Ok(()),
+            (Some(_), Some(_)) => ChangeKind::Modified,
+            (None, Some(_)) => ChangeKind::Added,
+            (Some(_), None) => ChangeKind::Removed,
+        };
+        if self.changes.len() == CHANGES_MAX {
+            let message = format!("more than {CHANGES_MAX} files changed; look at one directory");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        self.show(path, (&old, || start.content_of(before)), (&new, || content(tree, after)))?;
+        self.changes.push(WorkspaceChange {
+            path: path.to_string_lossy().into_owned(),
+            change,
+            before: old,
+            after: new,
+            lossy: path.to_str().is_none(),
+        });
+        Ok(())
+    }
+
+    /// Adds a change to the diff, if there is room.
+    fn show(
+        &mut self,
+        path: &Path,
+        (old, old_content): (&Option<FileState>, impl FnOnce() -> io::Result<Vec<u8>>),
+        (new, new_content): (&Option<FileState>, impl FnOnce() -> io::Result<Vec<u8>>),
+    ) -> Result<()> {
+        if self.diff.len() >= DIFF_BYTES_MAX {
+            self.truncated = true;
+            return Ok(());
+        }
+        let is_long = |state: &Option<FileState>| {
+            state.as_ref().is_some_and(|state| state.size > TEXT_BYTES_MAX)
+        };
+        let is_long = is_long(old) || is_long(new);
+        self.truncated |= is_long;
+        let read = |content: io::Result<Vec<u8>>| content.map(text).map_err(failure::internal);
+        let (old_text, new_text) =
+            if is_long { (None, None) } else { (read(old_content())?, read(new_content())?) };
+        let old = old.as_ref().map(|state| Side { state, text: old_text.as_deref() });
+        let new = new.as_ref().map(|state| Side { state, text: new_text.as_deref() });
+        unified::write(&mut self.diff, path, old, new);
+        Ok(())
+    }
+}
+
+impl Start {
+    fn content_of(&self, before: Option<&Before>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        if let Some(before) = before {
+            self.content(before)?.read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    }
+}
+
+/// A file or a link as it is; nothing if it is gone, or no longer what it was seen to be.
+fn state(tree: &Tree, entry: &Entry) -> Result<Option<FileState>, TreeError> {
+    let hashed = match entry.kind {
+        EntryKind::File => tree.hash(&entry.path).map(|hash| (hash, entry.size)),
+        EntryKind::Symlink => tree.read_link(&entry.path).map(|target| {
+            let text = target.as_os_str().as_encoded_bytes();
+            (BlobHash::from_bytes(*blake3::hash(text).as_bytes()), text.len() as u64)
+        }),
+        EntryKind::Directory | EntryKind::Other => return Ok(None),
+    };
+    match hashed {
+        Ok((hash, size)) => {
+            let (kind, executable) = (kind(entry.kind), entry.executable);
+            Ok(Some(FileState { kind, size, executable, hash }))
+        }
+        Err(TreeError::NotFound { .. } | TreeError::NotAFile { .. } | TreeError::Link { .. }) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// What is in a file now, or where a link leads; nothing of what is gone.
+fn content(tree: &Tree, entry: Option<&Entry>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let Some(entry) = entry else { return Ok(bytes) };
+    if kind(entry.kind) == FileKind::Symlink {
+        let target = tree.read_link(&entry.path).unwrap_or_default();
+        return Ok(target.into_os_string().into_encoded_bytes());
+    }
+    if let Ok(file) = tree.open_file(&entry.path) {
+        // It may have grown since it was looked at.
+        file.take(TEXT_BYTES_MAX).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// What is text, as such.
+fn text(bytes: Vec<u8>) -> Option<String> {
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}

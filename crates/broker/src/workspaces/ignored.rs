@@ -1,0 +1,56 @@
+//! What a workspace's `.gitignore` files named at its start: what an agent builds is not what it was
+//! asked for. As they were then, so that an agent cannot hide what it does.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::start::Start;
+
+/// The name of a file with rules.
+const RULES: &str = ".gitignore";
+/// The directory of a repository itself, which is nobody's work.
+const GIT: &str = ".git";
+/// More than any list of names has.
+const RULES_BYTES_MAX: u64 = 1 << 20;
+
+/// The rules, by the directory they are for.
+#[derive(Debug)]
+pub(super) struct Ignored(BTreeMap<PathBuf, Gitignore>);
+
+impl Ignored {
+    pub(super) fn at(start: &Start) -> io::Result<Self> {
+        let mut rules = BTreeMap::new();
+        for (path, before) in &start.files {
+            if path.file_name().is_none_or(|name| name != RULES) {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            start.content(before)?.take(RULES_BYTES_MAX).read_to_end(&mut bytes)?;
+            let dir = path.parent().unwrap_or(Path::new(""));
+            let mut builder = GitignoreBuilder::new(dir);
+            for line in String::from_utf8_lossy(&bytes).lines() {
+                if let Err(error) = builder.add_line(None, line) {
+                    tracing::debug!(%error, "a rule of a workspace's .gitignore makes no sense");
+                }
+            }
+            rules.extend(builder.build().map(|built| (dir.to_owned(), built)));
+        }
+        Ok(Self(rules))
+    }
+
+    /// Whether something is left out, by itself or with a directory it is in.
+    pub(super) fn has(&self, path: &Path, is_dir: bool) -> bool {
+        if path.file_name().is_some_and(|name| name == GIT) {
+            return true;
+        }
+        // The nearest rule that says anything counts.
+        let said = path.ancestors().skip(1).find_map(|dir| {
+            let said = self.0.get(dir)?.matched_path_or_any_parents(path, is_dir);
+            (!said.is_none()).then(|| said.is_ignore())
+        });
+        said.unwrap_or(false)
+    }
+}

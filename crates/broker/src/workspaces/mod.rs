@@ -1,0 +1,66 @@
+//! Files of workspaces: whose they are, how a workspace was at its start, and what changed since.
+//!
+//! An agent may be writing there at the same time, and may have written anything: everything goes
+//! through a [`Tree`], which follows no link.
+
+mod diff;
+mod ignored;
+mod start;
+mod unified;
+
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{EntryKind, TreeLimits};
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::record::WorkspaceRecord;
+use ringback_proto::request::FileKind;
+use ringback_proto::{Error, Result};
+
+pub(crate) use self::diff::{Compared, compare};
+pub use self::start::START_LIMITS;
+use crate::failure;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// How much of a workspace is looked at, what is ignored aside: an agent may have made far more than
+/// it was given.
+pub(crate) const NOW_LIMITS: TreeLimits =
+    TreeLimits { entries_max: 100_000, bytes_max: 1024 << 20 };
+
+impl Shared {
+    /// A workspace whose files this principal may read and write. The key of a session opens its own
+    /// workspace alone: agents of one project do not see each other's.
+    pub(crate) async fn files_of(
+        &self,
+        principal: &Principal,
+        project: ProjectId,
+        workspace: WorkspaceId,
+    ) -> Result<WorkspaceRecord> {
+        let missing = || Error::not_found("workspace", workspace);
+        let project = self.visible_project(principal, project).await?;
+        let record = self.workspace_for(&project, Some(workspace), false).await?;
+        let session = match principal.id {
+            PrincipalId::Local => None,
+            PrincipalId::Token(id) => self.tokens.find(id).and_then(|token| token.session()),
+        };
+        if let Some(session) = session {
+            let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
+            place.filter(|place| place.workspace == workspace).ok_or_else(missing)?;
+        }
+        record.ok_or_else(missing)
+    }
+
+    /// The files of a workspace. May block.
+    pub(crate) fn tree(&self, workspace: WorkspaceId) -> Result<Tree> {
+        Tree::open(self.workspace_path(workspace).as_std_path()).map_err(failure::tree)
+    }
+}
+
+pub(crate) const fn kind(kind: EntryKind) -> FileKind {
+    match kind {
+        EntryKind::File => FileKind::File,
+        EntryKind::Directory => FileKind::Directory,
+        EntryKind::Symlink => FileKind::Symlink,
+        EntryKind::Other => FileKind::Other,
+    }
+}

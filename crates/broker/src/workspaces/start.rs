@@ -1,0 +1,173 @@
+//! How a workspace was before its first agent was started: an archive of it, beside the workspaces,
+//! which goes with it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{TreeError, TreeLimits, pack};
+use ringback_proto::ids::{BlobHash, WorkspaceId};
+use ringback_proto::request::{FileKind, FileState};
+use ringback_proto::{Error, ErrorKind, Result};
+
+use crate::failure;
+use crate::shared::Shared;
+
+/// What is remembered of a workspace's start at most, and what an archive may put there: a directory of
+/// sources has far less, and each start is a copy.
+pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 20_000, bytes_max: 256 << 20 };
+
+impl Shared {
+    /// Remembers how a workspace is, unless that is known of an earlier moment. One that is too large
+    /// is remembered as such: its agent can start, and its changes cannot be told.
+    pub(crate) async fn remember_start(&self, workspace: WorkspaceId) -> Result<()> {
+        let (root, starts) = (self.workspace_path(workspace), Starts::of(self, workspace));
+        self.blocking(move || starts.remember(&root)).await
+    }
+
+    /// Forgets how a workspace was. May block.
+    pub(crate) fn forget_start(&self, workspace: WorkspaceId) -> io::Result<()> {
+        let starts = Starts::of(self, workspace);
+        for path in [&starts.archive, &starts.refusal] {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// How a workspace was. May block.
+    pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Start> {
+        let starts = Starts::of(self, workspace);
+        if let Ok(why) = fs::read_to_string(&starts.refusal) {
+            let message = format!("how {workspace} was at its start is not known: then {why}");
+            return Err(Error::new(ErrorKind::TooLarge, message));
+        }
+        match Start::open(&starts.archive) {
+            Ok(start) => Ok(start),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let message = format!(
+                    "no agent was started in {workspace} yet, so there is nothing to compare with"
+                );
+                Err(Error::new(ErrorKind::NotFound, message))
+            }
+            Err(error) => Err(failure::internal(error)),
+        }
+    }
+}
+
+/// Where it is written.
+struct Starts {
+    archive: Utf8PathBuf,
+    /// Why there is none.
+    refusal: Utf8PathBuf,
+}
+
+impl Starts {
+    fn of(shared: &Shared, workspace: WorkspaceId) -> Self {
+        let dir = shared.config.data_dir.join("starts");
+        Self {
+            archive: dir.join(format!("{workspace}.tar")),
+            refusal: dir.join(format!("{workspace}.refused")),
+        }
+    }
+
+    fn remember(&self, root: &Utf8Path) -> Result<()> {
+        if self.archive.exists() || self.refusal.exists() {
+            return Ok(());
+        }
+        let dir = self.archive.parent().unwrap_or(root);
+        fs::create_dir_all(dir).map_err(failure::internal)?;
+        let temp = tempfile::NamedTempFile::new_in(dir).map_err(failure::internal)?;
+        let path = match archived(root, temp.as_file()) {
+            Ok(()) => &self.archive,
+            Err(error @ (TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. })) => {
+                temp.as_file().set_len(0).map_err(failure::internal)?;
+                fs::write(temp.path(), error.to_string()).map_err(failure::internal)?;
+                &self.refusal
+            }
+            Err(error) => return Err(failure::tree(error)),
+        };
+        temp.persist(path).map_err(failure::internal)?;
+        Ok(())
+    }
+}
+
+fn archived(root: &Utf8Path, out: &File) -> Result<(), TreeError> {
+    let tree = Tree::open(root.as_std_path())?;
+    let entries = tree.walk(Path::new(""), START_LIMITS, |_| true)?;
+    pack(&tree, &entries, out).map(drop)
+}
+
+/// How a workspace was.
+#[derive(Debug)]
+pub(crate) struct Start {
+    file: File,
+    /// Files and links.
+    pub(super) files: BTreeMap<PathBuf, Before>,
+}
+
+/// A file or a link as it was.
+#[derive(Debug)]
+pub(super) enum Before {
+    File {
+        executable: bool,
+        size: u64,
+        /// Where in the archive its bytes are.
+        offset: u64,
+    },
+    Symlink {
+        target: PathBuf,
+    },
+}
+
+impl Start {
+    fn open(path: &Utf8Path) -> io::Result<Self> {
+        let mut files = BTreeMap::new();
+        let mut archive = tar::Archive::new(BufReader::new(File::open(path)?));
+        for entry in archive.entries_with_seek()? {
+            let entry = entry?;
+            let kind = entry.header().entry_type();
+            let before = if kind.is_file() {
+                let executable = entry.header().mode()? & 0o100 != 0;
+                Before::File { executable, size: entry.size(), offset: entry.raw_file_position() }
+            } else if kind.is_symlink() {
+                Before::Symlink { target: entry.link_name()?.unwrap_or_default().into_owned() }
+            } else {
+                continue;
+            };
+            files.insert(entry.path()?.into_owned(), before);
+        }
+        Ok(Self { file: File::open(path)?, files })
+    }
+
+    /// What a file had in it.
+    pub(super) fn content(&self, before: &Before) -> io::Result<impl Read + use<'_>> {
+        let (offset, size, text) = match before {
+            Before::File { size, offset, .. } => (*offset, *size, Vec::new()),
+            Before::Symlink { target } => (0, 0, target.as_os_str().as_encoded_bytes().to_vec()),
+        };
+        (&self.file).seek(SeekFrom::Start(offset))?;
+        Ok((&self.file).take(size).chain(io::Cursor::new(text)))
+    }
+
+    /// A file or a link as others are told of it.
+    pub(super) fn state(&self, before: &Before) -> io::Result<FileState> {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(self.content(before)?)?;
+        let hash = BlobHash::from_bytes(*hasher.finalize().as_bytes());
+        let size = hasher.count();
+        Ok(match before {
+            Before::File { executable, .. } => {
+                FileState { kind: FileKind::File, size, executable: *executable, hash }
+            }
+            Before::Symlink { .. } => {
+                FileState { kind: FileKind::Symlink, size, executable: false, hash }
+            }
+        })
+    }
+}

@@ -1,0 +1,230 @@
+//! `ringback run`: an agent works on a copy of a directory, watched from this terminal.
+
+mod copy;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ringback_client::Client;
+use ringback_proto::data::Data;
+use ringback_proto::ids::SessionId;
+use ringback_proto::record::SessionState;
+use ringback_proto::request::{
+    SessionMessageRequest, SessionResponse, SessionSpawnRequest, WorkspaceDeleteRequest,
+    WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
+};
+use ringback_proto::tool::tools::{
+    SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
+};
+use serde::Serialize;
+
+use self::copy::DirCopy;
+use crate::commands::network::NetworkArgs;
+use crate::commands::session::caller::CallerArgs;
+use crate::commands::session::origin::Origins;
+use crate::commands::session::{changes, start};
+use crate::config::Environment;
+use crate::connect::{ConnectArgs, interruptible};
+use crate::failure::Failure;
+use crate::screen::{Screen, size};
+
+/// The type of a copy on its way.
+const MIME_ARCHIVE: &str = "application/x-tar";
+
+/// A copy that goes in one message; a larger one is stored content, which stays.
+const INLINE_BYTES_MAX: u64 = 16 << 20;
+
+/// `ringback run`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback run \"fix the failing test\" --agent goose --dir . --tool notify=./notify.sh\n  \
+                  ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback session apply gogol_…\n\n\
+                  The agent gets a copy of the directory, without `.git` and what `.gitignore` names; the \
+                  directory itself is only read. Ctrl-C ends the session; what it did until then stays \
+                  in its copy. A tool's command gets its input as JSON on standard input; what it prints is the \
+                  result."
+)]
+pub struct RunArgs {
+    /// What to say to the agent
+    pub message: String,
+    /// The directory to work on a copy of
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// The agent [default: the project's]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The project, by id or name [default: `terminal`, made if it is missing]
+    #[arg(long, value_name = "ID|NAME")]
+    pub project: Option<String>,
+    /// What you offer it.
+    #[command(flatten)]
+    pub caller: CallerArgs,
+    /// What it may reach.
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// Leave the session when the agent is done, for `ringback session attach`
+    #[arg(long)]
+    pub keep: bool,
+    /// Print JSON, one line per event; the last is the diff
+    #[arg(long)]
+    pub json: bool,
+    /// The daemon.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+}
+
+/// A line for programs.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Told<'a> {
+    Copied { session_id: SessionId, files: u64, bytes: u64 },
+    Changed(&'a WorkspaceDiffResponse),
+}
+
+/// How far it came.
+#[derive(Debug, Default)]
+struct Progress {
+    session: Option<SessionResponse>,
+    /// Whether the agent was told its message, so that there may be something to keep.
+    begun: bool,
+}
+
+pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), Failure> {
+    let screen = Screen::new(args.json);
+    let copy = DirCopy::of(&args.dir)?;
+    let client = args.connect.target(environment)?.connect().await?;
+    let origins = Origins::of(environment);
+    let mut progress = Progress::default();
+    let work = work(&client, screen, &args, &copy, &origins, &mut progress);
+    let done = Box::pin(interruptible(work)).await;
+    let left = leave(&client, &args, &progress, done.is_ok()).await;
+    if let (Err(_), Some(session)) = (&done, progress.session.filter(|_| progress.begun)) {
+        let id = session.session_id;
+        screen.remark(format_args!("what it did is kept: `ringback session diff {id}`"));
+    }
+    client.close().await;
+    done.and(left)
+}
+
+/// Ends what is not to go on, and takes back what came to nothing.
+async fn leave(
+    client: &Client,
+    args: &RunArgs,
+    progress: &Progress,
+    went_well: bool,
+) -> Result<(), Failure> {
+    let Some(session) = &progress.session else { return Ok(()) };
+    if !(args.keep && went_well) {
+        start::end(client, Some(session.session_id)).await?;
+    }
+    if !progress.begun {
+        let (project_id, workspace_id) = (session.project_id, session.workspace_id);
+        let delete = WorkspaceDeleteRequest { project_id, workspace_id };
+        client.call::<WorkspaceDelete>(delete).await?;
+    }
+    Ok(())
+}
+
+async fn work(
+    client: &Client,
+    screen: Screen,
+    args: &RunArgs,
+    copy: &DirCopy,
+    origins: &Origins,
+    progress: &mut Progress,
+) -> Result<(), Failure> {
+    let session = progress.session.insert(spawn(client, args).await?).clone();
+    let id = session.session_id;
+    put(client, &session, copy).await?;
+    origins.remember(id, copy.dir())?;
+    let (files, bytes) = (copy.packed().files, copy.packed().bytes);
+    if screen.is_json() {
+        screen.item(&Told::Copied { session_id: id, files, bytes }, |_| String::new())?;
+    }
+    let (size, dir) = (size(bytes), copy.dir().display());
+    screen.remark(format_args!("session {id} has a copy of {dir}: {files} files, {size}"));
+    if let Some(notice) = &session.notice {
+        screen.remark(format_args!("note: {notice}"));
+    }
+    let message = SessionMessageRequest {
+        session_id: Some(id),
+        message: args.message.clone(),
+        ..Default::default()
+    };
+    client.call::<SessionMessage>(message).await?;
+    progress.begun = true;
+    let followed = start::watch(client, screen, id, &args.caller, true).await?;
+    let changed = diff(client, &session).await?;
+    screen.item(&Told::Changed(&changed), |_| changes::shown(screen, &changed))?;
+    match (followed.state, followed.error) {
+        (SessionState::Failed | SessionState::Interrupted, _) => {
+            Err(Failure::Wrong("the session broke off".to_owned()))
+        }
+        (_, Some(error)) => {
+            let text = format!("the agent failed: {}", screen.printable(&error));
+            Err(Failure::Wrong(text))
+        }
+        (_, None) => {
+            what_next(screen, args, id, &changed);
+            Ok(())
+        }
+    }
+}
+
+fn what_next(screen: Screen, args: &RunArgs, id: SessionId, changed: &WorkspaceDiffResponse) {
+    if !changed.changes.is_empty() {
+        screen.remark(format_args!(
+            "next: `ringback session apply {id}` writes it to the directory, `--dry-run` says what"
+        ));
+    }
+    if args.keep {
+        screen.remark(format_args!("next: `ringback session attach {id}` talks to the agent"));
+    }
+}
+
+/// Starts a session, whose agent starts with its first message.
+async fn spawn(client: &Client, args: &RunArgs) -> Result<SessionResponse, Failure> {
+    let context = args.caller.context()?;
+    let request = SessionSpawnRequest {
+        project_id: start::project(client, args.project.as_deref()).await?,
+        workspace_id: None,
+        create_workspace: true,
+        agent: args.agent.clone(),
+        context,
+        caller_id: None,
+        caller_tools: None,
+        network: args.network.policy()?,
+    };
+    Ok(client.call::<SessionSpawn>(request).await?)
+}
+
+/// Puts the copy into the session's workspace.
+async fn put(client: &Client, session: &SessionResponse, copy: &DirCopy) -> Result<(), Failure> {
+    let (data, content_hash) = match copy.bytes(INLINE_BYTES_MAX)? {
+        Some(bytes) => (Some(Data::from(bytes)), None),
+        None => {
+            let archive = tokio::fs::File::from_std(copy.archive()?);
+            (None, client.upload(archive, MIME_ARCHIVE).await?.hash)
+        }
+    };
+    let request = WorkspacePutRequest {
+        project_id: session.project_id,
+        workspace_id: session.workspace_id,
+        path: None,
+        data,
+        content_hash,
+        executable: false,
+        archive: true,
+    };
+    client.call::<WorkspacePut>(request).await?;
+    Ok(())
+}
+
+async fn diff(
+    client: &Client,
+    session: &SessionResponse,
+) -> Result<WorkspaceDiffResponse, Failure> {
+    let (project_id, workspace_id) = (session.project_id, session.workspace_id);
+    let request = WorkspaceDiffRequest { project_id, workspace_id, path: None };
+    Ok(client.call::<WorkspaceDiff>(request).await?)
+}

@@ -1,0 +1,153 @@
+//! A copy of a directory on its way to an agent: what `git` would see of it, in an archive.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _};
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{Entry, Packed, TreeError, pack};
+use ringback_broker::START_LIMITS;
+use ringback_service::chain;
+
+use crate::failure::Failure;
+
+/// The directory of a repository itself: what is in it can be large, and can hold secrets.
+const GIT: &str = ".git";
+
+/// A directory, packed.
+#[derive(Debug)]
+pub(super) struct DirCopy {
+    dir: PathBuf,
+    archive: File,
+    packed: Packed,
+}
+
+impl DirCopy {
+    /// Packs a directory, if it is not too large; nothing else has been started then.
+    pub(super) fn of(dir: &Path) -> Result<Self, Failure> {
+        let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
+        let dir = dir.canonicalize().map_err(failed)?;
+        let refused = |error: TreeError| {
+            let is_large =
+                matches!(error, TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. });
+            let hint = "; name what the agent does not need in `.gitignore`, or choose another with `--dir`";
+            let hint = if is_large { hint } else { "" };
+            let dir = dir.display();
+            Failure::Wrong(format!("cannot copy `{dir}`: {}{hint}", chain(&error)))
+        };
+        let tree = Tree::open(&dir).map_err(refused)?;
+        let entries = entries(&tree, &dir).map_err(refused)?;
+        let archive = tempfile::tempfile()
+            .map_err(|source| Failure::System { action: "make a temporary file", source })?;
+        let packed = pack(&tree, &entries, &archive).map_err(refused)?;
+        Ok(Self { dir, archive, packed })
+    }
+
+    /// What is copied.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// How much it is.
+    pub(super) const fn packed(&self) -> Packed {
+        self.packed
+    }
+
+    /// All of the archive, if it is not longer than this.
+    pub(super) fn bytes(&self, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let mut bytes = Vec::new();
+        let read = self.archive()?.take(bytes_max + 1).read_to_end(&mut bytes);
+        read.map_err(|source| Failure::System { action: "read a temporary file", source })?;
+        Ok((bytes.len() as u64 <= bytes_max).then_some(bytes))
+    }
+
+    /// The archive, from its beginning.
+    pub(super) fn archive(&self) -> Result<File, Failure> {
+        let failed = |source| Failure::System { action: "read a temporary file", source };
+        let mut archive = self.archive.try_clone().map_err(failed)?;
+        archive.rewind().map_err(failed)?;
+        Ok(archive)
+    }
+}
+
+/// What is copied, in order.
+fn entries(tree: &Tree, dir: &Path) -> Result<Vec<Entry>, TreeError> {
+    let walk = WalkBuilder::new(dir)
+        .hidden(false)
+        .require_git(false)
+        .follow_links(false)
+        .filter_entry(|entry| entry.file_name() != GIT)
+        .sort_by_file_name(Ord::cmp)
+        .build();
+    let (mut entries, mut n_bytes) = (Vec::new(), 0_u64);
+    for found in walk {
+        let found = found.map_err(|error| TreeError::File {
+            action: "read",
+            path: dir.to_owned(),
+            source: std::io::Error::other(error),
+        })?;
+        let Some(path) = found.path().strip_prefix(dir).ok().filter(|path| *path != Path::new(""))
+        else {
+            continue;
+        };
+        let entry = match tree.entry(path) {
+            // Gone since it was listed.
+            Err(TreeError::NotFound { .. }) => continue,
+            entry => entry?,
+        };
+        n_bytes = n_bytes.saturating_add(entry.size);
+        if n_bytes > START_LIMITS.bytes_max {
+            return Err(TreeError::TooManyBytes { max: START_LIMITS.bytes_max });
+        }
+        if entries.len() == START_LIMITS.entries_max {
+            return Err(TreeError::TooManyEntries { max: START_LIMITS.entries_max });
+        }
+        entries.push(entry);
+    }
+    Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Rule: a copy has what `git` would see: no repository, nothing that is ignored, links as links.
+    #[test]
+    fn a_copy_has_what_git_would_see() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [".git", "target", "src"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        for (name, text) in [
+            (".git/config", "secret"),
+            (".gitignore", "target/\n*.key\n"),
+            ("target/built", "x"),
+            ("src/main.rs", "fn main() {}"),
+            ("src/my.key", "secret"),
+            (".hidden", "seen"),
+        ] {
+            fs::write(dir.path().join(name), text).unwrap();
+        }
+        std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let tree = Tree::open(&dir).unwrap();
+        let entries = entries(&tree, &dir).unwrap();
+        let mut paths: Vec<_> =
+            entries.iter().map(|entry| entry.path.to_str().unwrap().to_owned()).collect();
+        paths.sort_unstable();
+        assert_eq!(paths, [".gitignore", ".hidden", "link", "src", "src/main.rs"]);
+        assert_eq!(DirCopy::of(&dir).unwrap().packed().files, 4);
+    }
+
+    #[test]
+    fn a_directory_that_is_too_large_is_refused_by_its_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let large = File::create(dir.path().join("large")).unwrap();
+        large.set_len(START_LIMITS.bytes_max + 1).unwrap();
+        let refused = DirCopy::of(dir.path()).unwrap_err().to_string();
+        assert!(refused.contains("268435456 bytes") && refused.contains(".gitignore"), "{refused}");
+    }
+}

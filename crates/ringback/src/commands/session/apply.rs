@@ -1,0 +1,315 @@
+//! `ringback session apply`: what an agent changed, written into the directory it came from.
+
+use std::io::{Cursor, Read, Seek as _};
+use std::path::{Component, Path, PathBuf};
+
+use clap::Args;
+use ringback_blobs::Tree;
+use ringback_blobs::tree::{EntryKind, TreeError};
+use ringback_client::Client;
+use ringback_proto::ids::{BlobHash, SessionId};
+use ringback_proto::request::{
+    FileKind, FileState, SessionGetRequest, SessionResponse, WorkspaceChange,
+    WorkspaceContentResponse, WorkspaceGetRequest,
+};
+use ringback_proto::tool::tools::{SessionGet, WorkspaceGet};
+use serde::Serialize;
+
+use super::changes;
+use super::origin::Origins;
+use crate::config::Environment;
+use crate::connect::Target;
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// What to apply.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n\nNothing is \
+                  written if a file here is neither as it was copied nor as the agent left it, unless \
+                  `--force` is given. No symbolic link is followed, none is made that leads out of the \
+                  directory, and nothing is written below `.git`."
+)]
+pub struct ApplyArgs {
+    /// The session
+    pub id: SessionId,
+    /// The directory to write into [default: the one that `ringback run` copied]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Overwrite files that changed here since the copy
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// What is to be done with a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Deed {
+    Write,
+    Remove,
+    /// It is so already.
+    Nothing,
+}
+
+/// A file and what became of it here.
+#[derive(Debug, Serialize)]
+struct Applied<'a> {
+    path: &'a str,
+    deed: Deed,
+    /// Whether it was only said.
+    dry_run: bool,
+}
+
+pub(super) async fn run(
+    args: ApplyArgs,
+    target: &Target,
+    screen: Screen,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let dir =
+        args.dir.clone().or_else(|| Origins::of(environment).find(args.id)).ok_or_else(|| {
+            let id = args.id;
+            let text =
+                format!("where {id} was copied from is not known here; say it with `--dir DIR`");
+            Failure::Usage(text)
+        })?;
+    let failed = |source| Failure::File { action: "open", path: dir.clone(), source };
+    let dir = dir.canonicalize().map_err(failed)?;
+    let tree = Tree::open(&dir).map_err(|error| wrong(&error))?;
+    target.run(async |client| apply(client, screen, &args, &tree, &dir).await).await
+}
+
+async fn apply(
+    client: &Client,
+    screen: Screen,
+    args: &ApplyArgs,
+    tree: &Tree,
+    dir: &Path,
+) -> Result<(), Failure> {
+    let session = client.call::<SessionGet>(SessionGetRequest { session_id: args.id }).await?;
+    let changes = changes::of(client, args.id, None).await?.changes;
+    let mut plan = plan(tree, &changes, args.force)?;
+    check_links(client, &session, &changes).await?;
+    // What was a directory may be a file now, and the other way round.
+    plan.sort_by_key(|(_, deed)| *deed != Deed::Remove);
+    for (change, deed) in &plan {
+        if !args.dry_run {
+            carry_out(client, &session, tree, change, *deed).await?;
+        }
+        let applied = Applied { path: &change.path, deed: *deed, dry_run: args.dry_run };
+        screen.item(&applied, |applied| {
+            let word = match applied.deed {
+                Deed::Write => change.change.as_str(),
+                Deed::Remove => "removed",
+                Deed::Nothing => "is so already",
+            };
+            format!("{word}  {}", screen.printable(applied.path))
+        })?;
+    }
+    let n_done = plan.iter().filter(|(_, deed)| *deed != Deed::Nothing).count();
+    let would = if args.dry_run { "would be " } else { "" };
+    screen.remark(format_args!("{n_done} files {would}changed in {}", dir.display()));
+    Ok(())
+}
+
+/// What is to be done with each file; all of it is checked before anything is.
+fn plan<'a>(
+    tree: &Tree,
+    changes: &'a [WorkspaceChange],
+    force: bool,
+) -> Result<Vec<(&'a WorkspaceChange, Deed)>, Failure> {
+    let mut plan = Vec::new();
+    let (mut refused, mut conflicts) = (Vec::new(), Vec::new());
+    for change in changes {
+        let path = Path::new(&change.path);
+        if let Some(why) = refusal(change) {
+            refused.push(format!("`{}` {why}", change.path));
+            continue;
+        }
+        let here = match here(tree, path) {
+            Ok(here) => here,
+            Err(error @ (TreeError::Link { .. } | TreeError::Outside { .. })) => {
+                refused.push(error.to_string());
+                continue;
+            }
+            Err(error) => return Err(wrong(&error)),
+        };
+        let deed = match &change.after {
+            after if *after == here => Deed::Nothing,
+            Some(_) => Deed::Write,
+            None => Deed::Remove,
+        };
+        if deed != Deed::Nothing && change.before != here {
+            conflicts.push(format!("`{}`", change.path));
+        }
+        plan.push((change, deed));
+    }
+    if !refused.is_empty() {
+        let text = format!("nothing was written: {}", refused.join("; "));
+        return Err(Failure::Wrong(text));
+    }
+    if !conflicts.is_empty() && !force {
+        let text = format!(
+            "nothing was written, because here these changed since the copy: {}; `--force` overwrites \
+             them",
+            conflicts.join(", ")
+        );
+        return Err(Failure::Wrong(text));
+    }
+    Ok(plan)
+}
+
+/// Why a change is not for this directory at all, whoever asks.
+fn refusal(change: &WorkspaceChange) -> Option<&'static str> {
+    let path = Path::new(&change.path);
+    if change.lossy {
+        return Some("has a name that is not UTF-8");
+    }
+    // What is there is run by `git` itself, without anybody looking at it.
+    let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
+    path.components().any(is_git).then_some("belongs to the repository itself")
+}
+
+/// Whether a link leads out of the directory that it is in.
+fn leads_out(link: &Path, target: &Path) -> bool {
+    let mut depth = link.components().count().saturating_sub(1);
+    for part in target.components() {
+        match part {
+            Component::Normal(_) => depth += 1,
+            Component::CurDir => {}
+            Component::ParentDir if depth > 0 => depth -= 1,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return true,
+        }
+    }
+    false
+}
+
+/// How a file is here; `None` if there is none.
+fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
+    let entry = match tree.entry(path) {
+        Err(TreeError::NotFound { .. }) => return Ok(None),
+        entry => entry?,
+    };
+    let (kind, size, hash) = match entry.kind {
+        EntryKind::File => (FileKind::File, entry.size, tree.hash(path)?),
+        EntryKind::Symlink => {
+            let target = tree.read_link(path)?;
+            let text = target.as_os_str().as_encoded_bytes();
+            let hash = BlobHash::from_bytes(*blake3::hash(text).as_bytes());
+            (FileKind::Symlink, text.len() as u64, hash)
+        }
+        // Neither what was copied nor what the agent made.
+        EntryKind::Directory | EntryKind::Other => {
+            (FileKind::Other, 0, BlobHash::from_bytes([0; 32]))
+        }
+    };
+    Ok(Some(FileState { kind, size, executable: entry.executable, hash }))
+}
+
+/// Refuses links that would lead out of the directory.
+async fn check_links(
+    client: &Client,
+    session: &SessionResponse,
+    changes: &[WorkspaceChange],
+) -> Result<(), Failure> {
+    let is_link = |change: &&WorkspaceChange| {
+        change.after.as_ref().is_some_and(|after| after.kind == FileKind::Symlink)
+    };
+    for change in changes.iter().filter(is_link) {
+        let target = get(client, session, change).await?.target.unwrap_or_default();
+        if leads_out(Path::new(&change.path), Path::new(&target)) {
+            let text = format!(
+                "nothing was written: `{}` is a link to `{target}`, out of the directory",
+                change.path
+            );
+            return Err(Failure::Wrong(text));
+        }
+    }
+    Ok(())
+}
+
+async fn get(
+    client: &Client,
+    session: &SessionResponse,
+    change: &WorkspaceChange,
+) -> Result<WorkspaceContentResponse, Failure> {
+    let request = WorkspaceGetRequest {
+        project_id: session.project_id,
+        workspace_id: session.workspace_id,
+        path: Some(change.path.clone()),
+        recursive: false,
+        archive: false,
+        limit: None,
+        cursor: None,
+    };
+    Ok(client.call::<WorkspaceGet>(request).await?)
+}
+
+async fn carry_out(
+    client: &Client,
+    session: &SessionResponse,
+    tree: &Tree,
+    change: &WorkspaceChange,
+    deed: Deed,
+) -> Result<(), Failure> {
+    let path = Path::new(&change.path);
+    let after = match (deed, &change.after) {
+        (Deed::Write, Some(after)) => after,
+        (Deed::Remove, _) => return tree.remove(path).map_err(|error| wrong(&error)),
+        (Deed::Write | Deed::Nothing, _) => return Ok(()),
+    };
+    let got = get(client, session, change).await?;
+    let changed = || {
+        let text = format!("`{}` changes while it is applied; wait for the agent", change.path);
+        Failure::Wrong(text)
+    };
+    if let Some(target) = got.target {
+        let hash = BlobHash::from_bytes(*blake3::hash(target.as_bytes()).as_bytes());
+        if hash != after.hash {
+            return Err(changed());
+        }
+        return tree.link(path, Path::new(&target)).map_err(|error| wrong(&error));
+    }
+    let mut content: Box<dyn Read> = match (got.data, got.content_hash) {
+        (Some(data), _) if blake3::hash(&data.0).as_bytes() == after.hash.as_bytes() => {
+            Box::new(Cursor::new(data.0))
+        }
+        (None, Some(hash)) if hash == after.hash => Box::new(downloaded(client, hash).await?),
+        (Some(_) | None, _) => return Err(changed()),
+    };
+    tree.write(path, &mut content, after.executable).map(drop).map_err(|error| wrong(&error))
+}
+
+/// Content in a file that nobody else sees.
+async fn downloaded(client: &Client, hash: BlobHash) -> Result<std::fs::File, Failure> {
+    let failed = |source| Failure::System { action: "write a temporary file", source };
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    let sink = tokio::fs::File::from_std(file.try_clone().map_err(failed)?);
+    client.download(hash, sink).await?;
+    file.rewind().map_err(failed)?;
+    Ok(file)
+}
+
+fn wrong(error: &TreeError) -> Failure {
+    Failure::Wrong(ringback_service::chain(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_out_of_a_directory_are_seen_as_such() {
+        let leads = |link: &str, target: &str| leads_out(Path::new(link), Path::new(target));
+        for target in ["/etc/passwd", "..", "a/../.."] {
+            assert!(leads("link", target), "{target}");
+        }
+        assert!(leads("a/link", "../../x"));
+        for (link, target) in [("link", "file"), ("a/link", "../b"), ("a/b/link", "./../../c")] {
+            assert!(!leads(link, target), "{link} {target}");
+        }
+    }
+}

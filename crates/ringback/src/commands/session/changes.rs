@@ -1,0 +1,32 @@
+//! What an agent changed.
+
+use ringback_client::Client;
+use ringback_proto::ids::SessionId;
+use ringback_proto::request::{SessionGetRequest, WorkspaceDiffRequest, WorkspaceDiffResponse};
+use ringback_proto::tool::tools::{SessionGet, WorkspaceDiff};
+
+use crate::failure::Failure;
+use crate::screen::Screen;
+
+/// What changed in the workspace of a session, at or below a path.
+pub(in crate::commands) async fn of(
+    client: &Client,
+    session_id: SessionId,
+    path: Option<String>,
+) -> Result<WorkspaceDiffResponse, Failure> {
+    let session = client.call::<SessionGet>(SessionGetRequest { session_id }).await?;
+    let (project_id, workspace_id) = (session.project_id, session.workspace_id);
+    let request = WorkspaceDiffRequest { project_id, workspace_id, path };
+    Ok(client.call::<WorkspaceDiff>(request).await?)
+}
+
+/// A diff for people: whatever it does not show is named.
+pub(in crate::commands) fn shown(screen: Screen, changed: &WorkspaceDiffResponse) -> String {
+    if changed.changes.is_empty() {
+        return "nothing changed".to_owned();
+    }
+    if changed.truncated {
+        screen.remark("the diff does not show all of it; `--json` lists every file that changed");
+    }
+    screen.diff(&changed.diff)
+}

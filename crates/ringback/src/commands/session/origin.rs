@@ -1,0 +1,85 @@
+//! Which directory a session works on a copy of. Only this machine knows, and only this user.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use ringback_proto::ids::SessionId;
+
+use crate::config::Environment;
+use crate::failure::Failure;
+
+/// Sessions whose directory is known; the oldest are forgotten.
+const KEPT_MAX: usize = 500;
+
+/// Where directories of sessions are written down.
+#[derive(Debug)]
+pub(in crate::commands) struct Origins(Option<PathBuf>);
+
+impl Origins {
+    pub(in crate::commands) fn of(environment: &Environment) -> Self {
+        let state = || Some(environment.absolute_dir("HOME")?.join(".local/state"));
+        let home = environment.absolute_dir("XDG_STATE_HOME").or_else(state);
+        Self(home.map(|home| home.join("ringback/runs")))
+    }
+
+    /// Writes down where a session comes from, if there is a place for that.
+    pub(in crate::commands) fn remember(
+        &self,
+        session: SessionId,
+        dir: &Path,
+    ) -> Result<(), Failure> {
+        let Some(home) = &self.0 else { return Ok(()) };
+        let path = home.join(session.to_string());
+        write(home, &path, dir).map_err(|source| Failure::File { action: "write", path, source })
+    }
+
+    /// The directory of a session.
+    pub(in crate::commands) fn find(&self, session: SessionId) -> Option<PathBuf> {
+        let bytes = fs::read(self.0.as_ref()?.join(session.to_string())).ok()?;
+        Some(std::ffi::OsString::from_vec(bytes).into())
+    }
+}
+
+fn write(home: &Path, path: &Path, dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(home)?;
+    let mut known = Vec::new();
+    for entry in fs::read_dir(home)? {
+        let entry = entry?;
+        known.push((entry.metadata()?.modified()?, entry.path()));
+    }
+    known.sort_unstable();
+    for (_, path) in known.iter().take((known.len() + 1).saturating_sub(KEPT_MAX)) {
+        fs::remove_file(path)?;
+    }
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, dir.as_os_str().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_kept_and_an_unknown_one_is_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment: Environment =
+            [("XDG_STATE_HOME", dir.path().to_str().unwrap())].into_iter().collect();
+        let origins = Origins::of(&environment);
+        let session = |number: u64| {
+            let mut bytes = [0; 16];
+            bytes[..8].copy_from_slice(&number.to_le_bytes());
+            SessionId::from_random(bytes)
+        };
+        for number in 0..=KEPT_MAX as u64 {
+            origins.remember(session(number), Path::new("/some/where")).unwrap();
+        }
+        let last = session(KEPT_MAX as u64);
+        assert_eq!(origins.find(last).unwrap(), Path::new("/some/where"));
+        assert_eq!(origins.find(session(9_999)), None);
+        let n_kept = fs::read_dir(dir.path().join("ringback/runs")).unwrap().count();
+        assert_eq!(n_kept, KEPT_MAX);
+    }
+}

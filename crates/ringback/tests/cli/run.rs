@@ -1,0 +1,232 @@
+//! `ringback run` and what follows it: the real daemon, the scripted agent in its box where there is
+//! one, and a directory of this machine.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Daemon, Run, file, run_with, send, wait_for};
+
+const SCRIPT: &str = r#"{"call":{"tool":"here_notify","arguments":{"text":"hello"}}}
+{"expect":{"is_error":false,"contains":"HELLO"}}
+{"write":{"path":"src/main.txt","text":"one\n2\n"}}
+{"write":{"path":"new.txt","text":"new\n"}}
+{"remove":{"path":"old.txt"}}
+{"say":"done"}"#;
+
+/// A directory to work on.
+fn project(daemon: &Daemon) -> PathBuf {
+    let dir = daemon.home().join("project");
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::create_dir_all(dir.join(".git")).unwrap();
+    fs::write(dir.join(".git/config"), "secret").unwrap();
+    fs::write(dir.join(".gitignore"), "*.key\n").unwrap();
+    fs::write(dir.join("my.key"), "secret").unwrap();
+    fs::write(dir.join("src/main.txt"), "one\ntwo\n").unwrap();
+    fs::write(dir.join("old.txt"), "old\n").unwrap();
+    dir
+}
+
+fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
+    Run::of(daemon.client(arguments).env("PATH", "/usr/bin:/bin"))
+}
+
+fn agent(daemon: &Daemon, dir: &Path, script: &str, more: &[&str]) -> Run {
+    let dir = dir.to_str().unwrap();
+    let words = ["run", script, "--dir", dir, "--tool", "notify=tr a-z A-Z"];
+    run(daemon, &[&words, more].concat())
+}
+
+/// The newest session.
+fn session(daemon: &Daemon) -> Value {
+    run(daemon, &["session", "list", "--json"]).json()["sessions"][0].clone()
+}
+
+fn id(daemon: &Daemon) -> String {
+    session(daemon)["session_id"].as_str().unwrap().to_owned()
+}
+
+/// REQ: "`ringback run`: one line that starts a session on a copy of a directory, streams it readably,
+/// and shows the diff at the end, with `ringback session diff|apply` afterwards".
+#[test]
+fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    let shown = agent(&daemon, &dir, SCRIPT, &[]).done();
+    for part in ["calls here_notify", "notify rings here", "done", "-two\n+2\n", "+++ b/new.txt"] {
+        assert!(shown.stdout.contains(part), "{part}: {shown:?}");
+    }
+    assert!(shown.stderr.contains("3 files"), "what git does not see is not copied: {shown:?}");
+    assert!(!shown.stdout.contains("secret"), "{shown:?}");
+    let session = session(&daemon);
+    assert_eq!(session["status"], "ended");
+    let id = id(&daemon);
+    assert!(shown.stderr.contains(&format!("ringback session apply {id}")), "{shown:?}");
+    assert_eq!(fs::read_to_string(dir.join("src/main.txt")).unwrap(), "one\ntwo\n");
+
+    let diff = run(&daemon, &["session", "diff", &id]).done();
+    assert!(shown.stdout.contains(diff.stdout.trim_end()), "{diff:?}");
+    let part = run(&daemon, &["session", "diff", &id, "src"]).done();
+    assert!(!part.stdout.contains("new.txt") && part.stdout.contains("main.txt"), "{part:?}");
+    let dry = run(&daemon, &["session", "apply", &id, "--dry-run"]).done();
+    assert!(dry.stdout.contains("added  new.txt") && !dir.join("new.txt").exists(), "{dry:?}");
+    let applied = run(&daemon, &["session", "apply", &id]).done();
+    for part in ["modified  src/main.txt", "added  new.txt", "removed  old.txt"] {
+        assert!(applied.stdout.contains(part), "{part}: {applied:?}");
+    }
+    assert_eq!(fs::read_to_string(dir.join("src/main.txt")).unwrap(), "one\n2\n");
+    assert_eq!(fs::read_to_string(dir.join("new.txt")).unwrap(), "new\n");
+    assert!(!dir.join("old.txt").exists());
+    let again = run(&daemon, &["session", "apply", &id]).done();
+    assert!(again.stderr.contains("0 files changed"), "{again:?}");
+}
+
+/// Rule: what changed here since the copy is not overwritten unless that is asked for, and then
+/// nothing at all is written.
+#[test]
+fn what_changed_since_the_copy_is_named_and_kept() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    agent(&daemon, &dir, SCRIPT, &[]).done();
+    let id = id(&daemon);
+    fs::write(dir.join("src/main.txt"), "mine\n").unwrap();
+    let refused = run(&daemon, &["session", "apply", &id]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("`src/main.txt`") && refused.stderr.contains("--force"));
+    assert!(!dir.join("new.txt").exists() && dir.join("old.txt").exists());
+    run(&daemon, &["session", "apply", &id, "--force"]).done();
+    assert_eq!(fs::read_to_string(dir.join("src/main.txt")).unwrap(), "one\n2\n");
+}
+
+/// Rule: an agent's changes are never written through a link of the directory, and never make one that
+/// leads out of it.
+#[test]
+fn nothing_is_applied_through_a_link() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    agent(&daemon, &dir, SCRIPT, &[]).done();
+    let id = id(&daemon);
+    let outside = daemon.home().join("outside");
+    fs::rename(dir.join("src"), &outside).unwrap();
+    symlink(&outside, dir.join("src")).unwrap();
+    let refused = run(&daemon, &["session", "apply", &id, "--force"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("symbolic link"), "{refused:?}");
+    assert_eq!(fs::read_to_string(outside.join("main.txt")).unwrap(), "one\ntwo\n");
+
+    let path = session(&daemon)["workspace_path"].as_str().unwrap().to_owned();
+    symlink("/etc", Path::new(&path).join("door")).unwrap();
+    let clean = project_beside(&daemon);
+    let words = ["session", "apply", &id, "--dir", clean.to_str().unwrap()];
+    let refused = run(&daemon, &words);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(refused.stderr.contains("`door`"), "{refused:?}");
+    assert!(!clean.join("new.txt").exists(), "nothing is written of what is refused");
+}
+
+fn project_beside(daemon: &Daemon) -> PathBuf {
+    let dir = daemon.home().join("beside");
+    fs::create_dir_all(dir.join("src")).unwrap();
+    fs::write(dir.join("src/main.txt"), "one\ntwo\n").unwrap();
+    fs::write(dir.join("old.txt"), "old\n").unwrap();
+    dir
+}
+
+/// Rule: what cannot be started leaves nothing, and says what to do; an agent that fails is a failure.
+#[test]
+fn what_cannot_be_run_says_so_and_leaves_nothing() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    let missing = agent(&daemon, &dir.join("nowhere"), SCRIPT, &[]);
+    assert_eq!(missing.code, 1, "{missing:?}");
+    let unknown = agent(&daemon, &dir, SCRIPT, &["--agent", "gandalf"]);
+    assert!(unknown.code == 1 && unknown.stderr.contains("scripted"), "{unknown:?}");
+    fs::File::create(dir.join("large")).unwrap().set_len((256 << 20) + 1).unwrap();
+    let large = agent(&daemon, &dir, SCRIPT, &[]);
+    assert!(large.code == 1 && large.stderr.contains("268435456 bytes"), "{large:?}");
+    fs::remove_file(dir.join("large")).unwrap();
+    let sessions = run(&daemon, &["session", "list", "--json"]).json();
+    assert_eq!(sessions["sessions"], serde_json::json!([]));
+
+    let failed = agent(&daemon, &dir, r#"{"remove":{"path":"nothing"}}"#, &[]);
+    assert!(
+        failed.code == 1 && failed.stderr.contains("the agent failed: `nothing`"),
+        "{failed:?}"
+    );
+    assert!(failed.stderr.contains("ringback session diff"), "{failed:?}");
+    let alone = Run::of(crate::support::ringback(daemon.home()).args([
+        "run",
+        "hello",
+        "--daemon",
+        "tcp://127.0.0.1:1",
+    ]));
+    assert!(alone.code == 69 && alone.stderr.contains("ringback serve"), "{alone:?}");
+}
+
+/// Rule: Ctrl-C ends the session, and what the agent did until then is kept.
+#[test]
+fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    let script = r#"{"write":{"path":"new.txt","text":"new\n"}}
+{"say":"waiting"}
+{"sleep_ms":100000}"#;
+    let mut command = daemon.client(&["run", script, "--json", "--dir", dir.to_str().unwrap()]);
+    let out = daemon.home().join("out");
+    command.stdout(fs::File::create(&out).unwrap());
+    let mut child = command.spawn().unwrap();
+    wait_for("the agent", || {
+        fs::read_to_string(&out).unwrap().contains("\"waiting\"").then_some(())
+    });
+    send(child.id(), rustix::process::Signal::INT);
+    assert_eq!(crate::support::ended(&mut child).code(), Some(130));
+    assert_eq!(session(&daemon)["status"], "ended");
+    let diff = run(&daemon, &["session", "diff", &id(&daemon)]).done();
+    assert!(diff.stdout.contains("+++ b/new.txt"), "{diff:?}");
+}
+
+/// REQ: "asks for permissions": what an agent asks is answered by what is typed.
+#[test]
+fn what_an_agent_asks_is_answered_from_the_keyboard() {
+    let home = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_ringback");
+    let config = format!(
+        "[sessions]\nagent = \"talks\"\n[sessions.agents.talks]\nprotocol = \"acp\"\n\
+         permissions = \"ask\"\ncommand = [\"{program}\", \"scripted-agent\", \"--acp\"]\n"
+    );
+    let path = file(home.path(), "config.toml", config.as_bytes());
+    let daemon = Daemon::start_with(&["--config", path.to_str().unwrap()]);
+    let dir = project(&daemon);
+    let script = r#"{"ask":{"tool":"rm"}}
+{"expect":{"is_error":false}}
+{"write":{"path":"new.txt","text":"allowed\n"}}"#;
+    let words = ["run", script, "--dir", dir.to_str().unwrap()];
+    let shown = run_with(&mut daemon.client(&words), b"nonsense\nonce\n").done();
+    assert!(shown.stdout.contains("may it? rm"), "{shown:?}");
+    assert!(shown.stderr.contains("type a number"), "{shown:?}");
+    assert!(shown.stdout.contains("+allowed"), "{shown:?}");
+}
+
+/// REQ: "`ringback session attach`": a session that was kept is talked to, line by line.
+#[test]
+fn a_session_that_was_kept_is_talked_to() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    agent(&daemon, &dir, r#"{"say":"first"}"#, &["--keep"]).done();
+    let id = id(&daemon);
+    assert_eq!(session(&daemon)["status"], "idle");
+    let out = daemon.home().join("out");
+    let mut command = daemon.client(&["session", "attach", &id]);
+    command.stdin(std::process::Stdio::piped()).stdout(fs::File::create(&out).unwrap());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, b"{\"say\":\"second\"}\n").unwrap();
+    wait_for("both answers", || {
+        let text = fs::read_to_string(&out).unwrap();
+        (text.contains("first\n") && text.contains("\nsecond\n")).then_some(())
+    });
+    run(&daemon, &["session", "end", &id]).done();
+    assert!(crate::support::ended(&mut child).success(), "it ends with the session");
+}
