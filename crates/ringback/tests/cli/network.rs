@@ -20,7 +20,8 @@ trap '' PIPE
 ask() {
   { exec 3<>"/dev/tcp/${proxy%%:*}/${proxy##*:}"; } 2>/dev/null || { echo no-proxy; return; }
   printf '%s HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n' "$1" 2>/dev/null >&3
-  answer=$(timeout 20 cat <&3 | tr -d '\r')
+  # Whoever closes with something unread resets, which is an end as well.
+  answer=$(timeout 20 cat <&3 2>/dev/null | tr -d '\r')
   exec 3>&-
   echo "${answer:-closed}"
 }
@@ -34,7 +35,7 @@ page() {
   echo "${line:9:3}"
   if [ "${line:9:3}" = 200 ]; then
     printf 'GET / HTTP/1.1\r\nhost: there\r\nconnection: close\r\n\r\n' >&3
-    timeout 20 tail -n 1 <&3
+    timeout 20 tail -n 1 <&3 2>/dev/null
   fi
   exec 3>&-
 }
@@ -46,7 +47,7 @@ hold() {
   echo "${line:9:3}"
 }
 # Whether it is still open: the end of it comes at once, anything else does not.
-held() { timeout 20 cat <&4 >/dev/null && echo closed || echo open; }
+held() { timeout 20 cat <&4 >/dev/null 2>&1; [ $? = 124 ] && echo open || echo closed; }
 direct() { { exec 3<>"/dev/tcp/$1/$2"; } 2>/dev/null && echo reached || echo unreachable; }
 while read -r line; do
   text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
