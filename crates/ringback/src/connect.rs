@@ -11,6 +11,7 @@ use ringback_client::{Client, ConnectError, Credentials, Subscriber};
 use ringback_proto::request::PingRequest;
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::Ping;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
@@ -278,17 +279,44 @@ impl Target {
     }
 }
 
-/// Does something until it is done or somebody presses Ctrl-C.
+/// What ends a command early: Ctrl-C, the end of its terminal, and whoever terminates it.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    pressed: Signal,
+    terminated: Signal,
+    hung_up: Signal,
+}
+
+impl Interrupts {
+    /// From here on nothing of that ends the process by itself; what comes is kept for [`Self::during`].
+    pub(crate) fn listen() -> Result<Self, Failure> {
+        let failed = |source| Failure::System { action: "listen for signals", source };
+        Ok(Self {
+            pressed: signal(SignalKind::interrupt()).map_err(failed)?,
+            terminated: signal(SignalKind::terminate()).map_err(failed)?,
+            hung_up: signal(SignalKind::hangup()).map_err(failed)?,
+        })
+    }
+
+    /// Does something until it is done or interrupted.
+    pub(crate) async fn during<T>(
+        mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            result = work => result,
+            _ = self.pressed.recv() => Err(Failure::Interrupted),
+            _ = self.terminated.recv() => Err(Failure::Interrupted),
+            _ = self.hung_up.recv() => Err(Failure::Interrupted),
+        }
+    }
+}
+
+/// Does something until it is done or interrupted.
 pub(crate) async fn interruptible<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    tokio::select! {
-        result = work => result,
-        signal = tokio::signal::ctrl_c() => match signal {
-            Ok(()) => Err(Failure::Interrupted),
-            Err(source) => Err(Failure::System { action: "listen for Ctrl-C", source }),
-        },
-    }
+    Interrupts::listen()?.during(work).await
 }
 
 /// Looks whether anybody listens there: ZeroMQ itself would try again until its time is up.

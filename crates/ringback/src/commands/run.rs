@@ -24,7 +24,7 @@ use crate::commands::session::caller::CallerArgs;
 use crate::commands::session::origin::Origins;
 use crate::commands::session::{changes, start};
 use crate::config::Environment;
-use crate::connect::{ConnectArgs, interruptible};
+use crate::connect::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
 use crate::screen::{Screen, size};
 
@@ -81,24 +81,19 @@ enum Told<'a> {
     Changed(&'a WorkspaceDiffResponse),
 }
 
-/// How far it came.
-#[derive(Debug, Default)]
-struct Progress {
-    session: Option<SessionResponse>,
-    /// Whether the agent was told its message, so that there may be something to keep.
-    begun: bool,
-}
-
 pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
     let copy = DirCopy::of(&args.dir)?;
     let client = args.connect.target(environment)?.connect().await?;
     let origins = Origins::of(environment);
-    let mut progress = Progress::default();
-    let work = work(&client, screen, &args, &copy, &origins, &mut progress);
-    let done = Box::pin(interruptible(work)).await;
-    let left = leave(&client, &args, &progress, done.is_ok()).await;
-    if let (Err(_), Some(session)) = (&done, progress.session.filter(|_| progress.begun)) {
+    let interrupts = Interrupts::listen()?;
+    // An interrupt waits for it: a session whose id nobody has got could not be ended.
+    let session = spawn(&client, &args).await?;
+    let mut begun = false;
+    let work = work(&client, screen, &args, &copy, &origins, &session, &mut begun);
+    let done = Box::pin(interrupts.during(work)).await;
+    let left = leave(&client, &args, &session, begun, done.is_ok()).await;
+    if done.is_err() && begun {
         let id = session.session_id;
         screen.remark(format_args!("what it did is kept: `ringback session diff {id}`"));
     }
@@ -110,14 +105,14 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
 async fn leave(
     client: &Client,
     args: &RunArgs,
-    progress: &Progress,
+    session: &SessionResponse,
+    begun: bool,
     went_well: bool,
 ) -> Result<(), Failure> {
-    let Some(session) = &progress.session else { return Ok(()) };
     if !(args.keep && went_well) {
-        start::end(client, Some(session.session_id)).await?;
+        start::end(client, session.session_id).await?;
     }
-    if !progress.begun {
+    if !begun {
         let (project_id, workspace_id) = (session.project_id, session.workspace_id);
         let delete = WorkspaceDeleteRequest { project_id, workspace_id };
         client.call::<WorkspaceDelete>(delete).await?;
@@ -125,17 +120,19 @@ async fn leave(
     Ok(())
 }
 
+/// Lets the agent work. `begun` says whether it was told its message, so that there may be something
+/// to keep.
 async fn work(
     client: &Client,
     screen: Screen,
     args: &RunArgs,
     copy: &DirCopy,
     origins: &Origins,
-    progress: &mut Progress,
+    session: &SessionResponse,
+    begun: &mut bool,
 ) -> Result<(), Failure> {
-    let session = progress.session.insert(spawn(client, args).await?).clone();
     let id = session.session_id;
-    put(client, &session, copy).await?;
+    put(client, session, copy).await?;
     origins.remember(id, copy.dir())?;
     let (files, bytes) = (copy.packed().files, copy.packed().bytes);
     if screen.is_json() {
@@ -152,9 +149,9 @@ async fn work(
         ..Default::default()
     };
     client.call::<SessionMessage>(message).await?;
-    progress.begun = true;
+    *begun = true;
     let followed = start::watch(client, screen, id, &args.caller, true).await?;
-    let changed = diff(client, &session).await?;
+    let changed = diff(client, session).await?;
     screen.item(&Told::Changed(&changed), |_| changes::shown(screen, &changed))?;
     match (followed.state, followed.error) {
         (SessionState::Failed | SessionState::Interrupted, _) => {

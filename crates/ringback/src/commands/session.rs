@@ -225,13 +225,10 @@ impl SessionRequest {
             }
             Self::Attach { id } => {
                 let mut keyboard = Keyboard::talking(screen, id)?;
-                screen.remark("each line is a message; Ctrl-C leaves, and the session goes on");
+                screen.remark("each line is a message; Ctrl-C leaves at once, the end of input (Ctrl-D) when the agent rests, and the session goes on");
                 follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
             }
-            Self::Diff { id, path } => {
-                let diff = changes::of(client, id, path).await?;
-                screen.answer(&diff, |diff| changes::shown(screen, diff))
-            }
+            Self::Diff { id, path } => changes::show(client, screen, id, path).await,
             Self::List { project, status, limit } => {
                 let request = SessionListRequest {
                     project_id: project,

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::{Daemon, Run, file, run_with, send, wait_for};
@@ -165,9 +166,16 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert!(alone.code == 69 && alone.stderr.contains("ringback serve"), "{alone:?}");
 }
 
-/// Rule: Ctrl-C ends the session, and what the agent did until then is kept.
+/// Rule: Ctrl-C ends the session, and what the agent did until then is kept. So do the end of the
+/// terminal and whoever terminates the command.
 #[test]
 fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        interrupted_by(signal);
+    }
+}
+
+fn interrupted_by(signal: Signal) {
     let daemon = Daemon::start();
     let dir = project(&daemon);
     let script = r#"{"write":{"path":"new.txt","text":"new\n"}}
@@ -180,7 +188,7 @@ fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
     wait_for("the agent", || {
         fs::read_to_string(&out).unwrap().contains("\"waiting\"").then_some(())
     });
-    send(child.id(), rustix::process::Signal::INT);
+    send(child.id(), signal);
     assert_eq!(crate::support::ended(&mut child).code(), Some(130));
     assert_eq!(session(&daemon)["status"], "ended");
     let diff = run(&daemon, &["session", "diff", &id(&daemon)]).done();
@@ -227,6 +235,7 @@ fn a_session_that_was_kept_is_talked_to() {
         let text = fs::read_to_string(&out).unwrap();
         (text.contains("first\n") && text.contains("\nsecond\n")).then_some(())
     });
-    run(&daemon, &["session", "end", &id]).done();
-    assert!(crate::support::ended(&mut child).success(), "it ends with the session");
+    drop(stdin);
+    assert!(crate::support::ended(&mut child).success(), "it leaves when all is said and done");
+    assert_eq!(session(&daemon)["status"], "idle", "and the session goes on");
 }

@@ -28,6 +28,10 @@ impl DirCopy {
     pub(super) fn of(dir: &Path) -> Result<Self, Failure> {
         let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
+        if !dir.is_dir() {
+            let text = format!("`{}` is no directory; name one with `--dir`", dir.display());
+            return Err(Failure::Usage(text));
+        }
         let refused = |error: TreeError| {
             let is_large =
                 matches!(error, TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. });

@@ -75,7 +75,7 @@ impl FromStr for ToolSchema {
 /// What this terminal offers to an agent.
 #[derive(Debug, Args)]
 pub struct CallerArgs {
-    /// A tool of the agent, carried out by a command here; may be given several times
+    /// A tool of the agent, carried out by a command here, split at blanks and read by no shell; may be given several times
     #[arg(long = "tool", value_name = "NAME=COMMAND")]
     pub tools: Vec<LocalTool>,
     /// File with the JSON Schema of a tool's input [default: any object]

@@ -20,6 +20,21 @@ pub(in crate::commands) async fn of(
     Ok(client.call::<WorkspaceDiff>(request).await?)
 }
 
+/// Shows what changed. That nothing did is no diff, and not for whoever applies one.
+pub(super) async fn show(
+    client: &Client,
+    screen: Screen,
+    session: SessionId,
+    path: Option<String>,
+) -> Result<(), Failure> {
+    let changed = of(client, session, path).await?;
+    if changed.changes.is_empty() && !screen.is_json() {
+        screen.remark("nothing changed");
+        return Ok(());
+    }
+    screen.answer(&changed, |changed| shown(screen, changed))
+}
+
 /// A diff for people: whatever it does not show is named.
 pub(in crate::commands) fn shown(screen: Screen, changed: &WorkspaceDiffResponse) -> String {
     if changed.changes.is_empty() {

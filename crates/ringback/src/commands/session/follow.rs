@@ -21,12 +21,13 @@ pub(in crate::commands) struct Followed {
     pub(in crate::commands) error: Option<String>,
 }
 
-/// Shows events until the session is over, or has nothing to do. How it stands then.
+/// Shows events until the session is over, or has nothing to do if that is asked for or nobody has more
+/// to say to it. How it stands then.
 pub(in crate::commands) async fn follow(
     client: &Client,
     screen: Screen,
     session: SessionId,
-    until_idle: bool,
+    mut until_idle: bool,
     keyboard: &mut Keyboard,
 ) -> Result<Followed, Failure> {
     let (mut since, mut error, mut rests) = (-1, None, false);
@@ -43,7 +44,10 @@ pub(in crate::commands) async fn follow(
         let page = tokio::select! {
             page = client.call::<SessionEvents>(request) => page?,
             line = keyboard.line() => {
-                keyboard.typed(client, &line).await?;
+                match line {
+                    Some(line) => keyboard.typed(client, &line).await?,
+                    None => until_idle = true,
+                }
                 continue;
             }
         };

@@ -65,11 +65,11 @@ impl Keyboard {
         Ok(())
     }
 
-    /// The next line; never, if nobody types.
-    pub(super) async fn line(&mut self) -> String {
+    /// The next line; none when somebody who talks has no more to say, and never if nobody types.
+    pub(super) async fn line(&mut self) -> Option<String> {
         if let Some(lines) = &mut self.lines {
             if let Some(line) = lines.recv().await {
-                return line;
+                return Some(line);
             }
             self.lines = None;
             if let Some(question) = self.questions.front() {
@@ -78,6 +78,9 @@ impl Keyboard {
                 self.screen.remark(format_args!(
                     "nobody types here; answer with `ringback session answer {session} {request} OPTION`"
                 ));
+            }
+            if self.talks_to.is_some() {
+                return None;
             }
         }
         std::future::pending().await

@@ -16,7 +16,7 @@ use super::caller::{self, CallerArgs};
 use super::follow::{self, Followed};
 use super::keyboard::Keyboard;
 use crate::commands::network::NetworkArgs;
-use crate::connect::{Target, interruptible};
+use crate::connect::{Interrupts, Target};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -53,28 +53,19 @@ pub struct StartArgs {
 
 pub(super) async fn run(args: StartArgs, target: &Target, screen: Screen) -> Result<(), Failure> {
     let client = target.connect().await?;
-    let mut started = None;
-    let shown = interruptible(circle(&client, &args, screen, &mut started)).await;
-    // Also after Ctrl-C: an agent whose tools are gone is of no use to anybody.
-    let ended = end(&client, started).await;
-    client.close().await;
-    shown.and(ended)
-}
-
-/// Starts the agent, then shows what it does and carries out its calls, until it is done.
-async fn circle(
-    client: &Client,
-    args: &StartArgs,
-    screen: Screen,
-    started: &mut Option<SessionId>,
-) -> Result<(), Failure> {
-    let project = project(client, args.project.as_deref()).await?;
-    let session = start(client, args, project).await?;
-    *started = Some(session);
+    let interrupts = Interrupts::listen()?;
+    let project = project(&client, args.project.as_deref()).await?;
+    // An interrupt waits for it: a session whose id nobody has got could not be ended.
+    let session = start(&client, &args, project).await?;
     if !screen.is_json() {
         screen.remark(format_args!("session {session}; Ctrl-C ends it"));
     }
-    watch(client, screen, session, &args.caller, !args.follow).await.map(drop)
+    let shown =
+        interrupts.during(watch(&client, screen, session, &args.caller, !args.follow)).await;
+    // Also after Ctrl-C: an agent whose tools are gone is of no use to anybody.
+    let ended = end(&client, session).await;
+    client.close().await;
+    shown.map(drop).and(ended)
 }
 
 /// Shows what an agent does, asks what it asks and carries out its calls, until it is done.
@@ -95,9 +86,8 @@ pub(in crate::commands) async fn watch(
 /// Ends a session, whatever became of the work in it.
 pub(in crate::commands) async fn end(
     client: &Client,
-    started: Option<SessionId>,
+    session_id: SessionId,
 ) -> Result<(), Failure> {
-    let Some(session_id) = started else { return Ok(()) };
     let ended = client.call::<SessionEnd>(SessionEndRequest { session_id });
     match tokio::time::timeout(END_TIMEOUT, ended).await {
         Ok(ended) => Ok(ended.map(drop)?),
