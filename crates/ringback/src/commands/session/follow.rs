@@ -46,7 +46,8 @@ pub(in crate::commands) async fn follow(
             line = keyboard.line() => {
                 match line {
                     Some(line) => keyboard.typed(client, &line).await?,
-                    None => until_idle = true,
+                    // The next look says whether it rests already, and does not wait for more.
+                    None => (until_idle, rests) = (true, true),
                 }
                 continue;
             }
