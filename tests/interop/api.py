@@ -16,7 +16,7 @@ from wire import Daemon
 ANSWER_LIMIT = 45
 GENERATION_LIMIT = 60
 WHOLE_LIMIT = 180
-ENDLESS = r"^/(event|client-tools/pending/.*|v1/jobs/[^/]+/events)$"
+ENDLESS = r"^/(event|client-tools/pending/.*|v1/(jobs|sessions)/[^/]+/events)$"
 CHECKS = [
     "not_a_server_error",
     "status_code_conformance",

@@ -7,7 +7,7 @@
 //! * [`config::Config`]: every setting, checked as a whole; [`config::ServeFlags`] overrides it.
 //! * [`telemetry::Telemetry`]: logs, traces and metrics of the process.
 //! * [`daemon::Daemon`]: everything `serve` runs, started whole and stopped in stages.
-//! * [`cli::Cli`]: what can be typed; [`commands::run`] does it.
+//! * [`cli::Cli`]: what can be typed; [`commands::run()`] does it.
 //! * [`failure::Failure`]: how a command fails, and its exit code.
 //!
 //! Invariants:
