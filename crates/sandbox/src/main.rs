@@ -11,10 +11,9 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt as _;
 use ringback_sandbox::{
-    Confined, LayerState, Limits, Network, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
+    Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
 };
-use rustix::process::{Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncWrite;
 use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "\
@@ -71,6 +70,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             read_only: Vec::new(),
             limits: Limits::none(),
             network: Network::None,
+            image: None,
         },
         grace: Duration::from_secs(3),
         probe: false,
@@ -114,23 +114,21 @@ async fn run(options: Options) -> Result<u8, Failure> {
     if options.probe {
         return probe(&sandbox).await;
     }
-    let Confined { mut child, hold } = sandbox.start(options.spec).await?;
-    let group = hold.group();
+    let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
     let mut asked = signal(SignalKind::terminate())?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    drop(stdin);
+    drop(pipes.stdin);
     let mut passed = tokio::task::JoinSet::new();
-    passed.spawn(pass(stdout, tokio::io::stdout()));
-    passed.spawn(pass(stderr, tokio::io::stderr()));
+    passed.spawn(pass(pipes.stdout, tokio::io::stdout()));
+    passed.spawn(pass(pipes.stderr, tokio::io::stderr()));
     let ended = tokio::select! {
-        ended = child.wait() => ended?,
+        ended = process.wait() => ended?,
         _ = asked.recv() => {
-            kill_process_group(group, Signal::TERM)?;
-            match tokio::time::timeout(options.grace, child.wait()).await {
+            process.terminate();
+            match tokio::time::timeout(options.grace, process.wait()).await {
                 Ok(ended) => ended?,
                 Err(_) => {
-                    kill_process_group(group, Signal::KILL)?;
-                    child.wait().await?
+                    process.kill();
+                    process.wait().await?
                 }
             }
         }
@@ -156,12 +154,6 @@ async fn probe(sandbox: &Sandbox) -> Result<u8, Failure> {
     Ok(u8::from(!probe.is_complete()))
 }
 
-async fn pass(
-    from: Option<impl AsyncRead + Unpin>,
-    mut to: impl AsyncWrite + Unpin,
-) -> std::io::Result<()> {
-    if let Some(mut from) = from {
-        tokio::io::copy(&mut from, &mut to).await?;
-    }
-    Ok(())
+async fn pass(mut from: Output, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+    tokio::io::copy(&mut from, &mut to).await.map(drop)
 }

@@ -197,6 +197,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         inside: None,
         limits,
         network: Network::None,
+        image: None,
     };
     let refused = match sandbox.start(spec).await {
         Ok(confined) => ended(confined).await,
@@ -216,10 +217,9 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
 /// `None` if it ended well, otherwise what it complained about.
 async fn ended(mut confined: Confined) -> Option<String> {
     let mut said = Vec::new();
-    if let Some(stderr) = confined.child.stderr.take() {
-        stderr.take(SAID_BYTES_MAX).read_to_end(&mut said).await.unwrap_or_default();
-    }
-    let ended = confined.child.wait().await;
+    let stderr = confined.pipes.stderr;
+    stderr.take(SAID_BYTES_MAX).read_to_end(&mut said).await.unwrap_or_default();
+    let ended = confined.process.wait().await;
     confined.hold.gone().await;
     let is_well = ended.is_ok_and(|status| status.success());
     (!is_well).then(|| String::from_utf8_lossy(&said).trim().to_owned())

@@ -154,11 +154,11 @@ fn a_box_outlives_the_thread_that_asked_for_it() {
     })
     .join()
     .unwrap();
-    let first = confined.hold.group();
+    let first = crate::many::first(&confined);
     // It would be gone at once: the kernel tells children of a thread's end before it can be joined.
     assert!(test_kill_process(first).is_ok());
-    let (child, hold) = (confined.child, confined.hold);
+    let (process, hold) = (confined.process, confined.hold);
     runtime.block_on(hold.gone());
-    drop(child);
+    drop(process);
     wait_for("it is gone", || test_kill_process(first).is_err());
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringback_sandbox::{Confined, Limits, Network, Sandbox, SandboxSettings, SandboxSpec};
-use rustix::process::test_kill_process;
+use rustix::process::{Pid, test_kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
@@ -30,7 +30,13 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
         read_only: Vec::new(),
         limits: if is_root { Limits::default() } else { Limits::none() },
         network: Network::None,
+        image: None,
     }
+}
+
+/// The first process of a box.
+pub(crate) fn first(confined: &Confined) -> Pid {
+    Pid::from_raw(i32::try_from(confined.process.id().unwrap()).unwrap()).unwrap()
 }
 
 fn mounts() -> usize {
@@ -40,12 +46,12 @@ fn mounts() -> usize {
 /// Says something, waits for an answer, and ends.
 async fn converse(mut confined: Confined) {
     let mut said = String::new();
-    let mut stdin = confined.child.stdin.take().unwrap();
-    stdin.write_all(b"hello\n").await.unwrap();
-    drop(stdin);
-    confined.child.stdout.take().unwrap().read_to_string(&mut said).await.unwrap();
+    let mut pipes = confined.pipes;
+    pipes.stdin.write_all(b"hello\n").await.unwrap();
+    drop(pipes.stdin);
+    pipes.stdout.read_to_string(&mut said).await.unwrap();
     assert_eq!(said, "ready\nhello\n");
-    assert!(confined.child.wait().await.unwrap().success());
+    assert!(confined.process.wait().await.unwrap().success());
     confined.hold.gone().await;
 }
 
@@ -61,7 +67,7 @@ async fn fifty_boxes_at_once_leave_nothing() {
         starting.spawn(async move { sandbox.start(spec).await.unwrap() });
     }
     let confined = starting.join_all().await;
-    let firsts: Vec<_> = confined.iter().map(|confined| confined.hold.group()).collect();
+    let firsts: Vec<_> = confined.iter().map(first).collect();
     let made = groups(&bench.path("state"));
     if rustix::process::geteuid().is_root() {
         assert_eq!(made.len() % N_BOXES, 0, "{}", made.len());
@@ -84,11 +90,10 @@ async fn endless_output_is_bounded_by_who_reads() {
     let bench = Bench::new(User::Me);
     let sandbox = sandbox(&bench);
     let mut confined = sandbox.start(spec(&bench, "yes & yes >&2")).await.unwrap();
-    let first = confined.hold.group();
+    let first = first(&confined);
     let mut read = vec![0; 1 << 20];
-    let stdout = confined.child.stdout.as_mut().unwrap();
     for _ in 0..16 {
-        stdout.read_exact(&mut read).await.unwrap();
+        confined.pipes.stdout.read_exact(&mut read).await.unwrap();
     }
     drop(confined);
     wait_for("it is gone", || test_kill_process(first).is_err());
