@@ -23,7 +23,7 @@ use crate::leftovers::Notes;
 use crate::probe::{self, Layer};
 use crate::process::Process;
 use crate::sandbox::Inner;
-use crate::spawner::Spawner;
+use crate::spawner::{Spawner, TakenSeat};
 use crate::spec::{Limits, SandboxSpec};
 use crate::sweeper::{Remains, Sweeper, Swept};
 use crate::{mounts, rlimits, seccomp};
@@ -53,14 +53,16 @@ impl Bubblewrap {
     pub(crate) fn open(
         program: Option<PathBuf>,
         etc: Vec<(PathBuf, PathBuf)>,
+        notes: &Notes,
     ) -> Result<Self, OpenError> {
+        let homes = Homes::find();
         let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
-        let (spawner, spawner_thread) = Spawner::start()?;
+        let (spawner, spawner_thread) = Spawner::start(homes.clone(), notes.clone())?;
         let (sweeper, sweeper_thread) = Sweeper::start()?;
         Ok(Self {
             program: program.or_else(usual).filter(|path| path.exists()),
             etc,
-            homes: Homes::find(),
+            homes,
             threads: Some((spawner, sweeper)),
             handles: vec![spawner_thread, sweeper_thread],
         })
@@ -98,7 +100,12 @@ impl Bubblewrap {
             why: error.to_string(),
             fix: probe::SECCOMP_FIX.to_owned(),
         })?;
-        let (group, mut hold) = self.groups(inner, &spec.limits)?;
+        let seat = self.threads().0.take_seat(&spec.limits);
+        let (doors, mut hold) = match &seat {
+            // It is born there.
+            Some(TakenSeat { name, group, .. }) => (Vec::new(), hold(inner, name, group)),
+            None => self.groups(inner, &spec.limits)?,
+        };
         let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
         let (info, info_in) = std::io::pipe().map_err(not_spawned)?;
         let (block_out, mut block) = std::io::pipe().map_err(not_spawned)?;
@@ -106,11 +113,11 @@ impl Bubblewrap {
             info: info_in.into(),
             block: block_out.into(),
             block_in: block.try_clone().map_err(not_spawned)?.into(),
-            groups: group.doors()?,
+            groups: doors,
             seccomp: &seccomp,
         };
         let command = command::command(program, spec, &self.etc, handed).map_err(not_spawned)?;
-        let spawned = self.threads().0.spawn(command, runtime);
+        let spawned = self.threads().0.spawn(command, seat, spec.limits, runtime);
         // Also a child that could not be handed over, as when the runtime is closing, may be there.
         let first = first_process(info)?;
         if let Some(first) = first {
@@ -142,23 +149,31 @@ impl Bubblewrap {
         })
     }
 
-    /// Makes the control groups, and what removes them again.
-    fn groups(&self, inner: &Arc<Inner>, limits: &Limits) -> Result<(Group, Hold), StartError> {
+    /// Makes control groups, with the way into them and what removes them again.
+    fn groups(
+        &self,
+        inner: &Arc<Inner>,
+        limits: &Limits,
+    ) -> Result<(Vec<OwnedFd>, Hold), StartError> {
         let name = Notes::new_name();
         let group = Group::plan(&self.homes, &name, limits).map_err(probe::no_group)?;
-        let note = inner.notes().path(&name);
         if !group.dirs().is_empty() {
-            inner
-                .notes()
-                .write(&name, group.dirs())
-                .map_err(|source| StartError::State { path: note.clone(), source })?;
+            let path = inner.notes().path(&name);
+            let noted = inner.notes().write(&name, group.dirs());
+            noted.map_err(|source| StartError::State { path, source })?;
         }
-        let swept = Swept { first: None, groups: group.dirs().to_vec(), note };
-        let remains = Some(Remains::Bubblewrap(swept));
-        let hold = Hold { sandbox: Arc::clone(inner), name: name.into(), remains };
+        let hold = hold(inner, &name, &group);
         group.make()?;
-        Ok((group, hold))
+        Ok((group.doors()?, hold))
     }
+}
+
+/// What ends a box with these groups.
+fn hold(inner: &Arc<Inner>, name: &str, group: &Group) -> Hold {
+    let note = inner.notes().path(name);
+    let swept = Swept { first: None, groups: group.dirs().to_vec(), note };
+    let remains = Some(Remains::Bubblewrap(swept));
+    Hold { sandbox: Arc::clone(inner), name: name.into(), remains }
 }
 
 impl Drop for Bubblewrap {
@@ -233,4 +248,74 @@ fn said(child: &mut Child, runtime: &Handle) -> String {
         tracing::debug!(?read, "bubblewrap gave up");
     }
     String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::sandbox::{Sandbox, SandboxSettings};
+    use crate::spec::Network;
+
+    fn spec(workspace: &Path) -> SandboxSpec {
+        SandboxSpec {
+            program: "/bin/cat".into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            workspace: workspace.to_owned(),
+            session_dir: None,
+            inside: None,
+            read_only: Vec::new(),
+            limits: Limits { processes: Some(64), ..Limits::none() },
+            network: Network::None,
+            image: None,
+        }
+    }
+
+    /// The group of a process that keeps the limit of processes.
+    fn group_of(process: u32) -> String {
+        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+        let of_it = groups.lines().find(|line| line.contains(":pids:") || line.starts_with("0::"));
+        of_it.unwrap().rsplit('/').next().unwrap().to_owned()
+    }
+
+    fn left_in(state_dir: &Path) -> usize {
+        fs::read_dir(state_dir.join("boxes")).unwrap().count()
+    }
+
+    /// Rule: whether a box is moved into its control groups or born there, it is in its own, which go
+    /// with it. The groups of a box that never comes are nobody's.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_box_is_in_its_own_groups_and_leaves_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, workspace) = (dir.path().join("state"), dir.path().join("workspace"));
+        fs::create_dir(&workspace).unwrap();
+        let sandbox = Sandbox::open(SandboxSettings::in_dir(&state)).unwrap();
+        let mut boxes = Vec::new();
+        for number in 0..4 {
+            let confined = sandbox.start(spec(&workspace)).await.unwrap();
+            let Some(Remains::Bubblewrap(swept)) = &confined.hold.remains else { panic!() };
+            let name = swept.groups[0].file_name().unwrap().to_str().unwrap().to_owned();
+            assert_eq!(group_of(confined.process.id().unwrap()), name, "box {number}");
+            boxes.push((confined, name));
+            if number % 2 == 0 {
+                // The next one may be started before the thread waits for it, or after.
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        let mut names: Vec<_> = boxes.iter().map(|(_, name)| name.clone()).collect();
+        names.dedup();
+        assert_eq!(names.len(), 4);
+        for (confined, _) in boxes {
+            confined.hold.gone().await;
+        }
+        let given_up = sandbox.0.bubblewrap.threads().0.take_seat(&spec(&workspace).limits);
+        let given_up = given_up.map(|seat| hold(&sandbox.0, &seat.name, &seat.group));
+        if let Some(hold) = given_up {
+            hold.gone().await;
+        }
+        drop(sandbox);
+        assert_eq!(left_in(&state), 0);
+    }
 }

@@ -68,7 +68,7 @@ pub enum BackendKind {
 
 /// Makes boxes. A handle: clones are the same.
 #[derive(Debug, Clone)]
-pub struct Sandbox(Arc<Inner>);
+pub struct Sandbox(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -77,7 +77,7 @@ pub(crate) struct Inner {
     chosen: OnceLock<BackendKind>,
     hidden: Vec<PathBuf>,
     notes: Notes,
-    bubblewrap: Bubblewrap,
+    pub(crate) bubblewrap: Bubblewrap,
 }
 
 impl SandboxSettings {
@@ -129,8 +129,8 @@ impl Sandbox {
             choice: settings.backend,
             chosen: OnceLock::new(),
             hidden: settings.hidden,
+            bubblewrap: Bubblewrap::open(settings.program, etc, &notes)?,
             notes,
-            bubblewrap: Bubblewrap::open(settings.program, etc)?,
         })))
     }
 
