@@ -1,20 +1,20 @@
 //! A running agent.
 
+use std::fmt;
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use ringback_mcp_wire::{Line, Lines};
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
 
 use crate::acp::{AcpOptions, Conversation};
+use crate::child;
 use crate::event::AgentEvent;
 use crate::handle::{AgentHandle, Inbox, Told, asked_to_end, next_message};
-use crate::spec::{AgentLimits, AgentSpec, StartError};
+use crate::spec::{AgentLimits, AgentProcess, AgentSpec, Launched, StartError};
 use crate::tail::Tail;
 use crate::talk::{Control, Out, Talk, Wait};
 use crate::text::Text;
@@ -28,17 +28,18 @@ const END_GRACE: Duration = Duration::from_secs(2);
 /// How much of a line that is no event is shown.
 const SAMPLE_CHARS_MAX: usize = 200;
 
+type Input = Box<dyn AsyncWrite + Send + Unpin>;
+type Output = Box<dyn AsyncRead + Send + Unpin>;
+
 /// A running agent. Ask for its next event again and again: that is what drives it.
 ///
-/// Dropping it ends the agent and everything in its process group at once.
-#[derive(Debug)]
+/// Dropping it ends the agent and everything that it started at once.
 #[must_use = "an agent that nobody drives does nothing, and one that is dropped is ended"]
 pub struct Agent {
-    child: Child,
-    group: Option<Pid>,
-    stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    stderr: Option<ChildStderr>,
+    process: Box<dyn AgentProcess>,
+    stdin: Option<Input>,
+    stdout: Option<Output>,
+    stderr: Option<Output>,
     lines: Lines,
     tail: Tail,
     inbox: Inbox,
@@ -116,19 +117,14 @@ impl Agent {
         spec: &AgentSpec,
         talk: impl FnOnce(Option<u32>, &mut Out) -> Talk,
     ) -> Result<(Self, AgentHandle), StartError> {
-        let (mut child, group) = launch(spec)?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(StartError::NoPipes { command: spec.command.clone() });
-        };
-        let pid = child.id();
+        let Launched { stdin, stdout, stderr, process } = launch(spec)?;
+        let pid = process.id();
         let limits = spec.limits;
         let (handle, inbox) = AgentHandle::new(pid, limits.line_bytes_max);
         let mut out = Out::default();
         let talk = talk(pid, &mut out);
         let mut agent = Self {
-            child,
-            group,
+            process,
             stdin: Some(stdin),
             stdout: Some(stdout),
             stderr: Some(stderr),
@@ -181,7 +177,7 @@ impl Agent {
         let takes_messages = !is_writing && self.stdin.is_some() && self.talk.takes_messages();
         let quiet_at = self.quiet_at;
         let mut errors = [0; 4096];
-        let Self { child, stdin, stdout, stderr, lines, inbox, out, .. } = self;
+        let Self { process, stdin, stdout, stderr, lines, inbox, out, .. } = self;
         let Inbox { messages, held, controls, terminate } = inbox;
         tokio::select! {
             read = read_lines(stdout, lines), if is_heard => self.on_stdout(&read),
@@ -190,7 +186,7 @@ impl Agent {
             message = next_message(held, messages), if takes_messages => self.on_message(message),
             Some(control) = controls.recv(), if !is_writing => self.on_control(control),
             asked = asked_to_end(terminate), if !has_ended => self.on_terminate(asked),
-            exited = child.wait(), if !has_ended => self.on_exit(exited),
+            exited = process.wait(), if !has_ended => self.on_exit(exited),
             () = wait_until(deadline) => self.on_deadline(),
             () = wait_until(quiet_at) => self.on_quiet(),
         }
@@ -314,7 +310,7 @@ impl Agent {
             // Who is in more of a hurry is right.
             Phase::Terminating { kill_at: before } => before.min(kill_at),
             Phase::Running | Phase::Draining { .. } | Phase::Over => {
-                self.signal(Signal::TERM);
+                self.process.terminate();
                 kill_at
             }
         };
@@ -324,7 +320,7 @@ impl Agent {
     fn on_deadline(&mut self) {
         match self.phase {
             Phase::Terminating { .. } => {
-                self.signal(Signal::KILL);
+                self.process.kill();
                 // The kill cannot be refused: only the end can be next.
                 self.phase = Phase::Running;
                 self.waiting = None;
@@ -345,7 +341,7 @@ impl Agent {
 
     fn on_exit(&mut self, exited: io::Result<ExitStatus>) {
         // What it started may outlive it, and would hold its output open.
-        self.signal(Signal::KILL);
+        self.process.kill();
         self.stdin = None;
         self.out.bytes.clear();
         self.inbox.messages.close();
@@ -360,7 +356,6 @@ impl Agent {
 
     fn end(&mut self, status: Option<ExitStatus>) {
         self.phase = Phase::Over;
-        self.group = None;
         self.talk.pause(true, &mut self.out);
         self.out.tell(AgentEvent::AgentExited {
             code: status.and_then(|status| status.code()),
@@ -368,18 +363,22 @@ impl Agent {
             stderr: self.tail.text(),
         });
     }
-
-    /// To the whole group. One that is not there any more has what was wanted.
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            kill_process_group(group, signal).unwrap_or_default();
-        }
-    }
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        // After its end its number may be another's.
+        if !matches!(self.phase, Phase::Over) {
+            self.process.kill();
+        }
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, phase, .. } = self;
+        let mut shown = f.debug_struct("Agent");
+        shown.field("process", process).field("phase", phase).finish_non_exhaustive()
     }
 }
 
@@ -400,54 +399,32 @@ impl Garbage {
     }
 }
 
-/// Starts the agent's process; its group is where signals go.
-fn launch(spec: &AgentSpec) -> Result<(Child, Option<Pid>), StartError> {
-    if let Some(launcher) = &spec.launcher {
-        let launched = launcher.launch(spec).map_err(|source| {
+/// Starts the agent's process.
+fn launch(spec: &AgentSpec) -> Result<Launched, StartError> {
+    match &spec.launcher {
+        Some(launcher) => launcher.launch(spec).map_err(|source| {
             let command = spec.command.clone();
             StartError::Launch { command, source }
-        })?;
-        return Ok((launched.child, Some(launched.group)));
+        }),
+        None => child::spawn(spec),
     }
-    let child = spawn(spec)?;
-    let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    Ok((child, pid))
 }
 
-fn spawn(spec: &AgentSpec) -> Result<Child, StartError> {
-    Command::new(&spec.command)
-        .args(&spec.args)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&spec.workspace)
-        .process_group(0)
-        .kill_on_drop(true)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|source| StartError::Spawn {
-            command: spec.command.clone(),
-            workspace: spec.workspace.clone(),
-            source,
-        })
-}
-
-async fn read_lines(stdout: &mut Option<ChildStdout>, lines: &mut Lines) -> io::Result<usize> {
+async fn read_lines(stdout: &mut Option<Output>, lines: &mut Lines) -> io::Result<usize> {
     match stdout {
         Some(stdout) => stdout.read_buf(lines.room()).await,
         None => std::future::pending().await,
     }
 }
 
-async fn read_errors(stderr: &mut Option<ChildStderr>, bytes: &mut [u8]) -> io::Result<usize> {
+async fn read_errors(stderr: &mut Option<Output>, bytes: &mut [u8]) -> io::Result<usize> {
     match stderr {
         Some(stderr) => stderr.read(bytes).await,
         None => std::future::pending().await,
     }
 }
 
-async fn write(stdin: &mut Option<ChildStdin>, bytes: &[u8]) -> io::Result<usize> {
+async fn write(stdin: &mut Option<Input>, bytes: &[u8]) -> io::Result<usize> {
     match stdin {
         Some(stdin) => stdin.write(bytes).await,
         None => Ok(0),

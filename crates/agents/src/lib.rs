@@ -28,6 +28,7 @@
 
 mod acp;
 mod agent;
+mod child;
 mod driver;
 mod event;
 mod files;
@@ -51,4 +52,4 @@ pub use files::{ConfigFile, WriteFileError, write_files};
 pub use handle::{AgentHandle, SendError};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
-pub use spec::{AgentLimits, AgentSpec, Launched, Launcher, StartError};
+pub use spec::{AgentLimits, AgentProcess, AgentSpec, Exiting, Launched, Launcher, StartError};

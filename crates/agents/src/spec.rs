@@ -5,11 +5,12 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::Pid;
-use tokio::process::Child;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The program of an agent and what it gets.
 #[derive(Clone)]
@@ -38,13 +39,34 @@ pub trait Launcher: fmt::Debug + Send + Sync {
 }
 
 /// A process that a [`Launcher`] has started.
-#[derive(Debug)]
 pub struct Launched {
-    /// What is talked to and waited for.
-    pub child: Child,
-    /// The process group that is asked to end, and killed.
-    pub group: Pid,
+    /// What it reads. Dropping it is the end of its input.
+    pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    /// What it says.
+    pub stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// What it complains about.
+    pub stderr: Box<dyn AsyncRead + Send + Unpin>,
+    /// What is waited for and signalled.
+    pub process: Box<dyn AgentProcess>,
 }
+
+/// The process of an agent with all that it started. Dropping it ends it.
+pub trait AgentProcess: fmt::Debug + Send {
+    /// Its number, if it has one on this machine.
+    fn id(&self) -> Option<u32>;
+
+    /// Waits for its end. Nothing is lost when that is given up and tried again.
+    fn wait(&mut self) -> Exiting<'_>;
+
+    /// Asks it to end. One that is not there any more has what was wanted.
+    fn terminate(&self);
+
+    /// Ends it, with all that it started.
+    fn kill(&self);
+}
+
+/// The end of a process, when it comes.
+pub type Exiting<'a> = Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send + 'a>>;
 
 /// How much an agent may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,6 +128,12 @@ impl Default for AgentLimits {
             // Longer than an agent needs to end a request to its model.
             aborting: Duration::from_secs(10),
         }
+    }
+}
+
+impl fmt::Debug for Launched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launched").field("process", &self.process).finish_non_exhaustive()
     }
 }
 

@@ -88,6 +88,7 @@ impl Config {
         environment.apply(&mut config)?;
         flags.apply(&mut config)?;
         dirs::resolve(&mut config.root, environment)?;
+        config.sandbox.resolve(environment);
         config.check()?;
         if flags.open {
             config.check_open()?;

@@ -1,6 +1,6 @@
 //! What this machine can give to confine agents, without a daemon.
 
-use ringback_sandbox::{Probe, Sandbox, SandboxSettings};
+use ringback_sandbox::{BackendChoice, Probe, Sandbox, SandboxSettings};
 
 use crate::config;
 use crate::failure::Failure;
@@ -9,8 +9,12 @@ use crate::failure::Failure;
 pub(crate) async fn probe(config: &config::Sandbox) -> Result<Probe, Failure> {
     let failed = |source| Failure::System { action: "make a temporary directory", source };
     let dir = tempfile::Builder::new().prefix("ringback-").tempdir().map_err(failed)?;
-    let program = config.bwrap.clone();
-    let settings = SandboxSettings { program, ..SandboxSettings::in_dir(dir.path()) };
+    let settings = SandboxSettings {
+        backend: config.choice().unwrap_or(BackendChoice::Auto),
+        program: config.bwrap.clone(),
+        docker: config.docker(),
+        ..SandboxSettings::in_dir(dir.path())
+    };
     let sandbox = Sandbox::open(settings).map_err(|error| Failure::Wrong(error.to_string()))?;
     Ok(sandbox.probe(&config.limits()).await)
 }

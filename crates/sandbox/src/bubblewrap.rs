@@ -1,275 +1,321 @@
-//! The command line of bubblewrap: what a box is made of.
+//! Boxes that bubblewrap makes.
 
-use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
+mod command;
+
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use command_fds::{CommandFdExt as _, FdMapping};
-use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
-use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tokio::process::Child;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
-use crate::error::StartError;
-use crate::etc;
-use crate::spec::{Network, ReadOnly, SandboxSpec, places};
+use self::command::Handed;
+use crate::cgroups::{Group, Homes};
+use crate::confined::{Confined, Hold, Pipes};
+use crate::error::{OpenError, StartError};
+use crate::leftovers::Notes;
+use crate::probe::{self, Layer};
+use crate::process::Process;
+use crate::sandbox::Inner;
+use crate::spawner::{Spawner, TakenSeat};
+use crate::spec::{Limits, SandboxSpec};
+use crate::sweeper::{Remains, Sweeper, Swept};
+use crate::{mounts, rlimits, seccomp};
 
-/// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
-const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// What the kernel tells its owner about itself, and nobody in a box.
-const KERNEL_FILES: &[&str] = &[
-    "/proc/kcore",
-    "/proc/keys",
-    "/proc/key-users",
-    "/proc/kallsyms",
-    "/proc/kmsg",
-    "/proc/kpagecgroup",
-    "/proc/kpagecount",
-    "/proc/kpageflags",
-    "/proc/pagetypeinfo",
-    "/proc/sched_debug",
-    "/proc/slabinfo",
-    "/proc/sysrq-trigger",
-    "/proc/timer_list",
-    "/proc/vmallocinfo",
-];
-/// What nothing else may be mounted on, in or around.
-const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::SESSION];
-/// What nothing else may be mounted on or around.
-const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
+/// Where bubblewrap is looked for.
+const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+/// How long bubblewrap may take to have a first process, also on a machine that is busy.
+const FIRST_PROCESS: Duration = Duration::from_secs(20);
+/// What bubblewrap says about it has about 200 bytes.
+const INFO_BYTES_MAX: usize = 4096;
+/// How much of its complaints is kept.
+const SAID_BYTES_MAX: u64 = 4096;
 
-/// The numbers under which bubblewrap finds what it is handed.
-const ARGS_FD: i32 = 3;
-const INFO_FD: i32 = 4;
-const BLOCK_FD: i32 = 5;
-const SYNC_FD: i32 = 6;
-const SECCOMP_FD: i32 = 7;
-
-/// What bubblewrap is handed besides its options.
+/// Makes boxes with the program `bwrap`.
 #[derive(Debug)]
-pub(crate) struct Handed<'a> {
-    /// It says here which process is the first of the box.
-    pub(crate) info: OwnedFd,
-    /// It waits here before it goes on,
-    pub(crate) block: OwnedFd,
-    /// and keeps the other end open itself: when this process dies, it waits for ever.
-    pub(crate) block_in: OwnedFd,
-    /// Control groups that it is in from its first moment.
-    pub(crate) groups: Vec<OwnedFd>,
-    /// The filters for system calls.
-    pub(crate) seccomp: &'a [Vec<u8>],
+pub(crate) struct Bubblewrap {
+    /// `None` if there is none.
+    program: Option<PathBuf>,
+    etc: Vec<(PathBuf, PathBuf)>,
+    homes: Homes,
+    /// Gone only while this is dropped.
+    threads: Option<(Spawner, Sweeper)>,
+    handles: Vec<JoinHandle<()>>,
 }
 
-/// The options, in the order in which mounts are made.
-#[derive(Debug, Default)]
-struct Options(Vec<OsString>);
+impl Bubblewrap {
+    pub(crate) fn open(
+        program: Option<PathBuf>,
+        etc: Vec<(PathBuf, PathBuf)>,
+        notes: &Notes,
+    ) -> Result<Self, OpenError> {
+        let homes = Homes::find();
+        let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
+        let (spawner, spawner_thread) = Spawner::start(homes.clone(), notes.clone())?;
+        let (sweeper, sweeper_thread) = Sweeper::start()?;
+        Ok(Self {
+            program: program.or_else(usual).filter(|path| path.exists()),
+            etc,
+            homes,
+            threads: Some((spawner, sweeper)),
+            handles: vec![spawner_thread, sweeper_thread],
+        })
+    }
 
-/// Everything that has to be there is there, and nothing of what must not be seen.
-pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartError> {
-    let text = spec.args.iter().map(|arg| ("an argument", arg.as_os_str()));
-    let env = spec.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]);
-    let mut text = text
-        .chain(env.map(|part| ("the environment", part)))
-        .chain([("the program", spec.program.as_os_str())]);
-    if let Some((what, _)) = text.find(|(_, text)| text.as_bytes().contains(&0)) {
-        return Err(StartError::ZeroByte { what });
+    pub(crate) fn program(&self) -> Option<&Path> {
+        self.program.as_deref()
     }
-    resolved("the workspace", &spec.workspace)?;
-    if let Some(inside) = &spec.inside {
-        resolved("the program for MCP", inside)?;
+
+    pub(crate) const fn homes(&self) -> &Homes {
+        &self.homes
     }
-    for system in [Path::new("/usr")].into_iter().chain(SYSTEM.iter().map(Path::new)) {
+
+    /// Ends a box and removes what it has; tells when that is done.
+    pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
+        self.threads().1.sweep(swept, done);
+    }
+
+    fn threads(&self) -> &(Spawner, Sweeper) {
+        self.threads.as_ref().expect("they are taken when nothing has this any more")
+    }
+
+    /// Starts a program in a box. May block.
+    pub(crate) fn start(
+        &self,
+        inner: &Arc<Inner>,
+        spec: &SandboxSpec,
+        runtime: &Handle,
+    ) -> Result<Confined, StartError> {
+        let program = self.program.as_deref().ok_or_else(probe::not_installed)?;
+        mounts::check(spec, inner.hidden())?;
+        check_system(inner.hidden())?;
+        let seccomp = seccomp::programs().map_err(|error| StartError::Layer {
+            layer: Layer::Seccomp,
+            why: error.to_string(),
+            fix: probe::SECCOMP_FIX.to_owned(),
+        })?;
+        let seat = self.threads().0.take_seat(&spec.limits);
+        let (doors, mut hold) = match &seat {
+            // It is born there.
+            Some(TakenSeat { name, group, .. }) => (Vec::new(), hold(inner, name, group)),
+            None => self.groups(inner, &spec.limits)?,
+        };
+        let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
+        let (info, info_in) = std::io::pipe().map_err(not_spawned)?;
+        let (block_out, mut block) = std::io::pipe().map_err(not_spawned)?;
+        let handed = Handed {
+            info: info_in.into(),
+            block: block_out.into(),
+            block_in: block.try_clone().map_err(not_spawned)?.into(),
+            groups: doors,
+            seccomp: &seccomp,
+        };
+        let command = command::command(program, spec, &self.etc, handed).map_err(not_spawned)?;
+        let spawned = self.threads().0.spawn(command, seat, spec.limits, runtime);
+        // Also a child that could not be handed over, as when the runtime is closing, may be there.
+        let first = first_process(info)?;
+        if let Some(first) = first {
+            hold_process(first, &mut hold)?;
+        }
+        let mut child = spawned.map_err(not_spawned)?;
+        let Some(first) = first else {
+            return Err(StartError::Refused { said: said(&mut child, runtime) });
+        };
+        rlimits::apply(first, &spec.limits).map_err(|error| StartError::Layer {
+            layer: Layer::Files,
+            why: error.to_string(),
+            fix: probe::FILES_FIX.to_owned(),
+        })?;
+        // Until it is told so, the first process does not go on.
+        block.write_all(b"\n").map_err(not_spawned)?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(not_spawned(std::io::Error::other("it has no pipes")));
+        };
+        Ok(Confined {
+            pipes: Pipes {
+                stdin: Box::new(stdin),
+                stdout: Box::new(stdout),
+                stderr: Box::new(stderr),
+            },
+            process: Process::bubblewrap(child, first),
+            hold,
+        })
+    }
+
+    /// Makes control groups, with the way into them and what removes them again.
+    fn groups(
+        &self,
+        inner: &Arc<Inner>,
+        limits: &Limits,
+    ) -> Result<(Vec<OwnedFd>, Hold), StartError> {
+        let name = Notes::new_name();
+        let group = Group::plan(&self.homes, &name, limits).map_err(probe::no_group)?;
+        if !group.dirs().is_empty() {
+            let path = inner.notes().path(&name);
+            let noted = inner.notes().write(&name, group.dirs());
+            noted.map_err(|source| StartError::State { path, source })?;
+        }
+        let hold = hold(inner, &name, &group);
+        group.make()?;
+        Ok((group.doors()?, hold))
+    }
+}
+
+/// What ends a box with these groups.
+fn hold(inner: &Arc<Inner>, name: &str, group: &Group) -> Hold {
+    let note = inner.notes().path(name);
+    let swept = Swept { first: None, groups: group.dirs().to_vec(), note };
+    let remains = Some(Remains::Bubblewrap(swept));
+    Hold { sandbox: Arc::clone(inner), name: name.into(), remains }
+}
+
+impl Drop for Bubblewrap {
+    fn drop(&mut self) {
+        drop(self.threads.take());
+        for thread in self.handles.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the sandbox has panicked");
+            }
+        }
+    }
+}
+
+/// What every box shows of this machine must show nothing of what is hidden.
+fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
+    for system in [Path::new("/usr")].into_iter().chain(command::SYSTEM.iter().map(Path::new)) {
         if let Some(shown) = hidden.iter().find(|hidden| hidden.starts_with(system)) {
             return Err(StartError::Hidden { path: system.to_owned(), hidden: shown.clone() });
         }
     }
-    spec.read_only.iter().try_for_each(|read_only| check_read_only(read_only, hidden))
+    Ok(())
 }
 
-fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), StartError> {
-    let host = resolved("the path to read", &read_only.host)?;
-    let is_seen = |hidden: &&PathBuf| hidden.starts_with(&host) || host.starts_with(hidden);
-    if let Some(hidden) = hidden.iter().find(is_seen) {
-        let (path, hidden) = (read_only.host.clone(), hidden.clone());
-        return Err(StartError::Hidden { path, hidden });
+fn hold_process(first: Pid, hold: &mut Hold) -> Result<(), StartError> {
+    let fd: OwnedFd = pidfd_open(first, PidfdFlags::empty()).map_err(|error| {
+        StartError::Refused { said: format!("its first process ended: {error}") }
+    })?;
+    if let Some(Remains::Bubblewrap(swept)) = &mut hold.remains {
+        swept.first = Some(fd);
     }
-    let inside = &read_only.inside;
-    let is_plain = inside.is_absolute()
-        && inside
-            .components()
-            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
-    let is_in_the_way = TAKEN.iter().any(|taken| inside.starts_with(taken))
-        || TAKEN.iter().chain(TAKEN_WHOLE).any(|taken| Path::new(taken).starts_with(inside));
-    if is_plain && !is_in_the_way {
-        return Ok(());
-    }
-    let source = io::Error::new(io::ErrorKind::InvalidInput, "that place is taken in the sandbox");
-    Err(StartError::Mount { what: "a path to read at", path: inside.clone(), source })
+    Ok(())
 }
 
-fn resolved(what: &'static str, path: &Path) -> Result<PathBuf, StartError> {
-    let absolute = if path.is_absolute() {
-        fs::canonicalize(path)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute"))
-    };
-    absolute.map_err(|source| StartError::Mount { what, path: path.to_owned(), source })
-}
-
-/// The command that makes the box and runs the program in it.
-pub(crate) fn command(
-    program: &Path,
-    spec: &SandboxSpec,
-    etc: &[(PathBuf, PathBuf)],
-    handed: Handed<'_>,
-) -> io::Result<Command> {
-    let mut options = Options::default();
-    options.namespaces(spec.network);
-    options.system(etc)?;
-    options.private(spec.limits.tmp_bytes);
-    for read_only in &spec.read_only {
-        options.mount("--ro-bind", &read_only.host, &read_only.inside);
+/// Which process is the first of the box; `None` if bubblewrap ended before there was one.
+fn first_process(mut info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
+    #[derive(serde::Deserialize)]
+    struct Info {
+        #[serde(rename = "child-pid")]
+        child_pid: i32,
     }
-    options.session(spec)?;
-    options.process(spec);
-    let mut mappings = vec![
-        FdMapping { parent_fd: handed.info, child_fd: INFO_FD },
-        FdMapping { parent_fd: handed.block, child_fd: BLOCK_FD },
-        FdMapping { parent_fd: handed.block_in, child_fd: SYNC_FD },
-    ];
-    for (number, filter) in (SECCOMP_FD..).zip(handed.seccomp) {
-        options.add(["--add-seccomp-fd", &number.to_string()]);
-        mappings.push(FdMapping { parent_fd: in_memory(filter)?, child_fd: number });
-    }
-    // Not on the command line, where everybody could read keys.
-    mappings.push(FdMapping { parent_fd: in_memory(&options.bytes())?, child_fd: ARGS_FD });
-    let mut command = Command::new(program);
-    command.args(["--args", &ARGS_FD.to_string(), "--"]).arg(&spec.program).args(&spec.args);
-    command.env_clear().current_dir("/").process_group(0);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    before_exec(&mut command, handed.groups);
-    command.fd_mappings(mappings).map_err(|_| io::Error::other("two files have one number"))?;
-    Ok(command)
-}
-
-/// In the child, before it is bubblewrap.
-#[expect(unsafe_code, reason = "nothing else runs between fork and exec")]
-fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
-    let prepare = move || {
-        // bubblewrap asks for this itself, but later.
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        for group in &groups {
-            // Whoever writes a zero means itself.
-            rustix::io::write(group, b"0")?;
+    let until = Instant::now() + FIRST_PROCESS;
+    let mut said = Vec::new();
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 999_999 };
+        let mut ready = [PollFd::new(&info, PollFlags::IN)];
+        let n_ready = poll(&mut ready, Some(&limit)).unwrap_or_default();
+        if n_ready == 0 && left.is_zero() {
+            return Err(StartError::TooSlow { limit: FIRST_PROCESS });
         }
-        close_others()
-    };
-    // SAFETY: the closure makes a few system calls, takes no lock and allocates nothing.
-    unsafe { command.pre_exec(prepare) };
-}
-
-/// Whatever else this process has open, also what it was itself handed without knowing. The files stay
-/// open until the exec, so that those that are handed over can still be given their numbers.
-#[expect(unsafe_code, reason = "no crate of ours has this call")]
-fn close_others() -> io::Result<()> {
-    // SAFETY: a system call that reads and writes no memory of this process.
-    let closed = unsafe {
-        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
-    };
-    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// A file that has no name and is read from its start.
-fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
-    let fd = memfd_create("ringback-sandbox", MemfdFlags::CLOEXEC)?;
-    let mut rest = content;
-    while !rest.is_empty() {
-        let n_written = rustix::io::write(&fd, rest)?;
-        rest = &rest[n_written..];
-    }
-    seek(&fd, SeekFrom::Start(0))?;
-    Ok(fd)
-}
-
-impl Options {
-    fn add<const N: usize>(&mut self, options: [&str; N]) {
-        self.0.extend(options.into_iter().map(OsString::from));
-    }
-
-    fn mount(&mut self, how: &str, host: &Path, inside: &Path) {
-        self.0.extend([OsStr::new(how), host.as_os_str(), inside.as_os_str()].map(OsString::from));
-    }
-
-    fn namespaces(&mut self, network: Network) {
-        self.add(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
-        self.add(["--unshare-cgroup", "--disable-userns", "--hostname", "sandbox"]);
-        match network {
-            Network::None => self.add(["--unshare-net"]),
+        let mut bytes = [0; 512];
+        let n_bytes = if n_ready == 0 { continue } else { info.read(&mut bytes) };
+        match n_bytes {
+            Ok(n_bytes) if n_bytes > 0 && said.len() < INFO_BYTES_MAX => {
+                said.extend_from_slice(&bytes[..n_bytes]);
+            }
+            Ok(_) | Err(_) => break,
         }
-        self.add(["--uid", etc::UID, "--gid", etc::UID, "--cap-drop", "ALL"]);
-        self.add(["--new-session", "--die-with-parent"]);
-        self.add(["--info-fd", &INFO_FD.to_string(), "--block-fd", &BLOCK_FD.to_string()]);
-        self.add(["--sync-fd", &SYNC_FD.to_string()]);
+    }
+    let info: Option<Info> = serde_json::from_slice(&said).ok();
+    Ok(info.and_then(|info| Pid::from_raw(info.child_pid)))
+}
+
+/// What a bubblewrap that has given up complained about.
+fn said(child: &mut Child, runtime: &Handle) -> String {
+    use tokio::io::AsyncReadExt as _;
+    let mut said = Vec::new();
+    if let Some(stderr) = child.stderr.take() {
+        let mut limited = stderr.take(SAID_BYTES_MAX);
+        let read =
+            runtime.block_on(tokio::time::timeout(FIRST_PROCESS, limited.read_to_end(&mut said)));
+        tracing::debug!(?read, "bubblewrap gave up");
+    }
+    String::from_utf8_lossy(&said).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::sandbox::{Sandbox, SandboxSettings};
+    use crate::spec::Network;
+
+    fn spec(workspace: &Path) -> SandboxSpec {
+        SandboxSpec {
+            program: "/bin/cat".into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            workspace: workspace.to_owned(),
+            session_dir: None,
+            inside: None,
+            read_only: Vec::new(),
+            limits: Limits { processes: Some(64), ..Limits::none() },
+            network: Network::None,
+            image: None,
+        }
     }
 
-    fn system(&mut self, etc: &[(PathBuf, PathBuf)]) -> io::Result<()> {
-        self.mount("--ro-bind", Path::new("/usr"), Path::new("/usr"));
-        for path in SYSTEM.iter().map(Path::new) {
-            if path.is_symlink() {
-                self.mount("--symlink", &fs::read_link(path)?, path);
-            } else if path.is_dir() {
-                self.mount("--ro-bind", path, path);
+    /// The group of a process that keeps the limit of processes.
+    fn group_of(process: u32) -> String {
+        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
+        let of_it = groups.lines().find(|line| line.contains(":pids:") || line.starts_with("0::"));
+        of_it.unwrap().rsplit('/').next().unwrap().to_owned()
+    }
+
+    fn left_in(state_dir: &Path) -> usize {
+        fs::read_dir(state_dir.join("boxes")).unwrap().count()
+    }
+
+    /// Rule: whether a box is moved into its control groups or born there, it is in its own, which go
+    /// with it. The groups of a box that never comes are nobody's.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_box_is_in_its_own_groups_and_leaves_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, workspace) = (dir.path().join("state"), dir.path().join("workspace"));
+        fs::create_dir(&workspace).unwrap();
+        let sandbox = Sandbox::open(SandboxSettings::in_dir(&state)).unwrap();
+        let mut boxes = Vec::new();
+        for number in 0..4 {
+            let confined = sandbox.start(spec(&workspace)).await.unwrap();
+            let Some(Remains::Bubblewrap(swept)) = &confined.hold.remains else { panic!() };
+            let name = swept.groups[0].file_name().unwrap().to_str().unwrap().to_owned();
+            assert_eq!(group_of(confined.process.id().unwrap()), name, "box {number}");
+            boxes.push((confined, name));
+            if number % 2 == 0 {
+                // The next one may be started before the thread waits for it, or after.
+                std::thread::sleep(Duration::from_millis(50));
             }
         }
-        for (host, inside) in etc {
-            self.mount("--ro-bind", host, inside);
+        let mut names: Vec<_> = boxes.iter().map(|(_, name)| name.clone()).collect();
+        names.dedup();
+        assert_eq!(names.len(), 4);
+        for (confined, _) in boxes {
+            confined.hold.gone().await;
         }
-        Ok(())
-    }
-
-    fn private(&mut self, tmp_bytes: u64) {
-        let tmp_bytes = tmp_bytes.to_string();
-        self.add(["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]);
-        for dir in ["/dev/shm", "/tmp"] {
-            self.add(["--perms", "1777", "--size", &tmp_bytes, "--tmpfs", dir]);
+        let given_up = sandbox.0.bubblewrap.threads().0.take_seat(&spec(&workspace).limits);
+        let given_up = given_up.map(|seat| hold(&sandbox.0, &seat.name, &seat.group));
+        if let Some(hold) = given_up {
+            hold.gone().await;
         }
-        for path in KERNEL_FILES.iter().filter(|path| Path::new(path).exists()) {
-            self.add(["--ro-bind", "/dev/null", path]);
-        }
-        // Also the memory of other processes, and what the kernel can be told.
-        self.add(["--remount-ro", "/proc"]);
-    }
-
-    fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
-        self.mount("--bind", &spec.workspace, Path::new(places::WORKSPACE));
-        if let Some(dir) = &spec.session_dir {
-            self.mount("--ro-bind", dir, Path::new(places::SESSION));
-        }
-        if let Some(inside) = &spec.inside {
-            if let Some(dir) = &spec.session_dir {
-                // What is mounted needs something to be mounted on, and in the box it cannot be made.
-                let place = dir.join(places::INSIDE_BELOW);
-                fs::create_dir_all(place.parent().unwrap_or(dir))?;
-                fs::OpenOptions::new().create(true).append(true).open(place)?;
-            }
-            self.mount("--ro-bind", inside, Path::new(places::INSIDE));
-        }
-        self.add(["--remount-ro", "/"]);
-        Ok(())
-    }
-
-    fn process(&mut self, spec: &SandboxSpec) {
-        self.add(["--chdir", places::WORKSPACE, "--clearenv"]);
-        for (name, value) in &spec.env {
-            self.0.extend([OsString::from("--setenv"), name.clone(), value.clone()]);
-        }
-    }
-
-    /// As bubblewrap reads them: each ends with a zero byte.
-    fn bytes(&self) -> Vec<u8> {
-        self.0.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
+        drop(sandbox);
+        assert_eq!(left_in(&state), 0);
     }
 }

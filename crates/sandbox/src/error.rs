@@ -36,6 +36,14 @@ pub enum StartError {
         /// What to do about it.
         fix: String,
     },
+    /// No backend gives all that is promised.
+    #[error("{bubblewrap}; or use Docker: {docker}")]
+    Neither {
+        /// What bubblewrap lacks.
+        bubblewrap: Box<Self>,
+        /// What a container engine lacks.
+        docker: Box<Self>,
+    },
     /// Something to mount is not there.
     #[error("cannot put {what} `{}` into the sandbox", path.display())]
     Mount {
@@ -54,6 +62,12 @@ pub enum StartError {
         path: PathBuf,
         /// What would be seen.
         hidden: PathBuf,
+    },
+    /// A name or value cannot be handed over to an engine.
+    #[error("{what} is not text, which is all that a container engine takes")]
+    NotText {
+        /// Which.
+        what: &'static str,
     },
     /// A name or value cannot be handed over.
     #[error("{what} has a zero byte in it")]
@@ -91,7 +105,123 @@ pub enum StartError {
         /// How long it had.
         limit: Duration,
     },
+    /// The container engine did not do what it was asked to.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The sandbox is being closed.
     #[error("the sandbox is closed")]
     Closed,
+}
+
+/// Why a container engine is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// Boxes are not made by an engine.
+    #[error(
+        "bubblewrap makes the sandboxes here, and it has no images; set `sandbox.backend = \"docker\"`"
+    )]
+    NotUsed,
+    /// It is not on this machine, where the workspaces are.
+    #[error(
+        "`{address}` is no socket on this machine; set `sandbox.docker` to one, such as \
+         `unix:///var/run/docker.sock`"
+    )]
+    Elsewhere {
+        /// Where it is said to be.
+        address: String,
+    },
+    /// Nobody answers.
+    #[error(
+        "no container engine answers at `{}`; install and start one, for example with `apt install \
+         docker.io`, or set `sandbox.docker` to the socket of one", socket.display()
+    )]
+    Absent {
+        /// Where it should be.
+        socket: PathBuf,
+    },
+    /// This user may not use it.
+    #[error(
+        "this user may not use the container engine at `{}`; run `usermod -aG docker USER` as root \
+         and log in again, or set `sandbox.docker` to an engine of its own", socket.display()
+    )]
+    Denied {
+        /// Where it is.
+        socket: PathBuf,
+    },
+    /// It said no, or nothing that makes sense.
+    #[error("the container engine cannot {action}: {said}")]
+    Refused {
+        /// What it was asked to do.
+        action: &'static str,
+        /// What it said.
+        said: String,
+    },
+    /// It took too long.
+    #[error("the container engine did not {action} within {limit:?}")]
+    TooSlow {
+        /// What it was asked to do.
+        action: &'static str,
+        /// How long it had.
+        limit: Duration,
+    },
+    /// The sandbox is being closed.
+    #[error("the sandbox is closed")]
+    Closed,
+}
+
+/// Why a further command did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// Boxes of this kind take no further command.
+    #[error("a sandbox made by bubblewrap takes no further command; run it in one of its own")]
+    NotPossible,
+    /// There is nothing to run.
+    #[error("the command is empty")]
+    Empty,
+    /// A name or value cannot be handed over.
+    #[error("{what} is not text, which is all that a container engine takes")]
+    NotText {
+        /// Which.
+        what: &'static str,
+    },
+    /// The box has ended.
+    #[error("the sandbox `{name}` has ended")]
+    Gone {
+        /// Its name.
+        name: String,
+    },
+    /// The container engine did not do what it was asked to.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Why there is no image.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Something that it is to be built of cannot be read.
+    #[error("cannot read `{}` for the image", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// What it is to be built of is too much.
+    #[error("`{}` has more than {limit} for the image; keep only what its Dockerfile needs there", dir.display())]
+    TooLarge {
+        /// The directory.
+        dir: PathBuf,
+        /// How much may be in it.
+        limit: String,
+    },
+    /// A step of it failed.
+    #[error("the image was not built: {said}")]
+    Step {
+        /// What the engine said.
+        said: String,
+    },
+    /// The container engine did not do what it was asked to.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }

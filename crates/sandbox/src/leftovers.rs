@@ -11,7 +11,7 @@ use crate::error::OpenError;
 /// What every control group of ours is called, and something random after it.
 const PREFIX: &str = "ringback-";
 /// How long what a killed daemon left may take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The directory of notes: a file for each box, with a line for each control group.
 #[derive(Debug, Clone)]

@@ -11,10 +11,10 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt as _;
 use ringback_sandbox::{
-    Confined, LayerState, Limits, Network, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
+    BackendChoice, Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox,
+    SandboxSettings, SandboxSpec,
 };
-use rustix::process::{Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::AsyncWrite;
 use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "\
@@ -28,6 +28,9 @@ ringback-box --state DIR --probe
   --env NAME=VALUE   set a variable; there are no others
   --memory BYTES  --processes N  --cpu PERCENT  --file BYTES  --open-files N  --tmp BYTES
   --grace MS         how long the program may take to end when this one is asked to
+  --backend NAME     what makes the box: bubblewrap (the default), docker or auto
+  --docker SOCKET    where the container engine is
+  --image NAME       what containers are made of
   --probe            say what this machine can give
 ";
 
@@ -60,7 +63,10 @@ async fn main() -> ExitCode {
 
 fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
     let mut options = Options {
-        settings: SandboxSettings::in_dir(""),
+        settings: SandboxSettings {
+            backend: BackendChoice::Bubblewrap,
+            ..SandboxSettings::in_dir("")
+        },
         spec: SandboxSpec {
             program: PathBuf::new(),
             args: Vec::new(),
@@ -71,6 +77,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             read_only: Vec::new(),
             limits: Limits::none(),
             network: Network::None,
+            image: None,
         },
         grace: Duration::from_secs(3),
         probe: false,
@@ -93,6 +100,11 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             Long("open-files") => spec.limits.open_files = Some(parser.value()?.parse()?),
             Long("tmp") => spec.limits.tmp_bytes = parser.value()?.parse()?,
             Long("grace") => options.grace = Duration::from_millis(parser.value()?.parse()?),
+            Long("backend") => {
+                options.settings.backend = parser.value()?.parse_with(backend)?;
+            }
+            Long("docker") => options.settings.docker.socket = parser.value()?.string()?,
+            Long("image") => options.settings.docker.image = Some(parser.value()?.string()?),
             Long("probe") => options.probe = true,
             Value(program) => {
                 spec.program = program.into();
@@ -102,6 +114,15 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
         }
     }
     Ok(Some(options))
+}
+
+fn backend(name: &str) -> Result<BackendChoice, String> {
+    match name {
+        "auto" => Ok(BackendChoice::Auto),
+        "bubblewrap" => Ok(BackendChoice::Bubblewrap),
+        "docker" => Ok(BackendChoice::Docker),
+        other => Err(format!("there is no `{other}`")),
+    }
 }
 
 fn variable(text: &str) -> (OsString, OsString) {
@@ -114,23 +135,22 @@ async fn run(options: Options) -> Result<u8, Failure> {
     if options.probe {
         return probe(&sandbox).await;
     }
-    let Confined { mut child, hold } = sandbox.start(options.spec).await?;
-    let group = hold.group();
+    // Before there is a program that somebody could see and want to end.
     let mut asked = signal(SignalKind::terminate())?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    drop(stdin);
+    let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
+    drop(pipes.stdin);
     let mut passed = tokio::task::JoinSet::new();
-    passed.spawn(pass(stdout, tokio::io::stdout()));
-    passed.spawn(pass(stderr, tokio::io::stderr()));
+    passed.spawn(pass(pipes.stdout, tokio::io::stdout()));
+    passed.spawn(pass(pipes.stderr, tokio::io::stderr()));
     let ended = tokio::select! {
-        ended = child.wait() => ended?,
+        ended = process.wait() => ended?,
         _ = asked.recv() => {
-            kill_process_group(group, Signal::TERM)?;
-            match tokio::time::timeout(options.grace, child.wait()).await {
+            process.terminate();
+            match tokio::time::timeout(options.grace, process.wait()).await {
                 Ok(ended) => ended?,
                 Err(_) => {
-                    kill_process_group(group, Signal::KILL)?;
-                    child.wait().await?
+                    process.kill();
+                    process.wait().await?
                 }
             }
         }
@@ -145,7 +165,7 @@ async fn run(options: Options) -> Result<u8, Failure> {
 async fn probe(sandbox: &Sandbox) -> Result<u8, Failure> {
     let probe = sandbox.probe(&Limits::default()).await;
     let mut out = std::io::stdout();
-    for report in &probe.layers {
+    for report in probe.layers.iter().chain(&probe.instead) {
         match &report.state {
             LayerState::Given { by } => writeln!(out, "given    {}: {by}", report.layer)?,
             LayerState::Missing { why, fix } => {
@@ -156,12 +176,6 @@ async fn probe(sandbox: &Sandbox) -> Result<u8, Failure> {
     Ok(u8::from(!probe.is_complete()))
 }
 
-async fn pass(
-    from: Option<impl AsyncRead + Unpin>,
-    mut to: impl AsyncWrite + Unpin,
-) -> std::io::Result<()> {
-    if let Some(mut from) = from {
-        tokio::io::copy(&mut from, &mut to).await?;
-    }
-    Ok(())
+async fn pass(mut from: Output, mut to: impl AsyncWrite + Unpin) -> std::io::Result<()> {
+    tokio::io::copy(&mut from, &mut to).await.map(drop)
 }

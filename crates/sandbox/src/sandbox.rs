@@ -1,36 +1,26 @@
 //! Makes boxes.
 
-use std::io::{Read as _, Write as _};
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use tokio::process::Child;
 use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
 
-use crate::bubblewrap::{self, Handed};
-use crate::cgroups::{Group, Homes};
-use crate::confined::{Confined, Hold};
-use crate::error::{OpenError, StartError};
+use crate::bubblewrap::Bubblewrap;
+use crate::cgroups::Homes;
+use crate::confined::Confined;
+use crate::docker::{self, Docker};
+use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
+use crate::etc;
+use crate::exec::{ExecSpec, Executed};
+use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::Notes;
-use crate::probe::{self, Layer, Probe};
-use crate::spawner::Spawner;
+use crate::probe::{self, Probe};
 use crate::spec::{Limits, SandboxSpec};
-use crate::sweeper::{Remains, Sweeper};
-use crate::{etc, rlimits, seccomp};
+use crate::sweeper::Remains;
 
-/// Where bubblewrap is looked for.
-const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
-/// How long bubblewrap may take to have a first process, also on a machine that is busy.
-const FIRST_PROCESS: Duration = Duration::from_secs(20);
-/// What bubblewrap says about it has about 200 bytes.
-const INFO_BYTES_MAX: usize = 4096;
-/// How much of its complaints is kept.
-const SAID_BYTES_MAX: u64 = 4096;
+/// Where a container engine usually is.
+const SOCKET: &str = "/var/run/docker.sock";
 
 /// How boxes are made.
 #[derive(Debug, Clone)]
@@ -39,43 +29,94 @@ pub struct SandboxSettings {
     pub state_dir: PathBuf,
     /// What no box may see, whatever it is told to mount.
     pub hidden: Vec<PathBuf>,
+    /// What makes the boxes.
+    pub backend: BackendChoice,
     /// Where bubblewrap is, if not where it usually is.
     pub program: Option<PathBuf>,
+    /// The container engine.
+    pub docker: DockerSettings,
+}
+
+/// Where a container engine is, and what its boxes are made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DockerSettings {
+    /// Its socket on this machine: a path, or `unix://` and a path.
+    pub socket: String,
+    /// The image of boxes that name none.
+    pub image: Option<String>,
+}
+
+/// What is to make the boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BackendChoice {
+    /// Bubblewrap if it gives all that is promised, otherwise a container engine if that does.
+    #[default]
+    Auto,
+    /// Bubblewrap.
+    Bubblewrap,
+    /// A container engine.
+    Docker,
 }
 
 /// What makes the boxes.
-#[derive(Debug)]
-enum Backend {
-    /// The program `bwrap`; `None` if there is none.
-    Bubblewrap(Option<PathBuf>),
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendKind {
+    /// The program `bwrap`.
+    Bubblewrap,
+    /// A container engine, by its API.
+    Docker,
 }
 
 /// Makes boxes. A handle: clones are the same.
 #[derive(Debug, Clone)]
-pub struct Sandbox(Arc<Inner>);
+pub struct Sandbox(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
-    backend: Backend,
+    choice: BackendChoice,
+    /// What `Auto` has come to.
+    chosen: OnceLock<BackendKind>,
     hidden: Vec<PathBuf>,
-    etc: Vec<(PathBuf, PathBuf)>,
     notes: Notes,
-    homes: Homes,
-    /// Gone only while this is dropped.
-    threads: Option<(Spawner, Sweeper)>,
-    handles: Vec<JoinHandle<()>>,
+    pub(crate) bubblewrap: Bubblewrap,
+    /// Where it makes boxes, may come to, or has made some before.
+    docker: Option<Docker>,
 }
 
 impl SandboxSettings {
-    /// With bubblewrap where it usually is.
+    /// With everything where it usually is.
     #[must_use]
     pub fn in_dir(state_dir: impl Into<PathBuf>) -> Self {
-        Self { state_dir: state_dir.into(), hidden: Vec::new(), program: None }
+        Self {
+            state_dir: state_dir.into(),
+            hidden: Vec::new(),
+            backend: BackendChoice::default(),
+            program: None,
+            docker: DockerSettings::default(),
+        }
+    }
+}
+
+impl DockerSettings {
+    /// The path of the socket.
+    ///
+    /// # Errors
+    /// When it is not on this machine, where the workspaces are.
+    pub fn path(&self) -> Result<PathBuf, EngineError> {
+        let elsewhere = || EngineError::Elsewhere { address: self.socket.clone() };
+        let path = Path::new(self.socket.strip_prefix("unix://").unwrap_or(&self.socket));
+        if path.is_absolute() { Ok(path.to_owned()) } else { Err(elsewhere()) }
+    }
+}
+
+impl Default for DockerSettings {
+    fn default() -> Self {
+        Self { socket: SOCKET.to_owned(), image: None }
     }
 }
 
 impl Sandbox {
-    /// Gets ready, and ends what an earlier run left.
+    /// Gets ready, and ends what an earlier run left. May block.
     ///
     /// # Errors
     /// When the sandbox's own files cannot be written. That bubblewrap is missing is none: what a
@@ -87,18 +128,18 @@ impl Sandbox {
         if n_swept > 0 {
             tracing::warn!(n_swept, "sandboxes of an earlier run were cleaned up");
         }
-        let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
-        let program = settings.program.or_else(usual).filter(|path| path.exists());
-        let (spawner, spawner_thread) = Spawner::start()?;
-        let (sweeper, sweeper_thread) = Sweeper::start()?;
+        let wants_docker = match settings.backend {
+            BackendChoice::Auto | BackendChoice::Docker => true,
+            BackendChoice::Bubblewrap => Docker::was_used(&settings.state_dir),
+        };
+        let docker = wants_docker.then(|| Docker::open(settings.docker, &settings.state_dir));
         Ok(Self(Arc::new(Inner {
-            backend: Backend::Bubblewrap(program),
+            choice: settings.backend,
+            chosen: OnceLock::new(),
             hidden: settings.hidden,
-            etc,
+            bubblewrap: Bubblewrap::open(settings.program, etc, &notes)?,
             notes,
-            homes: Homes::find(),
-            threads: Some((spawner, sweeper)),
-            handles: vec![spawner_thread, sweeper_thread],
+            docker: docker.transpose()?,
         })))
     }
 
@@ -106,16 +147,24 @@ impl Sandbox {
     ///
     /// # Errors
     /// When a layer cannot be given, or something to mount is not there. Then nothing runs. What is
-    /// wrong only inside of the box, such as a program that it does not have, ends the child and is in
-    /// its error output.
+    /// wrong only inside of the box, such as a program that it does not have, ends the program and is
+    /// in its error output.
     ///
     /// # Cancel safety
     /// Nothing is left.
     pub async fn start(&self, spec: SandboxSpec) -> Result<Confined, StartError> {
+        self.start_in(self.backend(), spec).await
+    }
+
+    pub(crate) async fn start_in(
+        &self,
+        backend: BackendKind,
+        spec: SandboxSpec,
+    ) -> Result<Confined, StartError> {
         let inner = Arc::clone(&self.0);
         let runtime = Handle::current();
         // Cancelled halfway, it goes on to its end here, and what it made is dropped then.
-        tokio::task::spawn_blocking(move || inner.start(&spec, &runtime))
+        tokio::task::spawn_blocking(move || inner.start(backend, &spec, &runtime))
             .await
             .map_err(|_| StartError::Closed)?
     }
@@ -125,23 +174,83 @@ impl Sandbox {
     /// # Errors
     /// As [`Self::start`].
     pub fn start_blocking(&self, spec: &SandboxSpec) -> Result<Confined, StartError> {
-        self.0.start(spec, &Handle::current())
+        self.0.start(self.backend(), spec, &Handle::current())
     }
 
-    /// What this machine can give of what a box with these limits needs. Starts a box to find out.
+    /// What this machine can give of what a box with these limits needs. Starts a box to find out, and
+    /// where that is left to it, decides what makes the boxes from now on.
     pub async fn probe(&self, limits: &Limits) -> Probe {
-        probe::probe(self, limits).await
+        match self.0.choice {
+            BackendChoice::Bubblewrap => probe::probe(self, limits).await,
+            BackendChoice::Docker => self.probe_docker(limits).await,
+            BackendChoice::Auto => self.choose(limits).await,
+        }
+    }
+
+    /// Probes both if need be, and remembers which of them is whole.
+    async fn choose(&self, limits: &Limits) -> Probe {
+        let chosen = |kind| *self.0.chosen.get_or_init(|| kind);
+        if self.0.chosen.get() == Some(&BackendKind::Docker) {
+            return self.probe_docker(limits).await;
+        }
+        let first = probe::probe(self, limits).await;
+        if first.is_complete() {
+            chosen(BackendKind::Bubblewrap);
+            return first;
+        }
+        let second = self.probe_docker(limits).await;
+        if second.is_complete() {
+            chosen(BackendKind::Docker);
+            return second;
+        }
+        Probe { instead: second.layers, ..first }
+    }
+
+    async fn probe_docker(&self, limits: &Limits) -> Probe {
+        match &self.0.docker {
+            Some(docker) => docker::probe(self, docker, limits).await,
+            None => Probe::of(Vec::new()),
+        }
+    }
+
+    /// What makes the boxes. Where that is to be found out it is bubblewrap, until [`Self::probe`] has
+    /// seen that only a container engine gives all that is promised.
+    #[must_use]
+    pub fn backend(&self) -> BackendKind {
+        self.0.backend()
+    }
+
+    /// Whether the container engine has an image of this name.
+    ///
+    /// # Errors
+    /// When there is no engine, or it does not say.
+    pub async fn image_exists(&self, image: &str) -> Result<bool, EngineError> {
+        self.0.engine()?.image_exists(image).await
+    }
+
+    /// Builds an image from a directory, and tells line by line what the engine says. A log that is
+    /// full is waited for, one that is closed is done without.
+    ///
+    /// # Errors
+    /// When there is no engine, the directory cannot be handed over, or a step fails.
+    ///
+    /// # Cancel safety
+    /// The build is ended, and there is no image of it.
+    pub async fn build_image(
+        &self,
+        spec: BuildSpec,
+        log: mpsc::Sender<String>,
+    ) -> Result<BuiltImage, BuildError> {
+        self.0.engine()?.build_image(spec, log).await
     }
 
     pub(crate) fn homes(&self) -> &Homes {
-        &self.0.homes
+        self.0.bubblewrap.homes()
     }
 
     /// Where bubblewrap is.
     pub(crate) fn program(&self) -> Option<&Path> {
-        match &self.0.backend {
-            Backend::Bubblewrap(program) => program.as_deref(),
-        }
+        self.0.bubblewrap.program()
     }
 
     pub(crate) fn state_dir(&self) -> &Path {
@@ -150,148 +259,59 @@ impl Sandbox {
 }
 
 impl Inner {
-    pub(crate) fn sweeper(self: &Arc<Self>) -> &Sweeper {
-        &self.threads().1
+    pub(crate) fn hidden(&self) -> &[PathBuf] {
+        &self.hidden
     }
 
-    fn threads(&self) -> &(Spawner, Sweeper) {
-        self.threads.as_ref().expect("they are taken when nothing has this any more")
+    pub(crate) const fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    fn backend(&self) -> BackendKind {
+        match self.choice {
+            BackendChoice::Auto => *self.chosen.get().unwrap_or(&BackendKind::Bubblewrap),
+            BackendChoice::Bubblewrap => BackendKind::Bubblewrap,
+            BackendChoice::Docker => BackendKind::Docker,
+        }
     }
 
     fn start(
         self: &Arc<Self>,
+        backend: BackendKind,
         spec: &SandboxSpec,
         runtime: &Handle,
     ) -> Result<Confined, StartError> {
-        match &self.backend {
-            Backend::Bubblewrap(Some(program)) => self.start_bubblewrap(program, spec, runtime),
-            Backend::Bubblewrap(None) => Err(probe::not_installed()),
+        match backend {
+            BackendKind::Bubblewrap => self.bubblewrap.start(self, spec, runtime),
+            BackendKind::Docker => self.docker()?.start(self, spec),
         }
     }
 
-    fn start_bubblewrap(
-        self: &Arc<Self>,
-        program: &Path,
-        spec: &SandboxSpec,
-        runtime: &Handle,
-    ) -> Result<Confined, StartError> {
-        bubblewrap::check(spec, &self.hidden)?;
-        let seccomp = seccomp::programs().map_err(|error| StartError::Layer {
-            layer: Layer::Seccomp,
-            why: error.to_string(),
-            fix: probe::SECCOMP_FIX.to_owned(),
-        })?;
-        let (group, mut hold) = self.groups(&spec.limits)?;
-        let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
-        let (info, info_in) = std::io::pipe().map_err(not_spawned)?;
-        let (block_out, mut block) = std::io::pipe().map_err(not_spawned)?;
-        let handed = Handed {
-            info: info_in.into(),
-            block: block_out.into(),
-            block_in: block.try_clone().map_err(not_spawned)?.into(),
-            groups: group.doors()?,
-            seccomp: &seccomp,
-        };
-        let command = bubblewrap::command(program, spec, &self.etc, handed).map_err(not_spawned)?;
-        let spawned = self.threads().0.spawn(command, runtime);
-        // Also a child that could not be handed over, as when the runtime is closing, may be there.
-        let first = first_process(info)?;
-        if let Some(first) = first {
-            hold.first = first;
-            hold_process(first, &mut hold)?;
-        }
-        let mut child = spawned.map_err(not_spawned)?;
-        let Some(first) = first else {
-            return Err(StartError::Refused { said: said(&mut child, runtime) });
-        };
-        rlimits::apply(first, &spec.limits).map_err(|error| StartError::Layer {
-            layer: Layer::Files,
-            why: error.to_string(),
-            fix: probe::FILES_FIX.to_owned(),
-        })?;
-        // Until it is told so, the first process does not go on.
-        block.write_all(b"\n").map_err(not_spawned)?;
-        Ok(Confined { child, hold })
-    }
-
-    /// Makes the control groups, and what removes them again.
-    fn groups(self: &Arc<Self>, limits: &Limits) -> Result<(Group, Hold), StartError> {
-        let name = Notes::new_name();
-        let group = Group::plan(&self.homes, &name, limits).map_err(probe::no_group)?;
-        let note = self.notes.path(&name);
-        if !group.dirs().is_empty() {
-            self.notes
-                .write(&name, group.dirs())
-                .map_err(|source| StartError::State { path: note.clone(), source })?;
-        }
-        let remains = Some(Remains { first: None, groups: group.dirs().to_vec(), note });
-        // Not a process yet; nothing is signalled before there is one.
-        let hold = Hold { sandbox: Arc::clone(self), remains, first: Pid::INIT };
-        group.make()?;
-        Ok((group, hold))
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        drop(self.threads.take());
-        for thread in self.handles.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a thread of the sandbox has panicked");
-            }
+    /// Ends a box and removes what it has; tells when that is done.
+    pub(crate) fn sweep(&self, remains: Remains, done: Option<oneshot::Sender<()>>) {
+        match (remains, &self.docker) {
+            (Remains::Bubblewrap(swept), _) => self.bubblewrap.sweep(swept, done),
+            (Remains::Docker { name }, Some(docker)) => docker.sweep(name, done),
+            (Remains::Docker { .. }, None) => {}
         }
     }
-}
 
-fn hold_process(first: Pid, hold: &mut Hold) -> Result<(), StartError> {
-    let fd: OwnedFd = pidfd_open(first, PidfdFlags::empty()).map_err(|error| {
-        StartError::Refused { said: format!("its first process ended: {error}") }
-    })?;
-    if let Some(remains) = &mut hold.remains {
-        remains.first = Some(fd);
-    }
-    Ok(())
-}
-
-/// Which process is the first of the box; `None` if bubblewrap ended before there was one.
-fn first_process(mut info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
-    #[derive(serde::Deserialize)]
-    struct Info {
-        #[serde(rename = "child-pid")]
-        child_pid: i32,
-    }
-    let until = Instant::now() + FIRST_PROCESS;
-    let mut said = Vec::new();
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 999_999 };
-        let mut ready = [PollFd::new(&info, PollFlags::IN)];
-        let n_ready = poll(&mut ready, Some(&limit)).unwrap_or_default();
-        if n_ready == 0 && left.is_zero() {
-            return Err(StartError::TooSlow { limit: FIRST_PROCESS });
-        }
-        let mut bytes = [0; 512];
-        let n_bytes = if n_ready == 0 { continue } else { info.read(&mut bytes) };
-        match n_bytes {
-            Ok(n_bytes) if n_bytes > 0 && said.len() < INFO_BYTES_MAX => {
-                said.extend_from_slice(&bytes[..n_bytes]);
-            }
-            Ok(_) | Err(_) => break,
+    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<Executed, ExecError> {
+        match self.backend() {
+            BackendKind::Bubblewrap => Err(ExecError::NotPossible),
+            BackendKind::Docker => self.docker()?.exec(name, spec).await,
         }
     }
-    let info: Option<Info> = serde_json::from_slice(&said).ok();
-    Ok(info.and_then(|info| Pid::from_raw(info.child_pid)))
-}
 
-/// What a bubblewrap that has given up complained about.
-fn said(child: &mut Child, runtime: &Handle) -> String {
-    use tokio::io::AsyncReadExt as _;
-    let mut said = Vec::new();
-    if let Some(stderr) = child.stderr.take() {
-        let mut limited = stderr.take(SAID_BYTES_MAX);
-        let read =
-            runtime.block_on(tokio::time::timeout(FIRST_PROCESS, limited.read_to_end(&mut said)));
-        tracing::debug!(?read, "bubblewrap gave up");
+    /// The container engine, where it makes the boxes.
+    fn docker(&self) -> Result<&Docker, EngineError> {
+        self.docker.as_ref().ok_or(EngineError::NotUsed)
     }
-    String::from_utf8_lossy(&said).trim().to_owned()
+
+    fn engine(&self) -> Result<&Docker, EngineError> {
+        match self.backend() {
+            BackendKind::Bubblewrap => Err(EngineError::NotUsed),
+            BackendKind::Docker => self.docker(),
+        }
+    }
 }

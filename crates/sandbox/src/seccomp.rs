@@ -59,10 +59,10 @@ const FCHMODAT2: libc::c_long = 452;
 
 /// Said not to exist, so that programs do without: their arguments are behind a pointer, where no
 /// filter can look.
-const ABSENT: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
+pub(crate) const ABSENT: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
 /// What `clone` must not make.
-const NAMESPACES: &[i32] = &[
+pub(crate) const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
     libc::CLONE_NEWUTS,
@@ -73,13 +73,14 @@ const NAMESPACES: &[i32] = &[
 ];
 
 /// The families of sockets there are: a network namespace does not hold all others back.
-const SOCKETS: &[i32] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+pub(crate) const SOCKETS: &[i32] =
+    &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Types on a terminal's behalf, and the console's variant of it.
 const TERMINAL_INPUT: &[libc::c_ulong] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
 /// A file that runs as its owner: outside of the box, that is the daemon's user.
-const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
+pub(crate) const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
 
 /// Numbers from here on are a second set of all calls, which no other rule speaks of.
 const X32_START: u32 = 0x4000_0000;
@@ -95,6 +96,11 @@ pub(crate) fn programs() -> Compiled<Vec<Vec<u8>>> {
     Ok([refused, absent, second_set()].iter().map(bytes).collect())
 }
 
+/// Always refused, on this architecture.
+pub(crate) fn refused_calls() -> impl Iterator<Item = &'static libc::c_long> {
+    REFUSED.iter().chain(REFUSED_HERE)
+}
+
 fn compile(rules: Rules, errno: i32) -> Compiled<BpfProgram> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let refuse = SeccompAction::Errno(errno.unsigned_abs());
@@ -102,8 +108,7 @@ fn compile(rules: Rules, errno: i32) -> Compiled<BpfProgram> {
 }
 
 fn refused() -> Compiled<Rules> {
-    let mut rules: Rules =
-        REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
+    let mut rules: Rules = refused_calls().map(|call| (*call, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs()));
     rules.insert(libc::SYS_clone, any(namespaces)?);
     let inputs = TERMINAL_INPUT.iter().map(|request| is(1, *request));

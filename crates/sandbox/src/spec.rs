@@ -37,6 +37,8 @@ pub struct SandboxSpec {
     pub limits: Limits,
     /// What it reaches.
     pub network: Network,
+    /// The image that its system comes from, if not the default one. Only containers have one.
+    pub image: Option<String>,
 }
 
 /// A file or directory that can be read in a box.
@@ -129,6 +131,7 @@ impl fmt::Debug for SandboxSpec {
             .field("read_only", &self.read_only)
             .field("limits", &self.limits)
             .field("network", &self.network)
+            .field("image", &self.image)
             .finish()
     }
 }
@@ -150,6 +153,7 @@ mod tests {
             read_only: Vec::new(),
             limits: Limits::default(),
             network: Network::None,
+            image: None,
         };
         let shown = format!("{spec:?}");
         assert!(shown.contains("OUBLIETTE_API_KEY") && !shown.contains("secret"), "{shown}");

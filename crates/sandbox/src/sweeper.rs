@@ -21,7 +21,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a box has outside of itself.
 #[derive(Debug)]
-pub(crate) struct Remains {
+pub(crate) enum Remains {
+    /// One that bubblewrap made.
+    Bubblewrap(Swept),
+    /// A container.
+    Docker {
+        /// What it is called.
+        name: String,
+    },
+}
+
+/// What a box of bubblewrap's has outside of itself.
+#[derive(Debug)]
+pub(crate) struct Swept {
     /// Its first process; everything in the box ends with it.
     pub(crate) first: Option<OwnedFd>,
     pub(crate) groups: Vec<PathBuf>,
@@ -30,7 +42,7 @@ pub(crate) struct Remains {
 
 #[derive(Debug)]
 struct Job {
-    remains: Remains,
+    swept: Swept,
     done: Option<oneshot::Sender<()>>,
 }
 
@@ -45,9 +57,9 @@ impl Sweeper {
         let thread = std::thread::Builder::new()
             .name("sandbox-sweeper".to_owned())
             .spawn(move || {
-                for Job { remains, done } in jobs {
-                    if let Err(error) = sweep(&remains) {
-                        tracing::error!(note = %remains.note.display(), %error, "a sandbox is left; the next start tries again");
+                for Job { swept, done } in jobs {
+                    if let Err(error) = sweep(&swept) {
+                        tracing::error!(note = %swept.note.display(), %error, "a sandbox is left; the next start tries again");
                     }
                     done.map(|done| done.send(()));
                 }
@@ -57,18 +69,18 @@ impl Sweeper {
     }
 
     /// Ends a box and removes what it has; tells when that is done.
-    pub(crate) fn sweep(&self, remains: Remains, done: Option<oneshot::Sender<()>>) {
-        if let Err(unsent) = self.0.send(Job { remains, done })
-            && let Err(error) = sweep(&unsent.0.remains)
+    pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
+        if let Err(unsent) = self.0.send(Job { swept, done })
+            && let Err(error) = sweep(&unsent.0.swept)
         {
             tracing::error!(%error, "a sandbox is left; the next start tries again");
         }
     }
 }
 
-fn sweep(remains: &Remains) -> io::Result<()> {
+fn sweep(swept: &Swept) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
-    if let Some(first) = &remains.first {
+    if let Some(first) = &swept.first {
         // One that has ended has what was wanted.
         pidfd_send_signal(first, Signal::KILL).unwrap_or_default();
         let mut ended = [PollFd::new(first, PollFlags::IN)];
@@ -81,10 +93,10 @@ fn sweep(remains: &Remains) -> io::Result<()> {
         let nobodys_child = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         waitid(WaitId::PidFd(first.as_fd()), nobodys_child).unwrap_or_default();
     }
-    for dir in &remains.groups {
+    for dir in &swept.groups {
         cgroups::remove(dir, until)?;
     }
-    match std::fs::remove_file(&remains.note) {
+    match std::fs::remove_file(&swept.note) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
     }

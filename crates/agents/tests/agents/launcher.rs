@@ -5,14 +5,21 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_agents::{Agent, AgentEvent, AgentSpec, Launched, Launcher};
-use rustix::process::Pid;
+use ringback_agents::{Agent, AgentEvent, AgentProcess, AgentSpec, Exiting, Launched, Launcher};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Child;
 
 use crate::support::{next, rest, spec};
 
 /// Starts the agent, and something else that signals go to.
 #[derive(Debug)]
 struct Elsewhere;
+
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    group: Pid,
+}
 
 #[derive(Debug)]
 struct Refuses;
@@ -22,9 +29,32 @@ impl Launcher for Elsewhere {
         let mut command = tokio::process::Command::new(&spec.command);
         command.args(&spec.args).process_group(0).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn()?;
+        let mut child = command.spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-        Ok(Launched { child, group: pid.ok_or("it has ended")? })
+        Ok(Launched {
+            stdin: Box::new(child.stdin.take().ok_or("it has no input")?),
+            stdout: Box::new(child.stdout.take().ok_or("it has no output")?),
+            stderr: Box::new(child.stderr.take().ok_or("it has no error output")?),
+            process: Box::new(Process { child, group: pid.ok_or("it has ended")? }),
+        })
+    }
+}
+
+impl AgentProcess for Process {
+    fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    fn wait(&mut self) -> Exiting<'_> {
+        Box::pin(self.child.wait())
+    }
+
+    fn terminate(&self) {
+        kill_process_group(self.group, Signal::TERM).unwrap_or_default();
+    }
+
+    fn kill(&self) {
+        kill_process_group(self.group, Signal::KILL).unwrap_or_default();
     }
 }
 

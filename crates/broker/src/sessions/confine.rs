@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentSpec, Launched, Launcher};
+use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
-    Confined, Hold, Limits, Network, OpenError, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
-    StartError, places,
+    BackendChoice, Confined, DockerSettings, Hold, Limits, Network, OpenError, Process, ReadOnly,
+    Sandbox, SandboxSettings, SandboxSpec, StartError, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -46,8 +46,12 @@ pub struct SandboxRules {
     pub read_only: Vec<Utf8PathBuf>,
     /// What no agent may see, whatever else is said.
     pub hidden: Vec<Utf8PathBuf>,
+    /// What makes the sandboxes.
+    pub backend: BackendChoice,
     /// Where bubblewrap is, if not where it usually is.
     pub program: Option<Utf8PathBuf>,
+    /// Where a container engine is, and the image of agents.
+    pub docker: DockerSettings,
 }
 
 /// Confines agents.
@@ -70,6 +74,10 @@ pub(super) struct BoxLauncher {
     /// The boxes there were since nobody looked.
     holds: Mutex<Vec<Hold>>,
 }
+
+/// The process of an agent in its box.
+#[derive(Debug)]
+struct BoxProcess(Process);
 
 /// Where an agent finds what it is told of.
 #[derive(Debug)]
@@ -99,9 +107,13 @@ impl Confiner {
             return Ok(sandbox);
         }
         let hidden = self.rules.hidden.iter().map(PathBuf::from).collect();
-        let state_dir = self.rules.state_dir.clone().into();
-        let program = self.rules.program.clone().map(Into::into);
-        let opened = Sandbox::open(SandboxSettings { state_dir, hidden, program })?;
+        let opened = Sandbox::open(SandboxSettings {
+            state_dir: self.rules.state_dir.clone().into(),
+            hidden,
+            backend: self.rules.backend,
+            program: self.rules.program.clone().map(Into::into),
+            docker: self.rules.docker.clone(),
+        })?;
         Ok(self.sandbox.get_or_init(|| opened))
     }
 
@@ -144,6 +156,7 @@ impl BoxLauncher {
             read_only: self.confiner.shown(&self.program),
             limits: self.confiner.rules.limits,
             network: Network::None,
+            image: None,
         }
     }
 }
@@ -159,12 +172,34 @@ impl Launcher for BoxLauncher {
         // others on this thread go on elsewhere.
         let can_step_aside = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
         let confined = if can_step_aside { tokio::task::block_in_place(start) } else { start() };
-        let Confined { child, hold } = confined?;
-        let group = hold.group();
+        let Confined { pipes, process, hold } = confined?;
         // An agent has one process at a time: the boxes before this one are over.
         let before = std::mem::replace(&mut *lock(&self.holds), vec![hold]);
         drop(before);
-        Ok(Launched { child, group })
+        Ok(Launched {
+            stdin: pipes.stdin,
+            stdout: pipes.stdout,
+            stderr: pipes.stderr,
+            process: Box::new(BoxProcess(process)),
+        })
+    }
+}
+
+impl AgentProcess for BoxProcess {
+    fn id(&self) -> Option<u32> {
+        self.0.id()
+    }
+
+    fn wait(&mut self) -> Exiting<'_> {
+        Box::pin(self.0.wait())
+    }
+
+    fn terminate(&self) {
+        self.0.terminate();
+    }
+
+    fn kill(&self) {
+        self.0.kill();
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use ringback_broker::{AgentCommand, Config, Confinement, Credential, InsideProgram, SandboxRules};
 use ringback_proto::request::{SessionListRequest, SessionListResponse};
-use ringback_sandbox::Limits;
+use ringback_sandbox::{BackendChoice, DockerSettings, Limits};
 
 use crate::common::{Fixture, start_with};
 use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
@@ -33,7 +33,9 @@ fn rules(config: &Config) -> SandboxRules {
         limits: if is_root { Limits::default() } else { Limits::none() },
         read_only: Vec::new(),
         hidden: vec![config.data_dir.clone(), config.sessions.run_dir.clone()],
+        backend: BackendChoice::Bubblewrap,
         program: None,
+        docker: DockerSettings::default(),
     }
 }
 

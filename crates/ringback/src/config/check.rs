@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use ringback_service::http::check_reach;
 
-use super::{Config, ConfigError, dirs};
+use super::{Config, ConfigError, SandboxBackend, dirs};
 
 const KIB: u64 = 1024;
 const GIB: u64 = KIB * KIB * KIB;
@@ -36,6 +36,7 @@ impl Config {
         self.check_hoot()?;
         self.check_sockets()?;
         self.check_providers()?;
+        self.check_sandbox()?;
         if let Some(root) = self.files.roots.iter().find(|root| root.is_relative()) {
             let reason = format!("expected absolute paths, found `{}`", root.display());
             return Err(self.invalid("files.roots", reason));
@@ -178,6 +179,23 @@ impl Config {
             return Err(self.invalid("sessions.agents", reason));
         }
         Ok(())
+    }
+
+    fn check_sandbox(&self) -> Result<(), ConfigError> {
+        let sandbox = &self.sandbox;
+        // What `DOCKER_HOST` says matters only to who wants an engine.
+        let is_wanted = self.origins.contains_key("sandbox.docker")
+            || sandbox.backend == SandboxBackend::Docker;
+        if let (Err(error), true) = (sandbox.docker().path(), is_wanted) {
+            return Err(self.invalid("sandbox.docker", error.to_string()));
+        }
+        match &sandbox.image {
+            Some(image) if image.is_empty() || image.contains(char::is_whitespace) => {
+                let reason = format!("expected a name such as `agents:latest`, found `{image}`");
+                Err(self.invalid("sandbox.image", reason))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn listeners(&self) -> [(&'static str, SocketAddr); 3] {

@@ -4,16 +4,26 @@
 
 use std::path::PathBuf;
 
+use ringback_sandbox::{BackendChoice, DockerSettings};
+
+use super::Environment;
 use super::section::{Raw, section};
 use super::value::{Value, mismatch, text};
+
+/// Where everybody who uses a container engine looks for it.
+const DOCKER_HOST: &str = "DOCKER_HOST";
 
 section! {
     /// What keeps agents from the rest of this machine.
     pub struct Sandbox = "sandbox" {
-        /// What confines agents. `auto` takes the best there is and refuses to start an agent if a layer is missing; `none` runs agents unconfined.
+        /// What confines agents. `auto` takes bubblewrap, or Docker where only that gives every layer, and refuses to start an agent if neither does; `none` runs agents unconfined.
         pub backend: SandboxBackend = SandboxBackend::Auto,
         /// The program `bwrap`, if it is not where it usually is.
         pub bwrap: Option<PathBuf> = None,
+        /// The socket of a container engine (Docker, or Podman's service) on this machine, as a path or as `unix://` and a path. If it is not set, `DOCKER_HOST` is asked, and then it is `/var/run/docker.sock`.
+        pub docker: Option<String> = None,
+        /// The image that agents run in where a container engine confines them. It has to be there: nothing is fetched.
+        pub image: Option<String> = None,
         /// What of this machine agents can read besides the system, such as where an agent is installed. The program of an agent itself need not be named.
         pub readOnly: Vec<PathBuf> = Vec::new(),
         /// Memory of one agent with all it starts, in bytes, or `none` for no limit.
@@ -38,6 +48,8 @@ pub enum SandboxBackend {
     Auto,
     /// The program `bwrap`.
     Bubblewrap,
+    /// A container engine.
+    Docker,
     /// Nothing.
     None,
 }
@@ -60,10 +72,35 @@ impl Sandbox {
             tmp_bytes: self.tmp,
         }
     }
+
+    /// What makes the sandboxes; `None` where nothing does.
+    #[must_use]
+    pub const fn choice(&self) -> Option<BackendChoice> {
+        match self.backend {
+            SandboxBackend::Auto => Some(BackendChoice::Auto),
+            SandboxBackend::Bubblewrap => Some(BackendChoice::Bubblewrap),
+            SandboxBackend::Docker => Some(BackendChoice::Docker),
+            SandboxBackend::None => None,
+        }
+    }
+
+    /// Where the container engine is, and the image of agents.
+    #[must_use]
+    pub fn docker(&self) -> DockerSettings {
+        let usual = DockerSettings::default();
+        let socket = self.docker.clone().unwrap_or(usual.socket);
+        DockerSettings { socket, image: self.image.clone() }
+    }
+
+    /// Puts in what the environment says where the configuration does not.
+    pub(super) fn resolve(&mut self, environment: &Environment) {
+        let said = || environment.get(DOCKER_HOST)?.to_str().map(str::to_owned);
+        self.docker = self.docker.take().or_else(said);
+    }
 }
 
 impl SandboxBackend {
-    const ALL: [Self; 3] = [Self::Auto, Self::Bubblewrap, Self::None];
+    const ALL: [Self; 4] = [Self::Auto, Self::Bubblewrap, Self::Docker, Self::None];
 
     /// Its name in the configuration.
     #[must_use]
@@ -71,6 +108,7 @@ impl SandboxBackend {
         match self {
             Self::Auto => "auto",
             Self::Bubblewrap => "bubblewrap",
+            Self::Docker => "docker",
             Self::None => NONE,
         }
     }
@@ -87,7 +125,7 @@ const fn bound(limit: Option<u64>) -> Bound {
 }
 
 impl Value for SandboxBackend {
-    const KIND: &'static str = "`auto`, `bubblewrap` or `none`";
+    const KIND: &'static str = "`auto`, `bubblewrap`, `docker` or `none`";
 
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let mut known = Self::ALL.into_iter();
@@ -136,6 +174,22 @@ mod tests {
         let sandbox =
             Sandbox { memory: Bound(None), processes: Bound(Some(9)), ..Sandbox::default() };
         assert_eq!((sandbox.limits().memory_bytes, sandbox.limits().processes), (None, Some(9)));
+    }
+
+    /// Rule: the configuration says where the container engine is, then `DOCKER_HOST`, then custom.
+    #[test]
+    fn the_socket_of_the_engine_is_asked_of_docker_host_too() {
+        let environment: Environment =
+            [(DOCKER_HOST, "unix:///run/user/1/docker.sock")].into_iter().collect();
+        for (set, environment, expected) in [
+            (Some("/a.sock"), environment.clone(), "/a.sock"),
+            (None, environment, "unix:///run/user/1/docker.sock"),
+            (None, Environment::default(), "/var/run/docker.sock"),
+        ] {
+            let mut sandbox = Sandbox { docker: set.map(str::to_owned), ..Sandbox::default() };
+            sandbox.resolve(&environment);
+            assert_eq!(sandbox.docker().socket, expected);
+        }
     }
 
     /// Rule: agents are confined unless the configuration says otherwise in so many words.

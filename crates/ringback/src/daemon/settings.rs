@@ -23,7 +23,7 @@ use ringback_service::{HttpConfig, HttpListener, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
-use crate::config::{Config, ConfigError, ProviderEntry, SandboxBackend, TlsFiles};
+use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
 use crate::telemetry;
 
 /// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
@@ -165,18 +165,16 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
     let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
     let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
-    match config.sandbox.backend {
-        SandboxBackend::None => Ok(Confinement::Unconfined),
-        SandboxBackend::Auto | SandboxBackend::Bubblewrap => {
-            Ok(Confinement::Sandbox(SandboxRules {
-                state_dir: data_dir.join("sandbox"),
-                limits: config.sandbox.limits(),
-                read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
-                hidden: vec![data_dir, run_dir],
-                program: program.transpose()?,
-            }))
-        }
-    }
+    let Some(backend) = config.sandbox.choice() else { return Ok(Confinement::Unconfined) };
+    Ok(Confinement::Sandbox(SandboxRules {
+        state_dir: data_dir.join("sandbox"),
+        limits: config.sandbox.limits(),
+        read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
+        hidden: vec![data_dir, run_dir],
+        backend,
+        program: program.transpose()?,
+        docker: config.sandbox.docker(),
+    }))
 }
 
 /// What the music tools are told.

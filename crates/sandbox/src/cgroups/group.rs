@@ -124,7 +124,9 @@ pub(crate) fn remove(dir: &Path, until: Instant) -> io::Result<()> {
 fn kill_all(dir: &Path) {
     let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     let pids = listed.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw);
-    for pid in pids {
+    // A thread of this process that starts boxes may be on its way out of the group.
+    let own = rustix::process::getpid();
+    for pid in pids.filter(|pid| *pid != own) {
         // One that has just ended has what was wanted.
         kill_process(pid, Signal::KILL).unwrap_or_default();
     }

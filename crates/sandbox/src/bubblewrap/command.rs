@@ -1,0 +1,212 @@
+//! The command line of bubblewrap: what a box is made of.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use command_fds::{CommandFdExt as _, FdMapping};
+use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use crate::spec::{Network, SandboxSpec, places};
+use crate::{etc, mounts};
+
+/// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
+pub(super) const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+/// What the kernel tells its owner about itself, and nobody in a box.
+const KERNEL_FILES: &[&str] = &[
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/kallsyms",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/pagetypeinfo",
+    "/proc/sched_debug",
+    "/proc/slabinfo",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+];
+/// The numbers under which bubblewrap finds what it is handed.
+const ARGS_FD: i32 = 3;
+const INFO_FD: i32 = 4;
+const BLOCK_FD: i32 = 5;
+const SYNC_FD: i32 = 6;
+const SECCOMP_FD: i32 = 7;
+
+/// What bubblewrap is handed besides its options.
+#[derive(Debug)]
+pub(crate) struct Handed<'a> {
+    /// It says here which process is the first of the box.
+    pub(crate) info: OwnedFd,
+    /// It waits here before it goes on,
+    pub(crate) block: OwnedFd,
+    /// and keeps the other end open itself: when this process dies, it waits for ever.
+    pub(crate) block_in: OwnedFd,
+    /// Control groups that it is in from its first moment.
+    pub(crate) groups: Vec<OwnedFd>,
+    /// The filters for system calls.
+    pub(crate) seccomp: &'a [Vec<u8>],
+}
+
+/// The options, in the order in which mounts are made.
+#[derive(Debug, Default)]
+struct Options(Vec<OsString>);
+
+/// The command that makes the box and runs the program in it.
+pub(crate) fn command(
+    program: &Path,
+    spec: &SandboxSpec,
+    etc: &[(PathBuf, PathBuf)],
+    handed: Handed<'_>,
+) -> io::Result<Command> {
+    let mut options = Options::default();
+    options.namespaces(spec.network);
+    options.system(etc)?;
+    options.private(spec.limits.tmp_bytes);
+    for read_only in &spec.read_only {
+        options.mount("--ro-bind", &read_only.host, &read_only.inside);
+    }
+    options.session(spec)?;
+    options.process(spec);
+    let mut mappings = vec![
+        FdMapping { parent_fd: handed.info, child_fd: INFO_FD },
+        FdMapping { parent_fd: handed.block, child_fd: BLOCK_FD },
+        FdMapping { parent_fd: handed.block_in, child_fd: SYNC_FD },
+    ];
+    for (number, filter) in (SECCOMP_FD..).zip(handed.seccomp) {
+        options.add(["--add-seccomp-fd", &number.to_string()]);
+        mappings.push(FdMapping { parent_fd: in_memory(filter)?, child_fd: number });
+    }
+    // Not on the command line, where everybody could read keys.
+    mappings.push(FdMapping { parent_fd: in_memory(&options.bytes())?, child_fd: ARGS_FD });
+    let mut command = Command::new(program);
+    command.args(["--args", &ARGS_FD.to_string(), "--"]).arg(&spec.program).args(&spec.args);
+    command.env_clear().current_dir("/").process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    before_exec(&mut command, handed.groups);
+    command.fd_mappings(mappings).map_err(|_| io::Error::other("two files have one number"))?;
+    Ok(command)
+}
+
+/// In the child, before it is bubblewrap.
+#[expect(unsafe_code, reason = "nothing else runs between fork and exec")]
+fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
+    let prepare = move || {
+        // bubblewrap asks for this itself, but later.
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        for group in &groups {
+            // Whoever writes a zero means itself.
+            rustix::io::write(group, b"0")?;
+        }
+        close_others()
+    };
+    // SAFETY: the closure makes a few system calls, takes no lock and allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Whatever else this process has open, also what it was itself handed without knowing. The files stay
+/// open until the exec, so that those that are handed over can still be given their numbers.
+#[expect(unsafe_code, reason = "no crate of ours has this call")]
+fn close_others() -> io::Result<()> {
+    // SAFETY: a system call that reads and writes no memory of this process.
+    let closed = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
+    if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// A file that has no name and is read from its start.
+fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
+    let fd = memfd_create("ringback-sandbox", MemfdFlags::CLOEXEC)?;
+    let mut rest = content;
+    while !rest.is_empty() {
+        let n_written = rustix::io::write(&fd, rest)?;
+        rest = &rest[n_written..];
+    }
+    seek(&fd, SeekFrom::Start(0))?;
+    Ok(fd)
+}
+
+impl Options {
+    fn add<const N: usize>(&mut self, options: [&str; N]) {
+        self.0.extend(options.into_iter().map(OsString::from));
+    }
+
+    fn mount(&mut self, how: &str, host: &Path, inside: &Path) {
+        self.0.extend([OsStr::new(how), host.as_os_str(), inside.as_os_str()].map(OsString::from));
+    }
+
+    fn namespaces(&mut self, network: Network) {
+        self.add(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
+        self.add(["--unshare-cgroup", "--disable-userns", "--hostname", "sandbox"]);
+        match network {
+            Network::None => self.add(["--unshare-net"]),
+        }
+        self.add(["--uid", etc::UID, "--gid", etc::UID, "--cap-drop", "ALL"]);
+        self.add(["--new-session", "--die-with-parent"]);
+        self.add(["--info-fd", &INFO_FD.to_string(), "--block-fd", &BLOCK_FD.to_string()]);
+        self.add(["--sync-fd", &SYNC_FD.to_string()]);
+    }
+
+    fn system(&mut self, etc: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+        self.mount("--ro-bind", Path::new("/usr"), Path::new("/usr"));
+        for path in SYSTEM.iter().map(Path::new) {
+            if path.is_symlink() {
+                self.mount("--symlink", &fs::read_link(path)?, path);
+            } else if path.is_dir() {
+                self.mount("--ro-bind", path, path);
+            }
+        }
+        for (host, inside) in etc {
+            self.mount("--ro-bind", host, inside);
+        }
+        Ok(())
+    }
+
+    fn private(&mut self, tmp_bytes: u64) {
+        let tmp_bytes = tmp_bytes.to_string();
+        self.add(["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]);
+        for dir in ["/dev/shm", "/tmp"] {
+            self.add(["--perms", "1777", "--size", &tmp_bytes, "--tmpfs", dir]);
+        }
+        for path in KERNEL_FILES.iter().filter(|path| Path::new(path).exists()) {
+            self.add(["--ro-bind", "/dev/null", path]);
+        }
+        // Also the memory of other processes, and what the kernel can be told.
+        self.add(["--remount-ro", "/proc"]);
+    }
+
+    fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
+        self.mount("--bind", &spec.workspace, Path::new(places::WORKSPACE));
+        if let Some(dir) = &spec.session_dir {
+            self.mount("--ro-bind", dir, Path::new(places::SESSION));
+        }
+        if let Some(inside) = &spec.inside {
+            mounts::make_place_for_inside(spec)?;
+            self.mount("--ro-bind", inside, Path::new(places::INSIDE));
+        }
+        self.add(["--remount-ro", "/"]);
+        Ok(())
+    }
+
+    fn process(&mut self, spec: &SandboxSpec) {
+        self.add(["--chdir", places::WORKSPACE, "--clearenv"]);
+        for (name, value) in &spec.env {
+            self.0.extend([OsString::from("--setenv"), name.clone(), value.clone()]);
+        }
+    }
+
+    /// As bubblewrap reads them: each ends with a zero byte.
+    fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
+    }
+}

@@ -1,0 +1,69 @@
+//! What of this machine may be in a box, whoever makes it.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use crate::error::StartError;
+use crate::spec::{ReadOnly, SandboxSpec, places};
+
+/// What nothing else may be mounted on, in or around.
+const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::SESSION];
+/// What nothing else may be mounted on or around.
+const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
+
+/// Everything that has to be there is there, and nothing of what must not be seen.
+pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartError> {
+    let text = spec.args.iter().map(|arg| ("an argument", arg.as_os_str()));
+    let env = spec.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]);
+    let mut text = text
+        .chain(env.map(|part| ("the environment", part)))
+        .chain([("the program", spec.program.as_os_str())]);
+    if let Some((what, _)) = text.find(|(_, text)| text.as_bytes().contains(&0)) {
+        return Err(StartError::ZeroByte { what });
+    }
+    resolved("the workspace", &spec.workspace)?;
+    if let Some(inside) = &spec.inside {
+        resolved("the program for MCP", inside)?;
+    }
+    spec.read_only.iter().try_for_each(|read_only| check_read_only(read_only, hidden))
+}
+
+fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), StartError> {
+    let host = resolved("the path to read", &read_only.host)?;
+    let is_seen = |hidden: &&PathBuf| hidden.starts_with(&host) || host.starts_with(hidden);
+    if let Some(hidden) = hidden.iter().find(is_seen) {
+        let (path, hidden) = (read_only.host.clone(), hidden.clone());
+        return Err(StartError::Hidden { path, hidden });
+    }
+    let inside = &read_only.inside;
+    let is_plain = inside.is_absolute()
+        && inside
+            .components()
+            .all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+    let is_in_the_way = TAKEN.iter().any(|taken| inside.starts_with(taken))
+        || TAKEN.iter().chain(TAKEN_WHOLE).any(|taken| Path::new(taken).starts_with(inside));
+    if is_plain && !is_in_the_way {
+        return Ok(());
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "that place is taken in the sandbox");
+    Err(StartError::Mount { what: "a path to read at", path: inside.clone(), source })
+}
+
+fn resolved(what: &'static str, path: &Path) -> Result<PathBuf, StartError> {
+    let absolute = if path.is_absolute() {
+        fs::canonicalize(path)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute"))
+    };
+    absolute.map_err(|source| StartError::Mount { what, path: path.to_owned(), source })
+}
+
+/// What is mounted needs something to be mounted on, and in the box it cannot be made.
+pub(crate) fn make_place_for_inside(spec: &SandboxSpec) -> io::Result<()> {
+    let (Some(dir), Some(_)) = (&spec.session_dir, &spec.inside) else { return Ok(()) };
+    let place = dir.join(places::INSIDE_BELOW);
+    fs::create_dir_all(place.parent().unwrap_or(dir))?;
+    fs::OpenOptions::new().create(true).append(true).open(place).map(drop)
+}
