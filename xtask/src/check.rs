@@ -25,9 +25,18 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
     steps.command("docs", docs)
 }
 
+fn tests(steps: &mut Steps) -> Outcome {
+    let ran = run_tests(steps);
+    // The container engine that tests have started would end by itself, but later.
+    let mut engine = Command::new("python3");
+    engine.args(["tests/docker/engine.py", "down"]);
+    let ended = steps.command("end of the container engine", engine);
+    ran.and(ended)
+}
+
 /// nextest runs each test in its own process and stops one that hangs; `cargo test` is the
 /// substitute that every toolchain has.
-fn tests(steps: &mut Steps) -> Outcome {
+fn run_tests(steps: &mut Steps) -> Outcome {
     if nextest_is_installed(steps.cargo("nextest --version")) {
         steps.command("tests", steps.cargo("nextest run --release --workspace"))
     } else {

@@ -12,6 +12,8 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3", probe: &["python3", "--version"] },
     SystemPackage { package: "npm", probe: &["npm", "--version"] },
     SystemPackage { package: "bubblewrap", probe: &["bwrap", "--version"] },
+    SystemPackage { package: "docker.io", probe: &["dockerd", "--version"] },
+    SystemPackage { package: "busybox-static", probe: &["busybox", "--list"] },
     SystemPackage { package: "abcmidi", probe: &["abc2midi", "-ver"] },
     SystemPackage { package: "fluidsynth", probe: &["fluidsynth", "--version"] },
     SystemPackage { package: "iproute2", probe: &["ip", "-V"] },

@@ -36,6 +36,14 @@ pub enum StartError {
         /// What to do about it.
         fix: String,
     },
+    /// No backend gives all that is promised.
+    #[error("{bubblewrap}; or use Docker: {docker}")]
+    Neither {
+        /// What bubblewrap lacks.
+        bubblewrap: Box<Self>,
+        /// What a container engine lacks.
+        docker: Box<Self>,
+    },
     /// Something to mount is not there.
     #[error("cannot put {what} `{}` into the sandbox", path.display())]
     Mount {

@@ -1,12 +1,13 @@
 //! Starts a program in a box: with a system that it can read, a workspace that it can write, the
 //! directory of its session, and nothing else of this machine. Limits what it may use, and ends it
-//! with everything it started. The one kind of box there is so far is made by bubblewrap.
+//! with everything it started. Boxes are made by bubblewrap, or by a container engine.
 //!
 //! Main types:
 //!
 //! * [`Sandbox`]: makes boxes. It finds out what this machine can give, and cleans up.
 //! * [`SandboxSpec`], [`Limits`]: what to run, and how far it may go.
-//! * [`Confined`]: a program that runs in its box, with its three pipes; [`Hold`] ends the box.
+//! * [`Confined`]: a program that runs in its box, with its three pipes; [`Hold`] ends the box, and
+//!   [`BoxHandle`] reaches it.
 //! * [`Probe`]: which [`Layer`]s this machine gives, and how to get those that are missing.
 //!
 //! Invariants:
@@ -14,17 +15,20 @@
 //! * A layer that was promised and cannot be given is an error before the program runs. Nothing is
 //!   left out silently.
 //! * Every box has a first process of its own. When that is gone, so is everything in the box; and it
-//!   goes with its bubblewrap, with its [`Hold`], and with the process that started it.
-//! * Boxes are started from one thread that lives as long as the [`Sandbox`]: the system ends a child
-//!   with the *thread* that started it.
+//!   goes with its [`Hold`]. One of bubblewrap's also goes with the process that started it; a container
+//!   at the latest with the next start of that process, which finds it by its labels.
+//! * Bubblewrap is started from one thread that lives as long as the [`Sandbox`]: the system ends a
+//!   child with the *thread* that started it.
 //! * What a box leaves outside of it (control groups) is written down before it is made, so that the
 //!   next start finds it.
+//! * A container is one box's, and nothing of it is kept: no log, no volume, no change of its image.
 //! * Neither the environment of a box nor what is mounted in it can be seen in a list of processes.
 //! * No agent, session or tool is known here.
 
 mod bubblewrap;
 mod cgroups;
 mod confined;
+mod docker;
 mod error;
 mod etc;
 mod exec;

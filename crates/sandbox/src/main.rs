@@ -11,7 +11,8 @@ use std::time::Duration;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt as _;
 use ringback_sandbox::{
-    Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox, SandboxSettings, SandboxSpec,
+    BackendChoice, Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox,
+    SandboxSettings, SandboxSpec,
 };
 use tokio::io::AsyncWrite;
 use tokio::signal::unix::{SignalKind, signal};
@@ -27,6 +28,9 @@ ringback-box --state DIR --probe
   --env NAME=VALUE   set a variable; there are no others
   --memory BYTES  --processes N  --cpu PERCENT  --file BYTES  --open-files N  --tmp BYTES
   --grace MS         how long the program may take to end when this one is asked to
+  --backend NAME     what makes the box: bubblewrap (the default), docker or auto
+  --docker SOCKET    where the container engine is
+  --image NAME       what containers are made of
   --probe            say what this machine can give
 ";
 
@@ -59,7 +63,10 @@ async fn main() -> ExitCode {
 
 fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
     let mut options = Options {
-        settings: SandboxSettings::in_dir(""),
+        settings: SandboxSettings {
+            backend: BackendChoice::Bubblewrap,
+            ..SandboxSettings::in_dir("")
+        },
         spec: SandboxSpec {
             program: PathBuf::new(),
             args: Vec::new(),
@@ -94,6 +101,11 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             Long("open-files") => spec.limits.open_files = Some(parser.value()?.parse()?),
             Long("tmp") => spec.limits.tmp_bytes = parser.value()?.parse()?,
             Long("grace") => options.grace = Duration::from_millis(parser.value()?.parse()?),
+            Long("backend") => {
+                options.settings.backend = parser.value()?.parse_with(backend)?;
+            }
+            Long("docker") => options.settings.docker.socket = parser.value()?.string()?,
+            Long("image") => options.settings.docker.image = Some(parser.value()?.string()?),
             Long("probe") => options.probe = true,
             Value(program) => {
                 spec.program = program.into();
@@ -103,6 +115,15 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
         }
     }
     Ok(Some(options))
+}
+
+fn backend(name: &str) -> Result<BackendChoice, String> {
+    match name {
+        "auto" => Ok(BackendChoice::Auto),
+        "bubblewrap" => Ok(BackendChoice::Bubblewrap),
+        "docker" => Ok(BackendChoice::Docker),
+        other => Err(format!("there is no `{other}`")),
+    }
 }
 
 fn variable(text: &str) -> (OsString, OsString) {
@@ -115,8 +136,9 @@ async fn run(options: Options) -> Result<u8, Failure> {
     if options.probe {
         return probe(&sandbox).await;
     }
-    let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
+    // Before there is a program that somebody could see and want to end.
     let mut asked = signal(SignalKind::terminate())?;
+    let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
     drop(pipes.stdin);
     let mut passed = tokio::task::JoinSet::new();
     passed.spawn(pass(pipes.stdout, tokio::io::stdout()));
@@ -144,7 +166,7 @@ async fn run(options: Options) -> Result<u8, Failure> {
 async fn probe(sandbox: &Sandbox) -> Result<u8, Failure> {
     let probe = sandbox.probe(&Limits::default()).await;
     let mut out = std::io::stdout();
-    for report in &probe.layers {
+    for report in probe.layers.iter().chain(&probe.instead) {
         match &report.state {
             LayerState::Given { by } => writeln!(out, "given    {}: {by}", report.layer)?,
             LayerState::Missing { why, fix } => {

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt as _;
 use crate::cgroups::{Controller, Version};
 use crate::confined::Confined;
 use crate::error::StartError;
-use crate::sandbox::Sandbox;
+use crate::sandbox::{BackendKind, Sandbox};
 use crate::seccomp;
 use crate::spec::{Limits, Network, ReadOnly, SandboxSpec};
 
@@ -38,6 +38,10 @@ const APPARMOR_FIX: &str = "AppArmor keeps user namespaces from programs without
 pub enum Layer {
     /// The program that makes boxes.
     Bubblewrap,
+    /// The engine that makes containers.
+    Engine,
+    /// What containers are made of.
+    Image,
     /// Users, processes, network, mounts of its own.
     Namespaces,
     /// The filter for system calls.
@@ -83,9 +87,15 @@ pub struct LayerReport {
 pub struct Probe {
     /// In the order in which they are needed.
     pub layers: Vec<LayerReport>,
+    /// Where either would do and the first one does not, those of a container engine.
+    pub instead: Vec<LayerReport>,
 }
 
 impl Probe {
+    pub(crate) const fn of(layers: Vec<LayerReport>) -> Self {
+        Self { layers, instead: Vec::new() }
+    }
+
     /// Whether a box can be made.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -95,21 +105,32 @@ impl Probe {
     /// The first layer that is missing, as the error that a start gives.
     #[must_use]
     pub fn first_missing(&self) -> Option<StartError> {
-        self.layers.iter().find_map(|report| match &report.state {
-            LayerState::Given { .. } => None,
-            LayerState::Missing { why, fix } => {
-                Some(StartError::Layer { layer: report.layer, why: why.clone(), fix: fix.clone() })
+        let first = first_missing(&self.layers)?;
+        match first_missing(&self.instead) {
+            None => Some(first),
+            Some(other) => {
+                let (bubblewrap, docker) = (Box::new(first), Box::new(other));
+                Some(StartError::Neither { bubblewrap, docker })
             }
-        })
+        }
     }
 }
 
+fn first_missing(layers: &[LayerReport]) -> Option<StartError> {
+    layers.iter().find_map(|report| match &report.state {
+        LayerState::Given { .. } => None,
+        LayerState::Missing { why, fix } => {
+            Some(StartError::Layer { layer: report.layer, why: why.clone(), fix: fix.clone() })
+        }
+    })
+}
+
 impl Layer {
-    const fn given(self, by: String) -> LayerReport {
+    pub(crate) const fn given(self, by: String) -> LayerReport {
         LayerReport { layer: self, state: LayerState::Given { by } }
     }
 
-    fn missing(self, why: impl Into<String>, fix: impl Into<String>) -> LayerReport {
+    pub(crate) fn missing(self, why: impl Into<String>, fix: impl Into<String>) -> LayerReport {
         LayerReport { layer: self, state: LayerState::Missing { why: why.into(), fix: fix.into() } }
     }
 }
@@ -118,6 +139,8 @@ impl fmt::Display for Layer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Bubblewrap => "bubblewrap",
+            Self::Engine => "a container engine",
+            Self::Image => "an image for containers",
             Self::Namespaces => "namespaces",
             Self::Seccomp => "a filter for system calls",
             Self::Memory => "a limit on memory",
@@ -142,6 +165,7 @@ fn no_group_why(controller: Controller) -> String {
     format!("no control group with `{}` can be written here", controller.name())
 }
 
+/// What bubblewrap gives.
 pub(crate) async fn probe(sandbox: &Sandbox, limits: &Limits) -> Probe {
     let mut layers = vec![match sandbox.program() {
         Some(program) => Layer::Bubblewrap.given(program.display().to_string()),
@@ -156,17 +180,17 @@ pub(crate) async fn probe(sandbox: &Sandbox, limits: &Limits) -> Probe {
             layers.push(group(sandbox, controller));
         }
     }
-    let so_far = Probe { layers };
+    let so_far = Probe::of(layers);
     if !so_far.is_complete() {
         // A box with what there is, to tell all that is missing at once.
         let limits = Limits { memory_bytes: None, processes: None, cpu_percent: None, ..*limits };
         let tried =
             if sandbox.program().is_some() { Some(trial(sandbox, limits).await) } else { None };
         let layers = so_far.layers.into_iter().chain(tried).collect();
-        return Probe { layers };
+        return Probe::of(layers);
     }
     let tried = trial(sandbox, *limits).await;
-    Probe { layers: so_far.layers.into_iter().chain([tried]).collect() }
+    Probe::of(so_far.layers.into_iter().chain([tried]).collect())
 }
 
 fn group(sandbox: &Sandbox, controller: Controller) -> LayerReport {
@@ -200,7 +224,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         network: Network::None,
         image: None,
     };
-    let refused = match sandbox.start(spec).await {
+    let refused = match sandbox.start_in(BackendKind::Bubblewrap, spec).await {
         Ok(confined) => ended(confined).await,
         Err(StartError::Layer { layer, why, fix }) => return layer.missing(why, fix),
         Err(StartError::Refused { said }) => Some(said),
@@ -216,7 +240,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
 }
 
 /// `None` if it ended well, otherwise what it complained about.
-async fn ended(mut confined: Confined) -> Option<String> {
+pub(crate) async fn ended(mut confined: Confined) -> Option<String> {
     let mut said = Vec::new();
     let stderr = confined.pipes.stderr;
     stderr.take(SAID_BYTES_MAX).read_to_end(&mut said).await.unwrap_or_default();

@@ -6,6 +6,8 @@ use std::process::ExitStatus;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Child;
 
+use crate::docker::Container;
+
 /// The program of a box.
 #[derive(Debug)]
 pub struct Process(Kind);
@@ -14,7 +16,11 @@ pub struct Process(Kind);
 enum Kind {
     /// What stands for the box outside of it, and the first process of the box. The first one ends as
     /// the program does, and must not be asked to end: it would take the program with it at once.
-    Bubblewrap { child: Child, first: Pid },
+    Bubblewrap {
+        child: Child,
+        first: Pid,
+    },
+    Docker(Container),
 }
 
 impl Process {
@@ -22,11 +28,16 @@ impl Process {
         Self(Kind::Bubblewrap { child, first })
     }
 
+    pub(crate) const fn docker(container: Container) -> Self {
+        Self(Kind::Docker(container))
+    }
+
     /// The first process of the box, if this machine's kernel knows it by a number.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         match &self.0 {
             Kind::Bubblewrap { first, .. } => Some(first.as_raw_nonzero().get().unsigned_abs()),
+            Kind::Docker(container) => container.id,
         }
     }
 
@@ -40,24 +51,27 @@ impl Process {
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         match &mut self.0 {
             Kind::Bubblewrap { child, .. } => child.wait().await,
+            Kind::Docker(container) => container.wait().await,
         }
     }
 
     /// Asks the program to end. One that is not there any more has what was wanted.
     pub fn terminate(&self) {
-        self.signal(Signal::TERM);
+        match &self.0 {
+            Kind::Bubblewrap { first, .. } => signal(*first, Signal::TERM),
+            Kind::Docker(container) => container.signal("SIGTERM"),
+        }
     }
 
     /// Ends everything in the box.
     pub fn kill(&self) {
-        self.signal(Signal::KILL);
-    }
-
-    fn signal(&self, signal: Signal) {
         match &self.0 {
-            Kind::Bubblewrap { first, .. } => {
-                kill_process_group(*first, signal).unwrap_or_default();
-            }
+            Kind::Bubblewrap { first, .. } => signal(*first, Signal::KILL),
+            Kind::Docker(container) => container.signal("SIGKILL"),
         }
     }
+}
+
+fn signal(group: Pid, signal: Signal) {
+    kill_process_group(group, signal).unwrap_or_default();
 }

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::bubblewrap::Bubblewrap;
 use crate::cgroups::Homes;
 use crate::confined::Confined;
+use crate::docker::{self, Docker};
 use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
 use crate::etc;
 use crate::exec::{ExecSpec, Executed};
@@ -78,6 +79,8 @@ pub(crate) struct Inner {
     hidden: Vec<PathBuf>,
     notes: Notes,
     bubblewrap: Bubblewrap,
+    /// Where it makes boxes, may come to, or has made some before.
+    docker: Option<Docker>,
 }
 
 impl SandboxSettings {
@@ -125,12 +128,18 @@ impl Sandbox {
         if n_swept > 0 {
             tracing::warn!(n_swept, "sandboxes of an earlier run were cleaned up");
         }
+        let wants_docker = match settings.backend {
+            BackendChoice::Auto | BackendChoice::Docker => true,
+            BackendChoice::Bubblewrap => Docker::was_used(&settings.state_dir),
+        };
+        let docker = wants_docker.then(|| Docker::open(settings.docker, &settings.state_dir));
         Ok(Self(Arc::new(Inner {
             choice: settings.backend,
             chosen: OnceLock::new(),
             hidden: settings.hidden,
             notes,
             bubblewrap: Bubblewrap::open(settings.program, etc)?,
+            docker: docker.transpose()?,
         })))
     }
 
@@ -144,10 +153,18 @@ impl Sandbox {
     /// # Cancel safety
     /// Nothing is left.
     pub async fn start(&self, spec: SandboxSpec) -> Result<Confined, StartError> {
+        self.start_in(self.backend(), spec).await
+    }
+
+    pub(crate) async fn start_in(
+        &self,
+        backend: BackendKind,
+        spec: SandboxSpec,
+    ) -> Result<Confined, StartError> {
         let inner = Arc::clone(&self.0);
         let runtime = Handle::current();
         // Cancelled halfway, it goes on to its end here, and what it made is dropped then.
-        tokio::task::spawn_blocking(move || inner.start(&spec, &runtime))
+        tokio::task::spawn_blocking(move || inner.start(backend, &spec, &runtime))
             .await
             .map_err(|_| StartError::Closed)?
     }
@@ -157,13 +174,43 @@ impl Sandbox {
     /// # Errors
     /// As [`Self::start`].
     pub fn start_blocking(&self, spec: &SandboxSpec) -> Result<Confined, StartError> {
-        self.0.start(spec, &Handle::current())
+        self.0.start(self.backend(), spec, &Handle::current())
     }
 
     /// What this machine can give of what a box with these limits needs. Starts a box to find out, and
     /// where that is left to it, decides what makes the boxes from now on.
     pub async fn probe(&self, limits: &Limits) -> Probe {
-        probe::probe(self, limits).await
+        match self.0.choice {
+            BackendChoice::Bubblewrap => probe::probe(self, limits).await,
+            BackendChoice::Docker => self.probe_docker(limits).await,
+            BackendChoice::Auto => self.choose(limits).await,
+        }
+    }
+
+    /// Probes both if need be, and remembers which of them is whole.
+    async fn choose(&self, limits: &Limits) -> Probe {
+        let chosen = |kind| *self.0.chosen.get_or_init(|| kind);
+        if self.0.chosen.get() == Some(&BackendKind::Docker) {
+            return self.probe_docker(limits).await;
+        }
+        let first = probe::probe(self, limits).await;
+        if first.is_complete() {
+            chosen(BackendKind::Bubblewrap);
+            return first;
+        }
+        let second = self.probe_docker(limits).await;
+        if second.is_complete() {
+            chosen(BackendKind::Docker);
+            return second;
+        }
+        Probe { instead: second.layers, ..first }
+    }
+
+    async fn probe_docker(&self, limits: &Limits) -> Probe {
+        match &self.0.docker {
+            Some(docker) => docker::probe(self, docker, limits).await,
+            None => Probe::of(Vec::new()),
+        }
     }
 
     /// What makes the boxes. Where that is to be found out it is bubblewrap, until [`Self::probe`] has
@@ -178,7 +225,7 @@ impl Sandbox {
     /// # Errors
     /// When there is no engine, or it does not say.
     pub async fn image_exists(&self, image: &str) -> Result<bool, EngineError> {
-        self.0.image_exists(image).await
+        self.0.engine()?.image_exists(image).await
     }
 
     /// Builds an image from a directory, and tells line by line what the engine says. A log that is
@@ -194,7 +241,7 @@ impl Sandbox {
         spec: BuildSpec,
         log: mpsc::Sender<String>,
     ) -> Result<BuiltImage, BuildError> {
-        self.0.build_image(spec, log).await
+        self.0.engine()?.build_image(spec, log).await
     }
 
     pub(crate) fn homes(&self) -> &Homes {
@@ -230,35 +277,41 @@ impl Inner {
 
     fn start(
         self: &Arc<Self>,
+        backend: BackendKind,
         spec: &SandboxSpec,
         runtime: &Handle,
     ) -> Result<Confined, StartError> {
-        match self.backend() {
+        match backend {
             BackendKind::Bubblewrap => self.bubblewrap.start(self, spec, runtime),
-            BackendKind::Docker => Err(EngineError::NotUsed.into()),
+            BackendKind::Docker => self.docker()?.start(self, spec),
         }
     }
 
     /// Ends a box and removes what it has; tells when that is done.
     pub(crate) fn sweep(&self, remains: Remains, done: Option<oneshot::Sender<()>>) {
-        match remains {
-            Remains::Bubblewrap(swept) => self.bubblewrap.sweep(swept, done),
+        match (remains, &self.docker) {
+            (Remains::Bubblewrap(swept), _) => self.bubblewrap.sweep(swept, done),
+            (Remains::Docker { name }, Some(docker)) => docker.sweep(name, done),
+            (Remains::Docker { .. }, None) => {}
         }
     }
 
-    pub(crate) async fn exec(&self, _name: &str, _spec: ExecSpec) -> Result<Executed, ExecError> {
-        Err(ExecError::NotPossible)
+    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<Executed, ExecError> {
+        match self.backend() {
+            BackendKind::Bubblewrap => Err(ExecError::NotPossible),
+            BackendKind::Docker => self.docker()?.exec(name, spec).await,
+        }
     }
 
-    async fn image_exists(&self, _image: &str) -> Result<bool, EngineError> {
-        Err(EngineError::NotUsed)
+    /// The container engine, where it makes the boxes.
+    fn docker(&self) -> Result<&Docker, EngineError> {
+        self.docker.as_ref().ok_or(EngineError::NotUsed)
     }
 
-    async fn build_image(
-        &self,
-        _spec: BuildSpec,
-        _log: mpsc::Sender<String>,
-    ) -> Result<BuiltImage, BuildError> {
-        Err(EngineError::NotUsed.into())
+    fn engine(&self) -> Result<&Docker, EngineError> {
+        match self.backend() {
+            BackendKind::Bubblewrap => Err(EngineError::NotUsed),
+            BackendKind::Docker => self.docker(),
+        }
     }
 }

@@ -24,6 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) enum Remains {
     /// One that bubblewrap made.
     Bubblewrap(Swept),
+    /// A container.
+    Docker {
+        /// What it is called.
+        name: String,
+    },
 }
 
 /// What a box of bubblewrap's has outside of itself.

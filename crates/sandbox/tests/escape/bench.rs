@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::engine;
+
 /// How long anything may take to come true.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The user without any rights, and its group.
@@ -19,9 +21,17 @@ pub(crate) enum User {
     Nobody,
 }
 
+/// What makes the box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    Bubblewrap,
+    Docker,
+}
+
 /// A place with everything that a box needs, and something that it must not see.
 pub(crate) struct Bench {
-    user: User,
+    pub(crate) user: User,
+    pub(crate) backend: Backend,
     program: PathBuf,
     dir: TempDir,
 }
@@ -34,30 +44,83 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-/// The same test as two users.
-macro_rules! as_both {
+/// The same test in every kind of box, as two users.
+macro_rules! everywhere {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         mod $name {
+            use crate::bench::{Bench, User};
+
             #[test]
             fn as_this_user() {
-                super::$name(&crate::bench::Bench::new(crate::bench::User::Me));
+                super::$name(&Bench::new(User::Me));
             }
 
             #[test]
             fn as_a_user_without_rights() {
                 // Where these tests have none themselves, the other test is this one.
                 if rustix::process::geteuid().is_root() {
-                    super::$name(&crate::bench::Bench::new(crate::bench::User::Nobody));
+                    super::$name(&Bench::new(User::Nobody));
+                }
+            }
+
+            #[test]
+            fn in_a_container() {
+                Bench::docker(User::Me).as_ref().map(super::$name);
+            }
+
+            #[test]
+            fn in_a_container_of_a_user_without_rights() {
+                if rustix::process::geteuid().is_root() {
+                    Bench::docker(User::Nobody).as_ref().map(super::$name);
                 }
             }
         }
     };
 }
-pub(crate) use as_both;
+pub(crate) use everywhere;
+
+/// The same test in every kind of box, with limits that bubblewrap can keep only with rights. Without
+/// them a limit is refused, which another test is about.
+macro_rules! with_limits {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        mod $name {
+            use crate::bench::{Bench, User};
+
+            #[test]
+            fn by_bubblewrap() {
+                if rustix::process::geteuid().is_root() {
+                    super::$name(&Bench::new(User::Me));
+                }
+            }
+
+            #[test]
+            fn in_a_container() {
+                Bench::docker(User::Me).as_ref().map(super::$name);
+            }
+        }
+    };
+}
+pub(crate) use with_limits;
 
 impl Bench {
+    /// With boxes of bubblewrap's.
     pub(crate) fn new(user: User) -> Self {
+        Self::with(user, Backend::Bubblewrap)
+    }
+
+    /// With containers; `None` where the tests are told to do without.
+    pub(crate) fn docker(user: User) -> Option<Self> {
+        engine::socket().map(|_| Self::with(user, Backend::Docker))
+    }
+
+    /// Another one of the same kind.
+    pub(crate) fn another(&self) -> Self {
+        Self::with(self.user, self.backend)
+    }
+
+    fn with(user: User, backend: Backend) -> Self {
         let dir = tempfile::Builder::new().prefix("box").tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         for name in ["state", "workspace", "session", "other", "data"] {
@@ -77,7 +140,7 @@ impl Bench {
                 program
             }
         };
-        let bench = Self { user, program, dir };
+        let bench = Self { user, backend, program, dir };
         fs::write(bench.path("data/token"), "SECRET").unwrap();
         bench
     }
@@ -101,6 +164,13 @@ impl Bench {
         command.arg("--workspace").arg(self.path("workspace"));
         command.arg("--session").arg(self.path("session"));
         command.arg("--hidden").arg(self.path("data"));
+        if self.backend == Backend::Docker {
+            command.args(["--backend", "docker", "--image", engine::IMAGE]);
+            command.arg("--docker").arg(engine::socket().unwrap());
+            for path in system() {
+                command.arg("--read-only").arg(path);
+            }
+        }
         command.args(["--env", "PATH=/usr/bin:/bin"]).args(options).arg("--").args(program);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -122,6 +192,23 @@ impl Bench {
     pub(crate) fn groups(&self) -> Vec<PathBuf> {
         groups(&self.path("state"))
     }
+
+    /// What boxes have outside of themselves now.
+    pub(crate) fn left(&self) -> Vec<String> {
+        match self.backend {
+            Backend::Bubblewrap => {
+                let notes = fs::read_dir(self.path("state/boxes")).into_iter().flatten().flatten();
+                notes.map(|note| note.path().display().to_string()).collect()
+            }
+            Backend::Docker => engine::containers(&self.path("state")),
+        }
+    }
+}
+
+/// This machine's programs and libraries, for boxes whose image has next to none.
+pub(crate) fn system() -> impl Iterator<Item = PathBuf> {
+    let paths = ["/usr/bin", "/usr/lib", "/usr/lib64"].map(PathBuf::from);
+    paths.into_iter().filter(|path| path.exists())
 }
 
 /// The control groups that the notes in a directory speak of.

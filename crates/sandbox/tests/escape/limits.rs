@@ -1,22 +1,18 @@
 //! How far a program can go.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bench::{Bench, User, as_both, marker, sleepers, wait_for};
+use crate::bench::{Bench, everywhere, marker, sleepers, wait_for, with_limits};
 
-/// Control groups need rights that not everybody has. Without them a limit is refused, which another
-/// test is about.
-fn bench() -> Option<Bench> {
-    rustix::process::geteuid().is_root().then(|| Bench::new(User::Me))
+with_limits! {
+    /// Rule: a fork bomb stops at the limit on processes, and the host goes on.
+    a_fork_bomb_stops_at_the_limit
 }
-
-/// Rule: a fork bomb stops at the limit on processes, and the host goes on.
-#[test]
-fn a_fork_bomb_stops_at_the_limit() {
-    let Some(bench) = bench() else { return };
+fn a_fork_bomb_stops_at_the_limit(bench: &Bench) {
     let script = "
 import os, errno
 n = 0
@@ -32,10 +28,11 @@ except OSError as error:
     bench.python(&["--processes", "20"], script).says("19 EAGAIN");
 }
 
-/// Rule: a real fork bomb hurts nobody else, and its end is the end of all of it.
-#[test]
-fn a_real_fork_bomb_can_be_ended() {
-    let Some(bench) = bench() else { return };
+with_limits! {
+    /// Rule: a real fork bomb hurts nobody else, and its end is the end of all of it.
+    a_real_fork_bomb_can_be_ended
+}
+fn a_real_fork_bomb_can_be_ended(bench: &Bench) {
     let (part, sum) = marker();
     let script =
         format!("bomb() {{ bomb | bomb & sleep $(({part} + 12345)); }}; bomb 2>/dev/null; wait");
@@ -46,13 +43,15 @@ fn a_real_fork_bomb_can_be_ended() {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     child.wait().unwrap();
     assert_eq!(sleepers(sum), Vec::<u32>::new());
-    assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(bench.left(), Vec::<String>::new());
 }
 
-/// Rule: a runaway allocation ends in its own box; a neighbour does not notice.
-#[test]
-fn a_runaway_allocation_ends_its_own_box_only() {
-    let (Some(bench), Some(neighbour)) = (bench(), bench()) else { return };
+with_limits! {
+    /// Rule: a runaway allocation ends in its own box; a neighbour does not notice.
+    a_runaway_allocation_ends_its_own_box_only
+}
+fn a_runaway_allocation_ends_its_own_box_only(bench: &Bench) {
+    let neighbour = bench.another();
     let options = ["--memory", "67108864"];
     let script = "touch ready; while [ ! -e go ]; do sleep 0.05; done; echo alive";
     let child = neighbour.start(&options, script);
@@ -64,33 +63,49 @@ fn a_runaway_allocation_ends_its_own_box_only() {
     assert_eq!(String::from_utf8_lossy(&said.stdout), "alive\n");
 }
 
-/// Rule: files in memory are memory.
-#[test]
-fn files_in_tmp_count_as_memory() {
-    let Some(bench) = bench() else { return };
+with_limits! {
+    /// Rule: files in memory are memory.
+    files_in_tmp_count_as_memory
+}
+fn files_in_tmp_count_as_memory(bench: &Bench) {
     let ran = bench
         .shell(&["--memory", "67108864"], "head -c 500000000 /dev/zero > /tmp/x && echo all of it");
     assert!(!ran.out.contains("all of it"), "{ran:?}");
 }
 
-/// Rule: the share of the processors is set where the kernel keeps it.
-#[test]
-fn the_share_of_processors_is_in_force() {
-    let Some(bench) = bench() else { return };
-    let mut child = bench.start(&["--cpu", "20"], "touch ready; sleep 30");
-    wait_for("it runs", || bench.path("workspace/ready").exists());
-    let groups = bench.groups();
-    let [group] = &groups[..] else { panic!("{groups:?}") };
-    let v1 =
-        fs::read_to_string(group.join("cpu.cfs_quota_us")).map(|quota| quota.trim() == "20000");
-    let v2 = fs::read_to_string(group.join("cpu.max")).map(|max| max.trim() == "20000 100000");
-    assert!(v1.unwrap_or(false) || v2.unwrap_or(false), "{group:?}");
-    assert!(!fs::read_to_string(group.join("cgroup.procs")).unwrap().is_empty());
+with_limits! {
+    /// Rule: the share of the processors is set where the kernel keeps it.
+    the_share_of_processors_is_in_force
+}
+fn the_share_of_processors_is_in_force(bench: &Bench) {
+    let (part, sum) = marker();
+    let script = format!("sleep $(({part} + 12345)); true");
+    let mut child = bench.start(&["--cpu", "20"], &script);
+    wait_for("it runs", || !sleepers(sum).is_empty());
+    let groups = groups_of(sleepers(sum)[0]);
+    let is_set = |group: &PathBuf| {
+        let v1 = fs::read_to_string(group.join("cpu.cfs_quota_us"));
+        let v2 = fs::read_to_string(group.join("cpu.max"));
+        v1.is_ok_and(|quota| quota.trim() == "20000")
+            || v2.is_ok_and(|max| max.trim() == "20000 100000")
+    };
+    assert!(groups.iter().any(is_set), "{groups:?}");
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     child.wait().unwrap();
 }
 
-as_both! {
+/// Where the control groups of a process may be.
+fn groups_of(pid: u32) -> Vec<PathBuf> {
+    let said = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let groups = said.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        Some(Path::new("/sys/fs/cgroup").join(controllers).join(path.trim_start_matches('/')))
+    });
+    groups.collect()
+}
+
+everywhere! {
     /// Rule: one file cannot fill the disk.
     a_file_ends_at_the_limit
 }
@@ -101,7 +116,7 @@ fn a_file_ends_at_the_limit(bench: &Bench) {
     assert_eq!(fs::metadata(bench.path("workspace/big")).unwrap().len(), 1_048_576);
 }
 
-as_both! {
+everywhere! {
     /// Rule: `/tmp` has a size.
     tmp_ends_at_its_size
 }
@@ -111,7 +126,7 @@ fn tmp_ends_at_its_size(bench: &Bench) {
     bench.shell(&["--tmp", "1048576"], script).says("1048576\n1048576");
 }
 
-as_both! {
+everywhere! {
     /// Rule: a process has only so many files open.
     open_files_end_at_the_limit
 }
@@ -124,7 +139,7 @@ except OSError as error: print(error.strerror)";
     bench.python(&["--open-files", "64"], script).says("Too many open files");
 }
 
-as_both! {
+everywhere! {
     /// Rule: a crash in a box starts no program outside of it.
     nothing_is_dumped
 }

@@ -2,9 +2,9 @@
 
 use std::net::{TcpListener, UdpSocket};
 
-use crate::bench::{Bench, as_both};
+use crate::bench::{Bench, everywhere};
 
-as_both! {
+everywhere! {
     /// Rule: without a network, nothing is reached: not the host's loopback, not the outside, not the
     /// machine below this one.
     nothing_is_reached_by_any_network

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
-use ringback_sandbox::{Layer, LayerState, Limits, ReadOnly, Sandbox, SandboxSettings, StartError};
+use ringback_sandbox::{
+    BackendChoice, BackendKind, EngineError, Layer, LayerState, Limits, ReadOnly, Sandbox,
+    StartError,
+};
 
 use crate::bench::{Bench, Ran, User};
-use crate::many::{sandbox, spec};
+use crate::many::{sandbox, settings, spec};
 
 /// Rule: a limit that cannot be kept is refused by name, and nothing runs.
 #[test]
@@ -31,7 +34,7 @@ fn a_limit_that_cannot_be_kept_is_refused_by_name() {
 #[tokio::test]
 async fn without_bubblewrap_nothing_runs() {
     let bench = Bench::new(User::Me);
-    let mut settings = SandboxSettings::in_dir(bench.path("state"));
+    let mut settings = settings(&bench);
     settings.program = Some(bench.path("nowhere/bwrap"));
     let sandbox = Sandbox::open(settings).unwrap();
     let error = sandbox.start(spec(&bench, "touch ran")).await.unwrap_err();
@@ -54,7 +57,7 @@ async fn a_bubblewrap_that_fails_is_told_with_its_own_words() {
     .unwrap();
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&fake, mode).unwrap();
-    let mut settings = SandboxSettings::in_dir(bench.path("state"));
+    let mut settings = settings(&bench);
     settings.program = Some(fake);
     let sandbox = Sandbox::open(settings).unwrap();
     let probe = sandbox.probe(&Limits::none()).await;
@@ -81,15 +84,20 @@ async fn the_probe_tries_a_box_with_its_limits() {
 /// own is not covered.
 #[tokio::test]
 async fn a_mount_that_would_show_or_cover_too_much_is_refused() {
-    let bench = Bench::new(User::Me);
+    for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
+        bad_mounts_are_refused(&bench).await;
+    }
+}
+
+async fn bad_mounts_are_refused(bench: &Bench) {
     let data = bench.path("data");
-    let mut settings = SandboxSettings::in_dir(bench.path("state"));
+    let mut settings = settings(bench);
     settings.hidden = vec![data.clone()];
     let sandbox = Sandbox::open(settings).unwrap();
     std::os::unix::fs::symlink(&data, bench.path("innocent")).unwrap();
     let shown = [data.parent().unwrap(), &data, &data.join("token"), &bench.path("innocent")];
     for path in shown.map(ReadOnly::same) {
-        let mut spec = spec(&bench, "touch ran");
+        let mut spec = spec(bench, "touch ran");
         spec.read_only = vec![path];
         let error = sandbox.start(spec).await.unwrap_err();
         assert!(matches!(error, StartError::Hidden { .. }), "{error:?}");
@@ -97,14 +105,122 @@ async fn a_mount_that_would_show_or_cover_too_much_is_refused() {
     for inside in
         ["/", "/proc/x", "/workspace", "/mcp/bin", "/etc", "/usr", "/tmp", "relative", "/a/../b"]
     {
-        let mut spec = spec(&bench, "touch ran");
+        let mut spec = spec(bench, "touch ran");
         spec.read_only = vec![ReadOnly { host: "/bin/sh".into(), inside: inside.into() }];
         let error = sandbox.start(spec).await.unwrap_err();
         assert!(matches!(error, StartError::Mount { .. }), "{inside}: {error:?}");
     }
-    let mut spec = spec(&bench, "touch ran");
+    let mut spec = spec(bench, "touch ran");
     spec.env.push(("A".into(), "b\0--bind\0/\0/".into()));
     let error = sandbox.start(spec).await.unwrap_err();
     assert!(matches!(error, StartError::ZeroByte { .. }), "{error:?}");
     assert!(!Path::new(&bench.path("workspace/ran")).exists());
+}
+
+/// Rule: without an engine no container is started, and the error says what to do.
+#[tokio::test]
+async fn without_an_engine_nothing_runs() {
+    let bench = Bench::new(User::Me);
+    let mut settings = settings(&bench);
+    settings.backend = BackendChoice::Docker;
+    for (socket, part) in [
+        (bench.path("nowhere.sock").display().to_string(), "apt install docker.io"),
+        (bench.path("data/token").display().to_string(), "apt install docker.io"),
+        ("tcp://127.0.0.1:2375".to_owned(), "sandbox.docker"),
+    ] {
+        settings.docker.socket = socket;
+        let sandbox = Sandbox::open(settings.clone()).unwrap();
+        let error = sandbox.start(spec(&bench, "touch ran")).await.unwrap_err();
+        assert!(matches!(error, StartError::Engine(_)), "{error:?}");
+        assert!(error.to_string().contains(part), "{error}");
+        let probe = sandbox.probe(&Limits::none()).await;
+        let report = probe.layers.last().unwrap();
+        let LayerState::Missing { fix, .. } = &report.state else { panic!("{report:?}") };
+        assert!(report.layer == Layer::Engine && fix.contains(part), "{report:?}");
+    }
+    assert!(!bench.path("workspace/ran").exists());
+}
+
+/// Rule: a user who may not use the engine is told so, and how to be allowed to.
+#[test]
+fn without_permission_nothing_runs() {
+    let (Some(bench), true) = (Bench::docker(User::Me), rustix::process::geteuid().is_root())
+    else {
+        return;
+    };
+    let inner = bench.command(&[], &["/bin/true"]);
+    // Nobody, and in nobody's group.
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65533", "--clear-groups", "--"]);
+    let built = bench.path("ringback-box");
+    std::fs::copy(inner.get_program(), &built).unwrap();
+    for name in ["state", "workspace", "session"] {
+        std::os::unix::fs::chown(bench.path(name), Some(65534), Some(65533)).unwrap();
+    }
+    let ran = Ran::from(command.arg(built).args(inner.get_args()).output().unwrap());
+    assert_eq!(ran.code, Some(125), "{ran:?}");
+    assert!(ran.err.contains("usermod -aG docker"), "{ran:?}");
+}
+
+/// Rule: an image that is not there, or not named, is told with the key that names it; nothing is
+/// fetched.
+#[tokio::test]
+async fn without_its_image_nothing_runs() {
+    let Some(bench) = Bench::docker(User::Me) else { return };
+    let mut settings = settings(&bench);
+    for (image, part) in [
+        (None, "sandbox.image"),
+        (Some("ringback-absent:1"), "no image `ringback-absent:1`"),
+        (Some("../containers"), "no image `../containers`"),
+    ] {
+        settings.docker.image = image.map(str::to_owned);
+        let sandbox = Sandbox::open(settings.clone()).unwrap();
+        let error = sandbox.start(spec(&bench, "touch ran")).await.unwrap_err();
+        assert!(matches!(error, StartError::Layer { layer: Layer::Image, .. }), "{error:?}");
+        assert!(error.to_string().contains(part), "{error}");
+        let missing = sandbox.probe(&Limits::none()).await.first_missing().unwrap();
+        assert!(missing.to_string().contains(part), "{missing}");
+    }
+    assert!(!bench.path("workspace/ran").exists());
+}
+
+/// Rule: an engine that gives all layers is told with what gives each.
+#[tokio::test]
+async fn the_probe_tries_a_container_with_its_limits() {
+    let Some(bench) = Bench::docker(User::Me) else { return };
+    let probe = sandbox(&bench).probe(&Limits::default()).await;
+    assert!(probe.is_complete(), "{probe:?}");
+    let names: Vec<_> = probe.layers.iter().map(|report| report.layer).collect();
+    for layer in [Layer::Engine, Layer::Image, Layer::Seccomp, Layer::Memory, Layer::Namespaces] {
+        assert!(names.contains(&layer), "{names:?}");
+    }
+    assert_eq!(bench.left(), Vec::<String>::new());
+}
+
+/// Rule: left to itself, the sandbox takes bubblewrap if that is whole, then an engine if that is, and
+/// otherwise refuses and names both.
+#[tokio::test]
+async fn left_to_itself_it_takes_what_is_whole() {
+    let Some(bench) = Bench::docker(User::Me) else { return };
+    let (limits, nowhere) = (Limits::none(), Some(bench.path("nowhere/bwrap")));
+    let mut settings = settings(&bench);
+    settings.backend = BackendChoice::Auto;
+    let both = Sandbox::open(settings.clone()).unwrap();
+    assert!(both.probe(&limits).await.is_complete());
+    assert_eq!(both.backend(), BackendKind::Bubblewrap);
+    let error = both.image_exists("x").await.unwrap_err();
+    assert!(matches!(error, EngineError::NotUsed), "{error}");
+    drop(both);
+    settings.program = nowhere;
+    let docker = Sandbox::open(settings.clone()).unwrap();
+    assert_eq!(docker.backend(), BackendKind::Bubblewrap, "until it is known");
+    assert!(docker.probe(&limits).await.is_complete());
+    assert_eq!(docker.backend(), BackendKind::Docker);
+    drop(docker);
+    settings.docker.socket = "/nowhere/docker.sock".to_owned();
+    let neither = Sandbox::open(settings).unwrap();
+    let missing = neither.probe(&limits).await.first_missing().unwrap().to_string();
+    for part in ["apt install bubblewrap", "apt install docker.io"] {
+        assert!(missing.contains(part), "{missing}");
+    }
 }

@@ -1,0 +1,310 @@
+//! Boxes that a container engine makes, by its API: Docker, or Podman's service.
+//!
+//! A container for each box, never shared. It is known by its labels, which say whose it is, so that
+//! what a killed daemon left is found by the next one.
+
+mod build;
+mod container;
+mod context;
+mod create;
+mod engine;
+mod exec;
+mod pipes;
+mod probe;
+mod profile;
+mod worker;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bollard::models::ImageInspect;
+use bollard::query_parameters::CreateContainerOptions;
+use rustix::process::{getegid, geteuid};
+use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio_util::task::AbortOnDropHandle;
+
+pub(crate) use self::container::Container;
+use self::engine::{Engine, Owner};
+pub(crate) use self::probe::probe;
+use self::worker::Worker;
+use crate::confined::{Confined, Hold, Pipes};
+use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
+use crate::exec::{ExecSpec, Executed};
+use crate::image::{BuildSpec, BuiltImage};
+use crate::leftovers::Notes;
+use crate::mounts;
+use crate::probe::Layer;
+use crate::process::Process;
+use crate::sandbox::{DockerSettings, Inner};
+use crate::spec::SandboxSpec;
+use crate::sweeper::Remains;
+
+/// When an engine that answers is asked again for what an earlier run left. It may have been told to
+/// start something just before that run was killed, and takes its time.
+const SWEEPS: [Duration; 3] =
+    [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
+
+/// Makes boxes with a container engine.
+#[derive(Debug)]
+pub(crate) struct Docker {
+    shared: Arc<Shared>,
+    /// Looks for what an earlier run left, for a while.
+    _sweeping: AbortOnDropHandle<()>,
+    worker: Worker,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: DockerSettings,
+    state_dir: PathBuf,
+    owner: Arc<Owner>,
+    /// Once it has answered.
+    engine: OnceCell<Engine>,
+}
+
+/// What every container of this daemon has in common.
+#[derive(Debug)]
+struct Home {
+    /// The user that its programs run as: one that can write the workspace.
+    user: String,
+    /// Files of `/etc`, and where they are in the container.
+    etc: Vec<(PathBuf, PathBuf)>,
+    /// The filter for system calls, as the engine wants to be told it.
+    seccomp: String,
+    labels: HashMap<String, String>,
+}
+
+/// A container that was started.
+struct Started {
+    engine: Engine,
+    pipes: Pipes,
+    id: Option<u32>,
+}
+
+impl Docker {
+    /// Gets ready, and removes what an earlier run left if the engine answers. May block.
+    pub(crate) fn open(settings: DockerSettings, state_dir: &Path) -> Result<Self, OpenError> {
+        let owner = Owner {
+            instance: instance(state_dir)?,
+            run: uuid::Uuid::new_v4().simple().to_string(),
+        };
+        let worker = Worker::start()?;
+        let shared = Arc::new(Shared {
+            settings,
+            state_dir: state_dir.to_owned(),
+            owner: Arc::new(owner),
+            engine: OnceCell::new(),
+        });
+        let first = Arc::clone(&shared);
+        if let Some(Err(error)) =
+            worker.crew().wait_for(async move { first.engine().await.map(drop) })
+        {
+            tracing::debug!(%error, "the container engine cannot be asked for what is left");
+        }
+        let later = Arc::clone(&shared);
+        let sweeping = worker.crew().hold(async move { later.sweep_again().await });
+        Ok(Self { shared, _sweeping: sweeping, worker })
+    }
+
+    /// Whether there is anything to be found of an earlier run.
+    pub(crate) fn was_used(state_dir: &Path) -> bool {
+        instance_path(state_dir).exists()
+    }
+
+    /// Starts a program in a container. Blocks.
+    pub(crate) fn start(
+        &self,
+        inner: &Arc<Inner>,
+        spec: &SandboxSpec,
+    ) -> Result<Confined, StartError> {
+        mounts::check(spec, inner.hidden())?;
+        mounts::make_place_for_inside(spec)
+            .map_err(|source| StartError::State { path: spec.workspace.clone(), source })?;
+        let name = Notes::new_name();
+        let (shared, spec, of) = (Arc::clone(&self.shared), spec.clone(), name.clone());
+        let crew = self.worker.crew();
+        let started = crew.wait_for(async move { shared.start(&of, &spec).await });
+        let Started { engine, pipes, id } = started.ok_or(StartError::Closed)??;
+        let remains = Some(Remains::Docker { name: name.clone() });
+        let hold = Hold { sandbox: Arc::clone(inner), name: name.as_str().into(), remains };
+        let container = Container::new(engine, crew.clone(), name, id);
+        Ok(Confined { pipes, process: Process::docker(container), hold })
+    }
+
+    /// Ends a box and removes it; tells when that is done.
+    pub(crate) fn sweep(&self, name: String, done: Option<oneshot::Sender<()>>) {
+        let shared = Arc::clone(&self.shared);
+        self.worker.crew().hand_over(async move {
+            let removed = async { shared.engine().await?.remove(&name).await };
+            if let Err(error) = removed.await {
+                tracing::error!(%error, name, "a container is left; the next start tries again");
+            }
+            done.map(|done| done.send(()));
+        });
+    }
+
+    pub(crate) async fn exec(&self, name: &str, spec: ExecSpec) -> Result<Executed, ExecError> {
+        let engine = self.shared.engine().await?.clone();
+        exec::exec(engine, self.worker.crew().clone(), name, spec).await
+    }
+
+    pub(crate) async fn image_exists(&self, image: &str) -> Result<bool, EngineError> {
+        Ok(self.shared.engine().await?.image(image).await?.is_some())
+    }
+
+    pub(crate) async fn build_image(
+        &self,
+        spec: BuildSpec,
+        log: mpsc::Sender<String>,
+    ) -> Result<BuiltImage, BuildError> {
+        let engine = self.shared.engine().await?.clone();
+        let scratch_dir = self.shared.state_dir.clone();
+        // Given up, it ends there, whatever this runtime does meanwhile.
+        let building = self.worker.crew().hold(build::build(engine, scratch_dir, spec, log));
+        building.await.map_err(|_| EngineError::Closed)?
+    }
+}
+
+impl Shared {
+    /// The engine, which is asked for leftovers the first time that it answers.
+    async fn engine(&self) -> Result<&Engine, EngineError> {
+        let connect = || async {
+            let socket = self.settings.path()?;
+            let engine = Engine::connect(socket, Arc::clone(&self.owner)).await?;
+            sweep(&engine).await?;
+            Ok(engine)
+        };
+        self.engine.get_or_try_init(connect).await
+    }
+
+    /// Looks again for what an earlier run left.
+    async fn sweep_again(&self) {
+        for pause in SWEEPS {
+            tokio::time::sleep(pause).await;
+            let swept = async { sweep(self.engine().await?).await };
+            if let Err(error) = swept.await {
+                tracing::debug!(%error, "the container engine cannot be asked for what is left");
+            }
+        }
+    }
+
+    async fn start(&self, name: &str, spec: &SandboxSpec) -> Result<Started, StartError> {
+        let engine = self.engine().await?;
+        probe::refuse_missing(&engine.facts, &spec.limits)?;
+        let image = self.image(engine, spec.image.as_deref()).await?;
+        let home = self.home(engine, name)?;
+        let body = create::body(spec, &home, &image)?;
+        let options = CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
+        let created = engine.client().create_container(Some(options), body).await;
+        created.map_err(engine.told("make a container"))?;
+        let started = run(engine, name).await;
+        if started.is_err()
+            && let Err(error) = engine.remove(name).await
+        {
+            tracing::error!(%error, name, "a container is left; the next start tries again");
+        }
+        Ok(started?)
+    }
+
+    /// The image of a box: it has to be there.
+    async fn image(
+        &self,
+        engine: &Engine,
+        wanted: Option<&str>,
+    ) -> Result<ImageInspect, StartError> {
+        let Some(name) = wanted.or(self.settings.image.as_deref()) else {
+            return Err(probe::no_image_named());
+        };
+        engine.image(name).await?.ok_or_else(|| probe::no_image(name))
+    }
+
+    fn home(&self, engine: &Engine, name: &str) -> Result<Home, StartError> {
+        // To the kernel, root of an engine without rights is the user that it runs as.
+        let (uid, gid) = if engine.facts.is_rootless {
+            (0, 0)
+        } else {
+            (geteuid().as_raw(), getegid().as_raw())
+        };
+        let dir = self.state_dir.join("etc");
+        let seccomp = profile::text().map_err(|error| StartError::Layer {
+            layer: Layer::Seccomp,
+            why: error.to_string(),
+            fix: crate::probe::SECCOMP_FIX.to_owned(),
+        })?;
+        // What a user is called is for everybody to read; the others are the same for every box.
+        let written = [
+            ("passwd-docker", format!("agent:x:{uid}:{gid}:agent:/workspace:/bin/sh\n"), "passwd"),
+            ("group-docker", format!("agent:x:{gid}:\n"), "group"),
+        ];
+        let mut etc = vec![
+            (dir.join("hosts"), "/etc/hosts".into()),
+            (dir.join("resolv.conf"), "/etc/resolv.conf".into()),
+        ];
+        for (file, content, of) in written {
+            let path = dir.join(file);
+            write_if_other(&path, &content)?;
+            etc.push((path, Path::new("/etc").join(of)));
+        }
+        let seccomp = if engine.facts.is_podman {
+            // It reads the filter from a file.
+            let path = dir.join("seccomp.json");
+            write_if_other(&path, &seccomp)?;
+            path.display().to_string()
+        } else {
+            seccomp
+        };
+        Ok(Home { user: format!("{uid}:{gid}"), etc, seccomp, labels: engine.labels(name) })
+    }
+}
+
+async fn sweep(engine: &Engine) -> Result<(), EngineError> {
+    let n_swept = engine.sweep().await?;
+    if n_swept > 0 {
+        tracing::warn!(n_swept, "containers of an earlier run were removed");
+    }
+    Ok(())
+}
+
+/// Runs a container that was made: connected first, so that nothing it says is lost.
+async fn run(engine: &Engine, name: &str) -> Result<Started, EngineError> {
+    let pipes = pipes::attach(engine, name).await?;
+    let started = engine.client().start_container(name, None).await;
+    started.map_err(engine.told("start a container"))?;
+    let found = engine.client().inspect_container(name, None).await;
+    let found = found.map_err(engine.told("look at a container"))?;
+    let id = found.state.and_then(|state| state.pid).and_then(|pid| u32::try_from(pid).ok());
+    Ok(Started { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
+}
+
+/// Several boxes at once write the same; one that is mounted is not written again.
+fn write_if_other(path: &Path, content: &str) -> Result<(), StartError> {
+    if fs::read(path).is_ok_and(|found| found == content.as_bytes()) {
+        return Ok(());
+    }
+    let failed = |source| StartError::State { path: path.to_owned(), source };
+    let new = path.with_extension(uuid::Uuid::new_v4().simple().to_string());
+    fs::write(&new, content).map_err(failed)?;
+    fs::rename(&new, path).map_err(failed)
+}
+
+fn instance_path(state_dir: &Path) -> PathBuf {
+    state_dir.join("instance")
+}
+
+/// The name that this daemon's containers know it by; it is made once.
+fn instance(state_dir: &Path) -> Result<String, OpenError> {
+    let path = instance_path(state_dir);
+    if let Ok(name) = fs::read_to_string(&path)
+        && !name.trim().is_empty()
+    {
+        return Ok(name.trim().to_owned());
+    }
+    let name = uuid::Uuid::new_v4().simple().to_string();
+    let failed = |source| OpenError::State { path: path.clone(), source };
+    fs::create_dir_all(state_dir).map_err(failed)?;
+    fs::write(&path, &name).map_err(failed)?;
+    Ok(name)
+}

@@ -1,0 +1,79 @@
+//! A container that runs.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+use bollard::errors::Error;
+use bollard::query_parameters::WaitContainerOptions;
+use futures_util::StreamExt as _;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::engine::Engine;
+use super::worker::Crew;
+
+/// The program of a container, as it is waited for and signalled.
+#[derive(Debug)]
+pub(crate) struct Container {
+    engine: Engine,
+    crew: Crew,
+    name: String,
+    pub(crate) id: Option<u32>,
+    exit: Exit,
+}
+
+#[derive(Debug)]
+enum Exit {
+    /// It is being waited for, so that nothing is lost when it is removed.
+    Waiting(AbortOnDropHandle<io::Result<i32>>),
+    /// What it ended with.
+    Over(ExitStatus),
+}
+
+impl Container {
+    pub(super) fn new(engine: Engine, crew: Crew, name: String, id: Option<u32>) -> Self {
+        let exit = Exit::Waiting(crew.hold(ended(engine.clone(), name.clone())));
+        Self { engine, crew, name, id, exit }
+    }
+
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let waiting = match &mut self.exit {
+            Exit::Over(status) => return Ok(*status),
+            Exit::Waiting(waiting) => waiting,
+        };
+        let code = waiting.await.map_err(io::Error::other)??;
+        // As the kernel has it: the code is above the signal.
+        let status = ExitStatus::from_raw((code & 0xff) << 8);
+        self.exit = Exit::Over(status);
+        Ok(status)
+    }
+
+    /// Has a signal sent, unless it is known to have ended.
+    pub(crate) fn signal(&self, signal: &'static str) {
+        if matches!(self.exit, Exit::Over(_)) {
+            return;
+        }
+        let (engine, name) = (self.engine.clone(), self.name.clone());
+        self.crew.hand_over(async move {
+            if let Err(error) = engine.kill(&name, signal).await {
+                tracing::warn!(%error, name, "a container was not signalled");
+            }
+        });
+    }
+}
+
+/// Waits for the end of a container.
+async fn ended(engine: Engine, name: String) -> io::Result<i32> {
+    let options = WaitContainerOptions { condition: "not-running".to_owned() };
+    let mut waiting = Box::pin(engine.client().wait_container(&name, Some(options)));
+    let code = match waiting.next().await {
+        Some(Ok(ended)) => ended.status_code,
+        // Any other code than zero is an error to the client.
+        Some(Err(Error::DockerContainerWaitError { code, .. })) => code,
+        Some(Err(error)) => return Err(io::Error::other(error)),
+        None => return Err(io::Error::other("the container engine did not say how it ended")),
+    };
+    i32::try_from(code).map_err(io::Error::other)
+}

@@ -1,0 +1,154 @@
+//! A further command in a container that runs.
+
+use std::ffi::OsStr;
+use std::pin::Pin;
+
+use bollard::container::LogOutput;
+use bollard::errors::Error;
+use bollard::exec::{StartExecOptions, StartExecResults};
+use bollard::models::ExecConfig;
+use futures_util::{Stream, StreamExt as _};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::time::timeout;
+
+use super::engine::Engine;
+use super::worker::Crew;
+use crate::error::{EngineError, ExecError};
+use crate::exec::{Captured, ExecEnd, ExecSpec, Executed};
+use crate::spec::places;
+
+/// What the engine says where there is no such container,
+const NOT_FOUND: u16 = 404;
+/// and where it does not run.
+const CONFLICT: u16 = 409;
+
+type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+
+/// Ends a command when it is dropped: the engine itself has no way to.
+struct Guard {
+    engine: Engine,
+    crew: Crew,
+    /// `None` once the command has ended.
+    exec: Option<String>,
+}
+
+pub(super) async fn exec(
+    engine: Engine,
+    crew: Crew,
+    name: &str,
+    spec: ExecSpec,
+) -> Result<Executed, ExecError> {
+    let config = config(&spec)?;
+    let created = engine.client().create_exec(name, config).await;
+    let id = created.map_err(|error| gone_or(&engine, name, error))?.id;
+    let mut guard = Guard { engine: engine.clone(), crew, exec: Some(id.clone()) };
+    let options = StartExecOptions { detach: false, tty: false, output_capacity: None };
+    let started = engine.client().start_exec(&id, Some(options)).await;
+    let started = started.map_err(|error| gone_or(&engine, name, error))?;
+    let StartExecResults::Attached { output, input } = started else {
+        let said = "it let go of a command that was to be listened to".to_owned();
+        return Err(EngineError::Refused { action: "run a command", said }.into());
+    };
+    let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
+    let listened =
+        timeout(spec.limit, listen(output, spec.output_bytes_max, &mut stdout, &mut stderr));
+    let in_time = listened.await;
+    drop(input);
+    let end = match in_time {
+        Err(_) => ExecEnd::TimedOut,
+        Ok(said) => {
+            said.map_err(engine.told("pass on what a command says"))?;
+            let ended = engine.client().inspect_exec(&id).await;
+            let ended = ended.map_err(|error| gone_or(&engine, name, error))?;
+            guard.exec = None;
+            let code = ended.exit_code.and_then(|code| i32::try_from(code).ok());
+            ExecEnd::Exited(code.ok_or_else(|| ExecError::Gone { name: name.to_owned() })?)
+        }
+    };
+    Ok(Executed { end, stdout, stderr })
+}
+
+fn config(spec: &ExecSpec) -> Result<ExecConfig, ExecError> {
+    if spec.command.is_empty() {
+        return Err(ExecError::Empty);
+    }
+    let text = |what: &'static str, text: &OsStr| {
+        text.to_str().map(str::to_owned).ok_or(ExecError::NotText { what })
+    };
+    let command = spec.command.iter().map(|part| text("the command", part));
+    let env = spec.env.iter().map(|(name, value)| {
+        let what = "the environment";
+        Ok(format!("{}={}", text(what, name)?, text(what, value)?))
+    });
+    let dir = spec.working_dir.as_ref().map(|dir| text("the directory", dir.as_os_str()));
+    Ok(ExecConfig {
+        cmd: Some(command.collect::<Result<_, _>>()?),
+        env: Some(env.collect::<Result<_, ExecError>>()?),
+        working_dir: Some(dir.transpose()?.unwrap_or_else(|| places::WORKSPACE.to_owned())),
+        attach_stdin: Some(false),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        tty: Some(false),
+        privileged: Some(false),
+        ..ExecConfig::default()
+    })
+}
+
+/// Listens to the end, and keeps the start.
+async fn listen(
+    mut said: Said,
+    bytes_max: usize,
+    stdout: &mut Captured,
+    stderr: &mut Captured,
+) -> Result<(), Error> {
+    while let Some(said) = said.next().await {
+        match said? {
+            LogOutput::StdErr { message } => stderr.push(&message, bytes_max),
+            LogOutput::StdOut { message }
+            | LogOutput::StdIn { message }
+            | LogOutput::Console { message } => stdout.push(&message, bytes_max),
+        }
+    }
+    Ok(())
+}
+
+impl Captured {
+    fn push(&mut self, said: &[u8], bytes_max: usize) {
+        let room = bytes_max.saturating_sub(self.bytes.len());
+        let n_kept = said.len().min(room);
+        self.bytes.extend_from_slice(&said[..n_kept]);
+        self.is_truncated |= n_kept < said.len();
+    }
+}
+
+fn gone_or(engine: &Engine, name: &str, error: Error) -> ExecError {
+    match error {
+        Error::DockerResponseServerError { status_code: NOT_FOUND | CONFLICT, .. } => {
+            ExecError::Gone { name: name.to_owned() }
+        }
+        error => engine.told("run a command")(error).into(),
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(exec) = self.exec.take() {
+            let engine = self.engine.clone();
+            self.crew.hand_over(async move { end(&engine, &exec).await });
+        }
+    }
+}
+
+/// Ends a command and what it started, but for what has left its session: that ends with the box.
+async fn end(engine: &Engine, exec: &str) {
+    let Ok(found) = engine.client().inspect_exec(exec).await else { return };
+    let (Some(true), Some(container)) = (found.running, found.container_id) else { return };
+    let pid = found.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    let Some(pid) = pid else { return };
+    // The number is the engine's: it is this machine's too only if what has it is in that container.
+    let path = format!("/proc/{}/cgroup", pid.as_raw_nonzero());
+    let is_ours = std::fs::read_to_string(path).is_ok_and(|groups| groups.contains(&container));
+    if !is_ours || kill_process_group(pid, Signal::KILL).is_err() {
+        tracing::warn!(container, "a command is left in a container until that ends");
+    }
+}

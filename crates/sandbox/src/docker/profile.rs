@@ -1,0 +1,159 @@
+//! The filter for system calls, in the form that container engines read.
+//!
+//! What is allowed is named, because an engine may be older than the kernel, and leaves out the names
+//! that it does not know: what was to be refused would be allowed. What is named is every call that
+//! there is but those of [`crate::seccomp`], so that both kinds of boxes promise the same.
+
+use libc::c_long;
+use serde::Serialize;
+use syscalls::Sysno;
+
+use crate::seccomp;
+
+/// A whole profile.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Profile {
+    default_action: Action,
+    default_errno_ret: i32,
+    architectures: [&'static str; 1],
+    syscalls: Vec<Rule>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    names: Vec<&'static str>,
+    action: Action,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errno_ret: Option<i32>,
+    args: Vec<Condition>,
+}
+
+/// One argument of a call, as it has to be.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    index: u8,
+    /// What is compared with, or the bits that are looked at.
+    value: u64,
+    /// What those bits have to be.
+    value_two: u64,
+    op: &'static str,
+}
+
+#[derive(Debug, Clone, Copy, Serialize)]
+enum Action {
+    #[serde(rename = "SCMP_ACT_ALLOW")]
+    Allow,
+    #[serde(rename = "SCMP_ACT_ERRNO")]
+    Refuse,
+}
+
+/// The profile as an engine reads it.
+pub(crate) fn text() -> serde_json::Result<String> {
+    serde_json::to_string(&profile())
+}
+
+fn profile() -> Profile {
+    let (refused, absent) = (names(seccomp::refused_calls()), names(seccomp::ABSENT));
+    let mut rules =
+        vec![refuse(refused.clone(), libc::EPERM), refuse(absent.clone(), libc::ENOSYS)];
+    let conditional = conditional();
+    let named: Vec<_> = conditional.iter().flat_map(|rule| &rule.names).copied().collect();
+    let is_free =
+        |name: &&str| !refused.contains(name) && !absent.contains(name) && !named.contains(name);
+    let free = Sysno::iter().map(|call| call.name()).filter(is_free).collect();
+    rules.push(allow(free, Vec::new()));
+    rules.extend(conditional);
+    Profile {
+        default_action: Action::Refuse,
+        default_errno_ret: libc::EPERM,
+        architectures: [ARCHITECTURE],
+        syscalls: rules,
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: &str = "SCMP_ARCH_X86_64";
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: &str = "SCMP_ARCH_AARCH64";
+
+/// Calls that are allowed with some arguments. Several rules for one call: any of them is enough.
+fn conditional() -> Vec<Rule> {
+    let namespaces = seccomp::NAMESPACES.iter().fold(0, |all, flag| all | flag.unsigned_abs());
+    let set_id = seccomp::SET_ID.iter().fold(0, |all, bit| all | bit);
+    let makes = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).unsigned_abs();
+    let mut rules = vec![allow(vec!["clone"], vec![without(0, namespaces)])];
+    for family in seccomp::SOCKETS {
+        rules.push(allow(vec!["socket"], vec![is(0, *family)]));
+    }
+    let with_mode: &[(&'static str, u8)] = &[
+        ("chmod", 1),
+        ("fchmod", 1),
+        ("creat", 1),
+        ("mknod", 1),
+        ("fchmodat", 2),
+        ("fchmodat2", 2),
+        ("mknodat", 2),
+    ];
+    for (name, mode_at) in with_mode {
+        rules.push(allow(vec![name], vec![without(*mode_at, set_id)]));
+    }
+    for (name, flags_at) in [("open", 1), ("openat", 2)] {
+        // Opening has a mode only where it makes a file; otherwise there may be anything.
+        rules.push(allow(vec![name], vec![without(flags_at, makes)]));
+        rules.push(allow(vec![name], vec![without(flags_at + 1, set_id)]));
+    }
+    rules
+}
+
+fn names(calls: impl IntoIterator<Item = impl std::borrow::Borrow<c_long>>) -> Vec<&'static str> {
+    let known = |call: &c_long| Sysno::new(usize::try_from(*call).ok()?).map(|call| call.name());
+    calls.into_iter().filter_map(|call| known(call.borrow())).collect()
+}
+
+const fn refuse(names: Vec<&'static str>, errno: i32) -> Rule {
+    Rule { names, action: Action::Refuse, errno_ret: Some(errno), args: Vec::new() }
+}
+
+const fn allow(names: Vec<&'static str>, args: Vec<Condition>) -> Rule {
+    Rule { names, action: Action::Allow, errno_ret: None, args }
+}
+
+fn without(index: u8, bits: u32) -> Condition {
+    Condition { index, value: bits.into(), value_two: 0, op: "SCMP_CMP_MASKED_EQ" }
+}
+
+fn is(index: u8, value: i32) -> Condition {
+    Condition { index, value: value.unsigned_abs().into(), value_two: 0, op: "SCMP_CMP_EQ" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rule: each call has one meaning: refused, absent, or allowed, perhaps with conditions.
+    #[test]
+    fn no_call_is_both_refused_and_allowed() {
+        let profile = profile();
+        let of = |wanted: fn(&Rule) -> bool| -> Vec<_> {
+            profile
+                .syscalls
+                .iter()
+                .filter(|rule| wanted(rule))
+                .flat_map(|rule| &rule.names)
+                .collect()
+        };
+        let refused = of(|rule| matches!(rule.action, Action::Refuse));
+        let free = of(|rule| matches!(rule.action, Action::Allow) && rule.args.is_empty());
+        let conditional = of(|rule| !rule.args.is_empty());
+        assert!(refused.contains(&&"mount") && refused.contains(&&"clone3"), "{refused:?}");
+        assert!(free.contains(&&"read") && free.contains(&&"execve"), "{free:?}");
+        assert!(conditional.contains(&&"clone") && conditional.contains(&&"socket"));
+        for name in refused {
+            assert!(!free.contains(&name) && !conditional.contains(&name), "{name}");
+        }
+        assert!(conditional.iter().all(|name| !free.contains(name)));
+    }
+}

@@ -1,0 +1,86 @@
+//! A thread with a runtime of its own, for what is asked of the engine on behalf of nobody who waits:
+//! what is dropped is cleaned up there, whatever becomes of the runtime that it was dropped in.
+
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use crate::error::OpenError;
+
+/// The thread. When this is dropped, what is under way is waited for.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    crew: Crew,
+    /// Dropped to let the thread end.
+    open: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Hands work to the thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Crew {
+    runtime: Handle,
+    tasks: TaskTracker,
+}
+
+impl Worker {
+    pub(crate) fn start() -> Result<Self, OpenError> {
+        let runtime =
+            Builder::new_current_thread().enable_all().build().map_err(OpenError::Thread)?;
+        let crew = Crew { runtime: runtime.handle().clone(), tasks: TaskTracker::new() };
+        let (open, closed) = oneshot::channel::<()>();
+        let tasks = crew.tasks.clone();
+        let thread = std::thread::Builder::new()
+            .name("sandbox-engine".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    drop(closed.await);
+                    tasks.wait().await;
+                });
+            })
+            .map_err(OpenError::Thread)?;
+        Ok(Self { crew, open: Some(open), thread: Some(thread) })
+    }
+
+    pub(crate) const fn crew(&self) -> &Crew {
+        &self.crew
+    }
+}
+
+impl Crew {
+    /// Has something done that nobody waits for, but for the end of the thread.
+    pub(crate) fn hand_over(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.tasks.spawn_on(work, &self.runtime));
+    }
+
+    /// Has something done for as long as the handle is there.
+    pub(crate) fn hold<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> AbortOnDropHandle<T> {
+        AbortOnDropHandle::new(self.runtime.spawn(work))
+    }
+
+    /// Has something done, and blocks until it is. `None` if the thread ends before that.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (done_in, done) = sync_channel(1);
+        self.hand_over(async move { drop(done_in.send(work.await)) });
+        done.recv().ok()
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.crew.tasks.close();
+        drop(self.open.take());
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread for the container engine has panicked");
+        }
+    }
+}
