@@ -25,6 +25,7 @@ use crate::blocking::Blocking;
 use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
 use crate::clock::{Clock, Entropy};
 use crate::config::Config;
+use crate::containers::Containers;
 use crate::events::{EventHub, Subscription};
 use crate::handler::{self, SyncContext};
 use crate::handlers::{Facts, Studio};
@@ -146,6 +147,7 @@ impl Broker {
             lines: Lines::new(config.lines),
             studio: Studio::new(config.studio.clone(), models),
             sessions: Sessions::new(config.sessions.clone(), journal),
+            containers: Containers::new(config.containers.clone()),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             tasks: Tasks::here(),
@@ -317,6 +319,7 @@ impl Broker {
     pub async fn stop(&self, grace: Duration) {
         let shared = &self.0;
         shared.interrupt_sessions().await;
+        shared.end_containers().await;
         let live = shared.close_jobs();
         let waited = tokio::time::timeout(grace, shared.jobs_ended()).await;
         if waited.is_err() {

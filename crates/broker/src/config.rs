@@ -5,6 +5,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use ringback_proto::value::Value;
 
+use crate::containers::ContainerSettings;
 use crate::lines::LineSettings;
 use crate::sessions::SessionSettings;
 
@@ -47,6 +48,8 @@ pub struct Config {
     pub studio: StudioSettings,
     /// How sessions are run.
     pub sessions: SessionSettings,
+    /// What containers are told.
+    pub containers: ContainerSettings,
 }
 
 /// What the music tools are told.

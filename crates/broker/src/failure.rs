@@ -10,14 +10,19 @@ use ringback_store::{CommitError, ReadError};
 /// Our fault: the cause goes to the log under an id that the caller is told.
 pub(crate) fn internal(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     let log_id = format!("log_{:016x}", rand::random::<u64>());
+    tracing::error!(log_id, error = causes(&error), "a call failed inside the daemon");
+    Error::internal(log_id, error)
+}
+
+/// An error with all that caused it.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
     let mut causes = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         causes = format!("{causes}: {cause}");
         source = cause.source();
     }
-    tracing::error!(log_id, error = causes, "a call failed inside the daemon");
-    Error::internal(log_id, error)
+    causes
 }
 
 pub(crate) fn read(error: ReadError) -> Error {

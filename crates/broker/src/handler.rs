@@ -41,6 +41,7 @@ use ringback_proto::record::Record;
 use ringback_proto::tool::{Tool, tools};
 use ringback_proto::{Event, Result, StreamChunk, ToolRequest, ToolResponse};
 use ringback_store::{Applied, ReadError, Store, Visible};
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::call::Edge;
@@ -127,6 +128,18 @@ impl Context {
         match &self.job {
             None => self.shared.blocking(move || work(&stop)).await,
             Some(job) => self.shared.blocking.run(&job.blocking, move || work(&stop)).await,
+        }
+    }
+
+    /// Runs something that goes on when the work is dropped. It has to look at the flag: a job counts as
+    /// stopped only when this has ended.
+    pub(crate) fn finishing<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match &self.job {
+            None => self.shared.tasks.spawn(work),
+            Some(job) => job.blocking.spawn(work),
         }
     }
 

@@ -475,6 +475,7 @@ mod tests {
             lines: crate::lines::LineSettings::default(),
             studio: crate::config::StudioSettings::default(),
             sessions: crate::SessionSettings::in_dir(Utf8PathBuf::from("/nowhere")),
+            containers: crate::ContainerSettings::default(),
         };
         let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
         let live = LiveJob::new(

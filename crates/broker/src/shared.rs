@@ -18,6 +18,7 @@ use crate::blocking::Blocking;
 use crate::call::Calls;
 use crate::clock::{Clock, Entropy};
 use crate::config::Config;
+use crate::containers::Containers;
 use crate::events::EventHub;
 use crate::failure;
 use crate::handlers::{Facts, Studio};
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) auditor: Auditor,
     pub(crate) studio: Studio,
     pub(crate) sessions: Sessions,
+    pub(crate) containers: Containers,
     /// Work that finishes even when its caller leaves.
     pub(crate) tasks: Tasks,
     pub(crate) stopping: CancellationToken,

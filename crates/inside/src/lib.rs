@@ -6,8 +6,8 @@
 //!
 //! * [`Options`]: where the session is ([`Target`]) and with which [`Key`]; [`Parsed`] reads them.
 //! * [`run`] serves until the agent closes its end; [`main_entry`] is the whole program.
-//! * [`Forward`] and [`forward`]: the other thing that it does, an address for the session's model while
-//!   a command runs.
+//! * [`Forward`] and [`forward`]: another thing that it does, an address for the session's model while
+//!   a command runs; and [`wait`], which does nothing.
 //! * `Server` decides what is said to whom; it has no IO and is given the time. `Shell` has the
 //!   pipes and the socket, and does what `Server` decided.
 //! * `Remote`: a session at a URL, for the rest of the program just like one at a socket.
@@ -33,6 +33,7 @@ mod server;
 mod shell;
 mod stdio;
 mod url;
+mod wait;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -42,6 +43,7 @@ pub use forward::{Forward, forward};
 pub use hyper::Uri;
 pub use options::{Key, Options, Parsed, Target, UsageError};
 pub use shell::run;
+pub use wait::wait;
 
 /// What `sysexits.h` calls a wrong use of a command.
 const EXIT_USAGE: u8 = 64;
@@ -70,6 +72,7 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let code = match parsed {
         Parsed::Run(options) => runtime.block_on(run(options)),
         Parsed::Forward(options) => runtime.block_on(forward(&options, std::env::vars_os())),
+        Parsed::Wait => runtime.block_on(wait()),
         Parsed::Say(text) => {
             drop(writeln!(std::io::stdout(), "{text}"));
             ExitCode::SUCCESS

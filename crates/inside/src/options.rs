@@ -12,8 +12,9 @@ use crate::Forward;
 const SOCKET_DEFAULT: &str = "/mcp/relay.sock";
 /// Where a sandbox has the socket of its session's model.
 const MODEL_SOCKET_DEFAULT: &str = "/mcp/model.sock";
-/// The word that asks for the other thing this program does.
+/// The words that ask for the other things this program does.
 const FORWARD: &str = "forward";
+const WAIT: &str = "wait";
 /// The environment has keys, and nothing else: arguments are for everybody to see.
 const KEY_NAMES: [&str; 2] = ["OUBLIETTE_API_KEY", "RINGBACK_API_KEY"];
 const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TOKEN"];
@@ -24,6 +25,7 @@ The MCP server that an agent starts in its sandbox: its tools are those of its s
 
 Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
        ringback-inside forward [--socket PATH] [--proxy PATH] -- COMMAND [ARG...]
+       ringback-inside wait
 
   --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
   --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
@@ -37,7 +39,10 @@ and the session's own key counts where there is no other.
 `forward` runs COMMAND, and for so long makes the socket of the session's model
 (/mcp/model.sock) an address; {model} in COMMAND's arguments and environment stands
 for it, as in OPENAI_BASE_URL={model}/v1. With --proxy the same is done with the
-socket of the session's door to the network, and {proxy}, as in HTTPS_PROXY={proxy}.";
+socket of the session's door to the network, and {proxy}, as in HTTPS_PROXY={proxy}.
+
+`wait` does nothing until it is told to end: what runs in a container that nobody
+gave a command.";
 
 /// What to serve.
 #[derive(Debug, Clone)]
@@ -70,6 +75,8 @@ pub enum Parsed {
     Run(Options),
     /// To run a command that reaches its model by an address.
     Forward(Forward),
+    /// To do nothing until it is told to end.
+    Wait,
     /// To say something.
     Say(String),
 }
@@ -132,6 +139,12 @@ impl Parsed {
         let mut args = args.into_iter().peekable();
         if args.next_if(|first| first == FORWARD).is_some() {
             return forward(lexopt::Parser::from_args(args)).map(Self::Forward);
+        }
+        if args.next_if(|first| first == WAIT).is_some() {
+            return match args.next() {
+                None => Ok(Self::Wait),
+                Some(more) => Err(Value(more).unexpected().into()),
+            };
         }
         let mut parser = lexopt::Parser::from_args(args);
         let (mut socket, mut url, mut has_session_tools) = (None, None, false);
@@ -202,6 +215,7 @@ mod tests {
         match Parsed::read(args, value) {
             Ok(Parsed::Run(options)) => Ok(options),
             Ok(Parsed::Forward(forward)) => Err(format!("{forward:?}")),
+            Ok(Parsed::Wait) => Err("waits".to_owned()),
             Ok(Parsed::Say(text)) => Err(text),
             Err(error) => Err(error.to_string()),
         }
@@ -240,7 +254,9 @@ mod tests {
             let args = ["forward"].iter().chain(args).map(OsString::from);
             match Parsed::read(args, |_| None) {
                 Ok(Parsed::Forward(forward)) => Ok(forward),
-                Ok(Parsed::Run(_) | Parsed::Say(_)) => unreachable!("it was not asked for"),
+                Ok(Parsed::Run(_) | Parsed::Wait | Parsed::Say(_)) => {
+                    unreachable!("it was not asked for")
+                }
                 Err(error) => Err(error.to_string()),
             }
         };
@@ -255,6 +271,13 @@ mod tests {
         for wrong in [&[][..], &["--"], &["--socket"], &["--proxy"], &["--colour", "agent"]] {
             assert!(forward(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn wait_takes_nothing() {
+        assert_eq!(read(&["wait"], &[]).unwrap_err(), "waits");
+        assert!(read(&["wait", "--long"], &[]).unwrap_err().contains("--help"));
+        assert!(read(&["--socket", "wait"], &[]).is_ok());
     }
 
     /// REQ: seed 002 "API Key in Environment": never logged.

@@ -277,8 +277,30 @@ pub struct ProjectRecord {
     pub limits: ProjectLimits,
     /// What its sessions may reach, unless they say otherwise.
     pub network: Option<NetworkPolicy>,
+    /// What its sessions and its container run in.
+    pub image: Option<ProjectImage>,
     /// When it was made.
     pub created_at: UnixMs,
+}
+
+/// The image of a project. The two are kept apart, so that a name that leaves the configuration is
+/// never taken for an image of somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProjectImage {
+    /// One of the configuration, by its name there.
+    Named(String),
+    /// Any other, as the engine knows it.
+    Reference(String),
+}
+
+impl ProjectImage {
+    /// As it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Named(name) | Self::Reference(name) => name,
+        }
+    }
 }
 
 /// A workspace as it is stored.

@@ -204,6 +204,26 @@ macro_rules! tool_table {
                 name: "workspace_diff", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Shows what changed in a workspace since before its first agent was started: a unified diff, and a list. What .gitignore named then is left out.",
             }
+            ContainerStart(ContainerStartRequest) -> ContainerStateResponse {
+                name: "container_start", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Starts the container of a project: a sandbox beside its sessions, with a directory of its own that is kept. One that runs already is left as it is.",
+            }
+            ContainerStop(ContainerStopRequest) -> ContainerStateResponse {
+                name: "container_stop", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Stops the container of a project, with everything that runs in it. Its directory is kept.",
+            }
+            ContainerLogs(ContainerLogsRequest) -> ContainerLogsResponse {
+                name: "container_logs", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Shows the last lines that the program of a project's container wrote.",
+            }
+            ContainerExec(ContainerExecRequest) -> ExecResultResponse {
+                name: "container_exec", timing: AsyncMedium, job: true, level: Write, audit: Each,
+                about: "Runs a command in the container of a project, and answers with its exit code and what it wrote. With a workspace, or without Docker, the command gets a sandbox of its own.",
+            }
+            ImageRebuild(ImageRebuildRequest) -> ImageRebuiltResponse {
+                name: "image_rebuild", timing: AsyncLong, job: true, level: Write, audit: Each,
+                about: "Builds an image of the configuration anew, for Docker, and sends the lines of its log.",
+            }
             SessionSpawn(SessionSpawnRequest) -> SessionResponse {
                 name: "session_spawn", timing: AsyncMedium, job: true, level: Write, audit: Each,
                 about: "Starts an agent in a workspace of a project. You may offer it tools of your own.",
@@ -335,6 +355,14 @@ macro_rules! response_table {
             WorkspaceContent(WorkspaceContentResponse) = "workspace_content";
             /// Of `workspace_diff`.
             WorkspaceDiff(WorkspaceDiffResponse) = "workspace_diff";
+            /// Of `container_start` and `container_stop`.
+            ContainerState(ContainerStateResponse) = "container_state";
+            /// Of `container_logs`.
+            ContainerLogs(ContainerLogsResponse) = "container_logs";
+            /// Of `container_exec`.
+            ExecResult(ExecResultResponse) = "exec_result";
+            /// Of `image_rebuild`.
+            ImageRebuilt(ImageRebuiltResponse) = "image_rebuilt";
             /// Of `session_spawn`, `session_get` and `session_network`.
             Session(SessionResponse) = "session";
             /// Of `session_message`.

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp,
-    offer, project, run, serve, session, studio, token, tools, verify, why,
+    agents, artifacts, audit, call, cas, completions, config, container, demo, doctor, events,
+    image, jobs, mcp, offer, project, run, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -46,6 +46,10 @@ pub enum Command {
     Project(project::ProjectArgs),
     /// Start an agent with commands of this machine as its tools; talk to it, watch it, end it
     Session(session::SessionArgs),
+    /// Start and stop the container of a project, and run commands in it
+    Container(container::ContainerArgs),
+    /// List the images of the configuration, or build one anew
+    Image(image::ImageArgs),
     /// Show which agents are known by name, and whether they are here
     Agents(agents::AgentsArgs),
     /// List the tools you may call
@@ -90,6 +94,8 @@ impl Command {
             Self::Offer(args) => args.json,
             Self::Project(args) => args.json,
             Self::Session(args) => args.json,
+            Self::Container(args) => args.json,
+            Self::Image(args) => args.json,
             Self::Agents(args) => args.json,
             Self::Tools(args) => args.json,
             Self::Jobs(args) => args.json,

@@ -7,9 +7,11 @@ pub mod call;
 pub mod cas;
 pub mod completions;
 pub mod config;
+pub mod container;
 pub mod demo;
 pub mod doctor;
 pub mod events;
+pub mod image;
 pub mod jobs;
 pub mod mcp;
 pub mod network;
@@ -42,6 +44,8 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Offer(args) => offer::run(args, environment).await,
         Command::Project(args) => project::run(args, environment).await,
         Command::Session(args) => session::run(args, environment).await,
+        Command::Container(args) => container::run(args, environment).await,
+        Command::Image(args) => image::run(args, environment).await,
         Command::Agents(args) => agents::run(&args, environment).await,
         Command::Tools(args) => tools::run(args, environment).await,
         Command::Jobs(args) => jobs::run(args, environment).await,

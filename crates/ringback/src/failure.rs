@@ -109,6 +109,12 @@ pub enum Failure {
     /// It was done, and is not what it should be.
     #[error("{0}")]
     Wrong(String),
+    /// A command that was run for the user failed; it has said itself why.
+    #[error("the command ended with code {code}")]
+    Command {
+        /// Its exit code.
+        code: u8,
+    },
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -139,6 +145,7 @@ impl Failure {
             Self::Tool(error) if is_denial(error.kind()) => EXIT_NOT_ALLOWED,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Self::Interrupted => EXIT_INTERRUPTED,
+            Self::Command { code } => *code,
             Self::Start(error) if error.is_bad_config() => EXIT_BAD_CONFIG,
             Self::Telemetry(TelemetryError::NoExporter) => EXIT_BAD_CONFIG,
             Self::Tool(_)
@@ -153,10 +160,11 @@ impl Failure {
         }
     }
 
-    /// What standard error gets, if anything: whoever closed our output or pressed Ctrl-C knows.
+    /// What standard error gets, if anything: whoever closed our output, pressed Ctrl-C or saw what a
+    /// command said knows.
     #[must_use]
     pub fn report(&self, json: bool) -> Option<String> {
-        if matches!(self, Self::Interrupted) || self.exit_code() == 0 {
+        if matches!(self, Self::Interrupted | Self::Command { .. }) || self.exit_code() == 0 {
             return None;
         }
         if !json {
@@ -219,6 +227,7 @@ mod tests {
             (Error::forbidden("this", "admin").into(), 77),
             (Error::invalid("no").into(), 1),
             (Failure::Interrupted, 130),
+            (Failure::Command { code: 7 }, 7),
             (Failure::Output(std::io::ErrorKind::BrokenPipe.into()), 0),
         ];
         for (failure, code) in codes {

@@ -72,6 +72,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             args: Vec::new(),
             env: Vec::new(),
             workspace: PathBuf::new(),
+            working_dir: None,
             session_dir: None,
             inside: None,
             read_only: Vec::new(),

@@ -17,9 +17,11 @@ const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartError> {
     let text = spec.args.iter().map(|arg| ("an argument", arg.as_os_str()));
     let env = spec.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]);
+    let working_dir = spec.working_dir.iter().map(|dir| ("the directory", dir.as_os_str()));
     let mut text = text
         .chain(env.map(|part| ("the environment", part)))
-        .chain([("the program", spec.program.as_os_str())]);
+        .chain([("the program", spec.program.as_os_str())])
+        .chain(working_dir);
     if let Some((what, _)) = text.find(|(_, text)| text.as_bytes().contains(&0)) {
         return Err(StartError::ZeroByte { what });
     }

@@ -217,6 +217,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         args: vec!["--version".into()],
         env: Vec::new(),
         workspace: sandbox.state_dir().join("etc"),
+        working_dir: None,
         session_dir: None,
         inside: None,
         limits,

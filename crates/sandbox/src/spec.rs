@@ -27,6 +27,8 @@ pub struct SandboxSpec {
     pub env: Vec<(OsString, OsString)>,
     /// What it works on, at [`places::WORKSPACE`]. It can write there.
     pub workspace: PathBuf,
+    /// Where in the box it starts; in the workspace if nothing is said.
+    pub working_dir: Option<PathBuf>,
     /// The directory of its session, at [`places::SESSION`].
     pub session_dir: Option<PathBuf>,
     /// The program that speaks MCP to it, at [`places::INSIDE`].
@@ -126,6 +128,7 @@ impl fmt::Debug for SandboxSpec {
             .field("args", &self.args)
             .field("env", &names)
             .field("workspace", &self.workspace)
+            .field("working_dir", &self.working_dir)
             .field("session_dir", &self.session_dir)
             .field("inside", &self.inside)
             .field("read_only", &self.read_only)
@@ -148,6 +151,7 @@ mod tests {
             args: Vec::new(),
             env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
             workspace: "w".into(),
+            working_dir: None,
             session_dir: None,
             inside: None,
             read_only: Vec::new(),

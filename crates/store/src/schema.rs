@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
     include_str!("../migrations/0003.sql"),
+    include_str!("../migrations/0004.sql"),
 ];
 
 /// "RING", so that a database of another program is recognised.
@@ -163,6 +164,27 @@ mod tests {
         let synchronous: i64 =
             connection.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap();
         assert_eq!((mode.as_str(), synchronous), ("wal", 2));
+    }
+
+    #[test]
+    fn a_project_from_before_there_were_images_has_none() {
+        let (_guard, path) = dir();
+        let old = open_migrated(&path, &MIGRATIONS[..3]).unwrap();
+        old.execute_batch(
+            "INSERT INTO project (id, name, name_small, owner, created_at)
+             VALUES (zeroblob(16), 'Old', 'old', zeroblob(0), 1)",
+        )
+        .unwrap();
+        drop(old);
+        let connection = open_writer(&path).unwrap();
+        let (name, image): (String, Option<String>) = connection
+            .query_row(
+                "SELECT name, coalesce(image_name, image_reference) FROM project",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .unwrap();
+        assert_eq!((name.as_str(), image), ("Old", None));
     }
 
     #[test]

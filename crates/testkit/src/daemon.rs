@@ -249,6 +249,7 @@ fn broker_config(data_dir: &Utf8Path, options: &Options) -> ringback_broker::Con
         lines: ringback_broker::LineSettings::default(),
         studio: options.studio.clone(),
         sessions: ringback_broker::SessionSettings::in_dir(data_dir.join("run")),
+        containers: ringback_broker::ContainerSettings::default(),
     }
 }
 

@@ -5,6 +5,7 @@ mod artifact;
 mod call;
 mod caller;
 pub(crate) mod cas;
+mod container;
 mod job;
 mod meta;
 mod project;

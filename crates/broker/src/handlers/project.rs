@@ -29,7 +29,8 @@ const DESCRIPTION_CHARS_MAX: usize = 4000;
 
 impl Handler<tools::ProjectCreate> for Native {
     async fn handle(ctx: Context, request: ProjectCreateRequest) -> Result<ProjectResponse> {
-        let ProjectCreateRequest { name, description, limits, agent, key_level, network } = request;
+        let ProjectCreateRequest { name, description, limits, agent, key_level, network, image } =
+            request;
         check_text("name", &name, NAME_CHARS_MAX)?;
         if let Some(description) = &description {
             check_text("description", description, DESCRIPTION_CHARS_MAX)?;
@@ -53,6 +54,10 @@ impl Handler<tools::ProjectCreate> for Native {
         if let Some(agent) = &agent {
             ctx.shared.check_agent(agent)?;
         }
+        let image = match image {
+            Some(image) => Some(ctx.shared.wanted_image(&ctx.principal, &image).await?),
+            None => None,
+        };
         let record = ProjectRecord {
             id: ProjectId::from_random(ctx.shared.entropy.bytes()),
             name,
@@ -62,10 +67,11 @@ impl Handler<tools::ProjectCreate> for Native {
             key_level,
             limits,
             network,
+            image,
             created_at: ctx.now().unix,
         };
         ctx.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
-        Ok(shown(record))
+        Ok(ctx.shared.shown(record))
     }
 }
 
@@ -79,14 +85,15 @@ impl Handler<tools::ProjectList> for Native {
                 store.projects(&visible, name, cursor, limit)
             })
             .await?;
-        let projects = page.items.into_iter().map(shown).collect();
+        let projects = page.items.into_iter().map(|record| ctx.shared.shown(record)).collect();
         Ok(ProjectListResponse { projects, next_cursor: page.next_cursor })
     }
 }
 
 impl Handler<tools::ProjectGet> for Native {
     async fn handle(ctx: Context, request: ProjectGetRequest) -> Result<ProjectResponse> {
-        ctx.shared.visible_project(&ctx.principal, request.project_id).await.map(shown)
+        let record = ctx.shared.visible_project(&ctx.principal, request.project_id).await?;
+        Ok(ctx.shared.shown(record))
     }
 }
 
@@ -99,11 +106,13 @@ impl Handler<tools::ProjectDelete> for Native {
             let message = format!("{id} has {n_live} sessions that have not ended; end them first");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
+        let leaving = ctx.shared.leave_container(id).await?;
         let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
         ctx.commit(vec![Record::ProjectDeleted { id }]).await?;
         for workspace in workspaces {
             ctx.shared.remove_workspace_dir(&workspace).await?;
         }
+        leaving.gone().await?;
         Ok(AckResponse { message: format!("{id} is deleted, with its workspaces") })
     }
 }
@@ -130,6 +139,11 @@ impl Handler<tools::WorkspaceDelete> for Native {
         let workspace = found.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
         if lock(&ctx.shared.sessions.table).is_used(workspace_id) {
             let message = format!("a session works in {workspace_id}; end it first");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        if ctx.shared.containers.is_used(workspace_id) {
+            let message =
+                format!("a command runs in {workspace_id}; wait for its end, or cancel it");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         ctx.commit(vec![Record::WorkspaceDeleted { id: workspace_id }]).await?;
@@ -190,17 +204,19 @@ impl Shared {
         })
         .await
     }
-}
 
-fn shown(record: ProjectRecord) -> ProjectResponse {
-    ProjectResponse {
-        project_id: record.id,
-        name: record.name,
-        description: record.description,
-        limits: record.limits,
-        agent: record.agent,
-        key_level: record.key_level,
-        created_at: record.created_at,
-        network: record.network,
+    fn shown(&self, record: ProjectRecord) -> ProjectResponse {
+        ProjectResponse {
+            container: self.containers.info(record.id),
+            project_id: record.id,
+            name: record.name,
+            description: record.description,
+            limits: record.limits,
+            agent: record.agent,
+            key_level: record.key_level,
+            created_at: record.created_at,
+            network: record.network,
+            image: record.image.map(|image| image.as_str().to_owned()),
+        }
     }
 }

@@ -71,6 +71,8 @@ pub(super) struct BoxLauncher {
     inside: Option<Utf8PathBuf>,
     /// The agent's own program.
     program: PathBuf,
+    /// The image of its project, if that has one.
+    image: Option<String>,
     /// The boxes there were since nobody looked.
     holds: Mutex<Vec<Hold>>,
 }
@@ -99,6 +101,10 @@ impl Confiner {
                 is_complete: AtomicBool::new(false),
             })),
         }
+    }
+
+    pub(super) const fn rules(&self) -> &SandboxRules {
+        &self.rules
     }
 
     /// Opens the sandbox, the first time. May block.
@@ -132,9 +138,10 @@ impl BoxLauncher {
         session_dir: Utf8PathBuf,
         inside: Option<Utf8PathBuf>,
         program: PathBuf,
+        image: Option<String>,
     ) -> Arc<Self> {
         let holds = Mutex::new(Vec::new());
-        Arc::new(Self { confiner, session_dir, inside, program, holds })
+        Arc::new(Self { confiner, session_dir, inside, program, image, holds })
     }
 
     /// Ends what is left in the boxes, and returns when they are gone.
@@ -151,12 +158,13 @@ impl BoxLauncher {
             args: agent.args.clone(),
             env: agent.env.clone(),
             workspace: agent.workspace.clone(),
+            working_dir: None,
             session_dir: Some(self.session_dir.clone().into()),
             inside: self.inside.clone().map(Into::into),
             read_only: self.confiner.shown(&self.program),
             limits: self.confiner.rules.limits,
             network: Network::None,
-            image: None,
+            image: self.image.clone(),
         }
     }
 }
@@ -263,7 +271,7 @@ impl Shared {
         }
     }
 
-    async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
+    pub(super) async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
         let confiner = Arc::clone(confiner);
         self.blocking(move || {
             confiner.open().cloned().map_err(|error| {

@@ -20,6 +20,7 @@ use super::heard::shown;
 use super::say::{bounded, event};
 use super::server::Served;
 use super::{ELSEWHERE, Key};
+use crate::failure::causes;
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -177,10 +178,11 @@ impl Keeper {
         let place = self.agent_place(inside.as_deref(), has_network);
         let Ready { mut spec, program, protocol, files } =
             usual.ready(place, permissions, conversation)?;
-        let launcher =
-            self.shared.sessions.confiner.clone().map(|confiner| {
-                BoxLauncher::new(confiner, self.dir.clone(), inside, program.into())
-            });
+        let image = self.shared.image_of_session(self.place.project).await;
+        let image = image.map_err(|error| error.to_string())?;
+        let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
+            BoxLauncher::new(confiner, self.dir.clone(), inside, program.into(), image)
+        });
         spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
         let started = self.shared.blocking(move || Ok(Driver::start(spec, protocol, files)));
         let (agent, handle) =
@@ -335,17 +337,6 @@ impl After {
             | AgentEvent::AgentGarbage { .. } => Self::GoesOn,
         }
     }
-}
-
-/// An error with all that caused it.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(&format!(": {error}"));
-        cause = error.source();
-    }
-    text
 }
 
 /// The next thing an agent says; `None` when it is gone, never if there is none.

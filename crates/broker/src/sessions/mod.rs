@@ -6,6 +6,7 @@
 //! many, when a session is idle for too long) are core's.
 
 mod agent;
+mod boxes;
 mod caller;
 mod confine;
 mod doors;
@@ -34,6 +35,7 @@ use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
 pub use self::agent::AgentProtocol;
+pub(crate) use self::boxes::Boxes;
 pub(crate) use self::caller::offered;
 use self::confine::Confiner;
 pub use self::confine::{Confinement, SandboxRules};

@@ -75,6 +75,7 @@ impl Shared {
         self.check_agent(&agent)?;
         if agent != ELSEWHERE {
             self.check_confinement().await?;
+            self.check_image(&start.project).await?;
         }
         let network = self.network_of(&start, &agent)?;
         let now = self.now().unix;

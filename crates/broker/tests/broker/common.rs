@@ -40,6 +40,7 @@ pub(crate) fn config(dir: &tempfile::TempDir) -> Config {
         call_ms_max: 3_600_000,
         lines: ringback_broker::LineSettings::default(),
         studio: ringback_broker::StudioSettings::default(),
+        containers: ringback_broker::ContainerSettings::default(),
         sessions: ringback_broker::SessionSettings::in_dir(root.join("run")),
     }
 }

@@ -11,7 +11,7 @@ use crate::common::{Fixture, start_with};
 use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
 
 /// Does what each message says, in a shell, and tells what came of it.
-const SHELL: &str = r#"while read -r line; do
+pub(crate) const SHELL: &str = r#"while read -r line; do
   text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
   printf '{"type":"message","text":"%s"}\n' "$(eval "$text" 2>&1 | tr '\n' ' ')"
   echo '{"type":"done"}'
@@ -26,7 +26,7 @@ impl InsideProgram for Inside {
     }
 }
 
-fn rules(config: &Config) -> SandboxRules {
+pub(crate) fn rules(config: &Config) -> SandboxRules {
     let is_root = rustix::process::geteuid().is_root();
     SandboxRules {
         state_dir: config.data_dir.join("sandbox"),

@@ -69,6 +69,7 @@ pub(crate) fn named(name: &str) -> ProjectCreateRequest {
         agent: None,
         key_level: None,
         network: None,
+        image: None,
     }
 }
 

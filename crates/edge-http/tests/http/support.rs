@@ -183,6 +183,7 @@ async fn broker(dir: &std::path::Path, options: &Options) -> Broker {
         upload_bytes_max: BLOB_BYTES_MAX,
         call_ms_max: 3_600_000,
         studio: ringback_broker::StudioSettings::default(),
+        containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings {
             client_call_ms_default: options.call_ms_default,
             ..LineSettings::default()

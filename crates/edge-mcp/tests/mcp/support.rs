@@ -134,6 +134,7 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
         studio: ringback_broker::StudioSettings::default(),
+        containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings::default(),
         sessions: sessions(dir),
     }

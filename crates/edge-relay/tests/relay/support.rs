@@ -362,6 +362,7 @@ fn broker_config(root: &Utf8Path) -> Config {
         upload_bytes_max: 1 << 20,
         call_ms_max: 3_600_000,
         studio: StudioSettings::default(),
+        containers: ringback_broker::ContainerSettings::default(),
         lines: LineSettings::default(),
         sessions,
     }

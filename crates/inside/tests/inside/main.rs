@@ -7,3 +7,4 @@ mod outages;
 mod support;
 mod tools;
 mod url;
+mod wait;

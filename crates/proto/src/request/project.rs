@@ -1,6 +1,6 @@
 //! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
 
-use super::wire_struct;
+use super::{ContainerInfo, wire_struct};
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::network::NetworkPolicy;
 use crate::principal::Level;
@@ -26,6 +26,10 @@ wire_struct! {
         /// absent. Above that needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
+        /// The image its sessions and its container run in: a name of the configuration
+        /// (`sandbox.images`), or, which needs admin, any image that the engine has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
     }
 
     /// What the sessions of a project are limited to; the daemon's own limit where absent.
@@ -67,6 +71,12 @@ wire_struct! {
         /// What its sessions may reach, where that was said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
+        /// The image its sessions and its container run in, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        image: Option<String>,
+        /// How its container is, if it had one since the daemon was started.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        container: Option<ContainerInfo>,
     }
 
     /// Which projects.

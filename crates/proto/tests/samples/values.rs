@@ -507,6 +507,7 @@ sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() 
 
 // After the macro, which they use.
 mod abc;
+mod container;
 mod model;
 mod sessions;
 mod sound;

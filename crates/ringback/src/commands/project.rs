@@ -60,6 +60,10 @@ pub enum ProjectAction {
         /// How deep sessions may start others
         #[arg(long, value_name = "N")]
         max_depth: Option<u32>,
+        /// The image its agents and its container run in: one of the configuration by its name (`ringback image
+        /// list`), or any other that the engine has, which needs an admin token
+        #[arg(long)]
+        image: Option<String>,
         /// What its agents may reach.
         #[command(flatten)]
         network: NetworkArgs,
@@ -109,13 +113,21 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
                 key,
                 max_sessions,
                 max_depth,
+                image,
                 network,
             } => {
                 let (key_level, network) = (key.map(Level::from), network.policy()?);
                 let limits = ProjectLimits { max_sessions, max_depth, ..ProjectLimits::default() };
                 let limits = (limits != ProjectLimits::default()).then_some(limits);
-                let request =
-                    ProjectCreateRequest { name, description, limits, agent, key_level, network };
+                let request = ProjectCreateRequest {
+                    name,
+                    description,
+                    limits,
+                    agent,
+                    key_level,
+                    network,
+                    image,
+                };
                 let made = client.call::<ProjectCreate>(request).await?;
                 screen.answer(&made, |made| made.project_id.to_string())
             }
@@ -175,6 +187,11 @@ fn shown(screen: Screen, project: &ProjectResponse) -> String {
     pairs.extend(project.agent.as_ref().map(|agent| ("agent", agent.clone())));
     pairs.extend(project.key_level.map(|level| ("key", level.to_string())));
     pairs.extend(project.network.as_ref().map(|network| ("network", network.to_string())));
+    pairs.extend(project.image.as_ref().map(|image| ("image", image.clone())));
+    pairs.extend(project.container.as_ref().map(|container| {
+        let (status, since) = (container.status.as_str(), moment(container.since));
+        ("container", format!("{status} since {since} ({})", container.backend))
+    }));
     screen.pairs(&pairs)
 }
 

@@ -77,6 +77,7 @@ impl Config {
             ),
             ("sandbox.openFiles", sandbox.open_files.unwrap_or(KIB), 16..=COUNT_MOST),
             ("sandbox.tmp", sandbox.tmp_bytes, KIB..=KIB * GIB),
+            ("sandbox.containers_max", count(self.sandbox.containers_max), 0..=COUNT_MOST),
             ("mcp.sessions_max", count(self.mcp.sessions_max), 1..=COUNT_MOST),
             ("mcp.session_idle_secs", self.mcp.session_idle_secs, 1..=PEER_IDLE_SECS_MOST),
             ("http.max_connections", count(http.max_connections), 1..=COUNT_MOST),

@@ -7,11 +7,15 @@ use std::path::PathBuf;
 use ringback_sandbox::{BackendChoice, DockerSettings};
 
 use super::Environment;
+use super::images::Images;
 use super::section::{Raw, section};
 use super::value::{Value, mismatch, text};
 
 /// Where everybody who uses a container engine looks for it.
 const DOCKER_HOST: &str = "DOCKER_HOST";
+
+/// Enough for a person's projects; each may take as much memory as an agent.
+const CONTAINERS_MAX: usize = 8;
 
 section! {
     /// What keeps agents from the rest of this machine.
@@ -38,6 +42,11 @@ section! {
         pub openFiles: Bound = bound(limits().open_files),
         /// The size of an agent's `/tmp`, in bytes. What is in it counts as memory.
         pub tmp: u64 = limits().tmp_bytes,
+        /// Images that are built here for a container engine, `[sandbox.images.NAME]` with `dir`, a directory with a `Dockerfile`, and
+        /// `network`, what its build reaches: `none` (the default) or `host`. A project names one as its `image`.
+        pub images: Images = Images::default(),
+        /// Containers of projects that run at the same time, and commands in sandboxes of their own besides.
+        pub containers_max: usize = CONTAINERS_MAX,
     }
 }
 

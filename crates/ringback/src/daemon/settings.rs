@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use ringback_broker::{
-    AgentCommand, ConfigView, Confinement, InsideProgram, LineSettings, SandboxRules,
-    SessionSettings, StudioSettings,
+    AgentCommand, ConfigView, Confinement, ContainerSettings, ImageSource, InsideProgram,
+    LineSettings, SandboxRules, SessionSettings, StudioSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -72,6 +72,7 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
         },
         studio: studio(config)?,
         sessions: sessions(config)?,
+        containers: containers(config)?,
     })
 }
 
@@ -175,6 +176,19 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
         program: program.transpose()?,
         docker: config.sandbox.docker(),
     }))
+}
+
+/// What containers are told.
+fn containers(config: &Config) -> Result<ContainerSettings, ConfigError> {
+    let images = config.sandbox.images.0.iter().map(|(name, image)| {
+        let key = format!("sandbox.images.{name}.dir");
+        let (dir, network) = (utf8(config, &key, &image.dir)?, image.network);
+        Ok((name.clone(), ImageSource { dir, network }))
+    });
+    Ok(ContainerSettings {
+        containers_max: config.sandbox.containers_max,
+        images: images.collect::<Result<_, ConfigError>>()?,
+    })
 }
 
 /// What the music tools are told.

@@ -4,6 +4,7 @@
 
 mod alone;
 mod calls;
+mod containers;
 mod content;
 mod daemon;
 mod mcp;

@@ -199,7 +199,9 @@ impl Options {
     }
 
     fn process(&mut self, spec: &SandboxSpec) {
-        self.add(["--chdir", places::WORKSPACE, "--clearenv"]);
+        let start = spec.working_dir.as_deref().unwrap_or(Path::new(places::WORKSPACE));
+        self.0.extend([OsStr::new("--chdir"), start.as_os_str()].map(OsString::from));
+        self.add(["--clearenv"]);
         for (name, value) in &spec.env {
             self.0.extend([OsString::from("--setenv"), name.clone(), value.clone()]);
         }

@@ -46,6 +46,7 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         workspace: bench.path("workspace"),
+        working_dir: None,
         session_dir: Some(bench.path("session")),
         inside: None,
         read_only: match bench.backend {

@@ -237,6 +237,7 @@ impl World {
             call_ms_max: 120_000,
             lines: ringback_broker::LineSettings::default(),
             studio: ringback_broker::StudioSettings::default(),
+            containers: ringback_broker::ContainerSettings::default(),
             sessions: ringback_broker::SessionSettings::in_dir(self.dir.join("run")),
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_proto::ids::{ProjectId, WorkspaceId};
-use ringback_proto::record::{ProjectRecord, WorkspaceRecord};
+use ringback_proto::record::{ProjectImage, ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::ProjectLimits;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -100,8 +100,15 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
             idle_ms: row.opt_u64("idle_ms")?,
         },
         network: row.opt_network()?,
+        image: image(row)?,
         created_at: row.u64("created_at")?,
     })
+}
+
+fn image(row: &Row<'_>) -> rusqlite::Result<Option<ProjectImage>> {
+    let name: Option<String> = row.get("image_name")?;
+    let reference: Option<String> = row.get("image_reference")?;
+    Ok(name.map(ProjectImage::Named).or_else(|| reference.map(ProjectImage::Reference)))
 }
 
 fn workspace(row: &Row<'_>) -> rusqlite::Result<WorkspaceRecord> {

@@ -2,7 +2,9 @@
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
-use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, UnixMs, WorkspaceRecord};
+use ringback_proto::record::{
+    ProjectImage, ProjectRecord, SessionRecord, SessionState, UnixMs, WorkspaceRecord,
+};
 use rusqlite::{Connection, Params, params};
 
 use super::{Applied, ApplyError, found, taken};
@@ -18,11 +20,17 @@ pub(super) fn project_created(
     connection: &Connection,
     project: &ProjectRecord,
 ) -> Result<(), ApplyError> {
+    let (image_name, image_reference) = match &project.image {
+        None => (None, None),
+        Some(ProjectImage::Named(name)) => (Some(name), None),
+        Some(ProjectImage::Reference(reference)) => (None, Some(reference)),
+    };
     let inserted = connection
         .prepare_cached(
             "INSERT INTO project (id, name, name_small, description, owner, agent, key_level,
-                 max_depth, max_agents, max_sessions, idle_ms, created_at, network)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 max_depth, max_agents, max_sessions, idle_ms, created_at, network,
+                 image_name, image_reference)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         )?
         .execute(params![
             project.id.as_bytes(),
@@ -38,6 +46,8 @@ pub(super) fn project_created(
             opt_int(project.limits.idle_ms),
             int(project.created_at),
             project.network.as_ref().map(ToString::to_string),
+            image_name,
+            image_reference,
         ]);
     taken(inserted, || format!("project {}", project.id))
 }

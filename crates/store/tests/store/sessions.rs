@@ -4,7 +4,7 @@ use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{
-    ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
+    ProjectImage, ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
 };
 use ringback_proto::request::ProjectLimits;
 use ringback_store::{Applied, CommitError, Page, ReadError, SessionFilter, Visible};
@@ -29,6 +29,7 @@ fn project_record(n: u64, owner: PrincipalId) -> ProjectRecord {
         key_level: None,
         limits: ProjectLimits::default(),
         network: None,
+        image: None,
         created_at: n,
     }
 }
@@ -122,9 +123,11 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
             idle_ms: Some(1 << 40),
         },
         network: Some("allow a.org:443 [fd00::/8]:*".parse().unwrap()),
+        image: Some(ProjectImage::Named("rust".to_owned())),
         ..project_record(1, owner(3))
     };
-    let plain = project_record(2, PrincipalId::Local);
+    let image = Some(ProjectImage::Reference("debian:12".to_owned()));
+    let plain = ProjectRecord { image, ..project_record(2, PrincipalId::Local) };
     let session = SessionRecord {
         parent: Some(session_id(8)),
         root: session_id(9),

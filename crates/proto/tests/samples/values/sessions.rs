@@ -80,6 +80,7 @@ sample!(
         agent: None,
         key_level: None,
         network: None,
+        image: None,
     },
     Self {
         name: awkward(),
@@ -88,6 +89,7 @@ sample!(
         agent: Some("script".into()),
         key_level: Some(Level::Write),
         network: Some(network()),
+        image: Some("rust".into()),
     }
 );
 sample!(
@@ -101,6 +103,8 @@ sample!(
         key_level: None,
         created_at: 0,
         network: None,
+        image: None,
+        container: None,
     },
     Self {
         project_id: project(),
@@ -111,6 +115,14 @@ sample!(
         key_level: Some(Level::Read),
         created_at: u64::MAX,
         network: Some(NetworkPolicy::default()),
+        image: Some(awkward()),
+        container: Some(ContainerInfo {
+            status: ContainerStatus::Stopped,
+            backend: "docker".into(),
+            image: Some(awkward()),
+            since: u64::MAX,
+            exit_code: Some(i32::MIN),
+        }),
     }
 );
 sample!(

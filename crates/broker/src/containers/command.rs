@@ -1,0 +1,247 @@
+//! Commands: in a container that runs, or in a box of their own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::record::ProjectRecord;
+use ringback_proto::request::ExecResultResponse;
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
+use ringback_sandbox::{
+    Captured, Confined, ExecEnd, ExecError, ExecSpec, Executed, Output, Pipes, SandboxSpec,
+};
+use tokio::io::AsyncReadExt as _;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::keeper::{code, ended};
+use super::start::{Interior, not_started, refused};
+use super::table::{Found, Place};
+use crate::failure;
+use crate::handler::Context;
+use crate::sessions::Boxes;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// What is kept of each output of a command.
+const OUTPUT_BYTES_MAX: usize = 1 << 20;
+/// What is read at once.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// A command to run.
+#[derive(Debug)]
+pub(crate) struct CommandSpec {
+    /// A program and its arguments.
+    pub(crate) command: Vec<String>,
+    /// Where in the box it starts; in the workspace if nothing is said.
+    pub(crate) working_dir: Option<String>,
+    /// How long it may take.
+    pub(crate) limit: Duration,
+    /// The workspace it works on, in a box of its own.
+    pub(crate) workspace: Option<WorkspaceId>,
+}
+
+/// A command that is counted until it has ended.
+struct Counted {
+    shared: Arc<Shared>,
+    id: u64,
+    stop: CancellationToken,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        lock(&self.shared.containers.table).command_ended(self.id);
+        self.shared.containers.command_ended.notify_waiters();
+    }
+}
+
+/// Which output a reader had.
+enum Said {
+    Out(Captured),
+    Err(Captured),
+}
+
+impl Shared {
+    /// Runs a command and waits for its end.
+    ///
+    /// # Cancel safety
+    /// It is ended, with all it started, once it is told to stop; the job waits for that.
+    pub(crate) async fn run_command(
+        self: &Arc<Self>,
+        ctx: &Context,
+        project: ProjectId,
+        spec: CommandSpec,
+    ) -> Result<ExecResultResponse> {
+        self.visible_project(&ctx.principal, project).await?;
+        let boxes = self.boxes("a command").await?;
+        self.check_confinement().await?;
+        let place = match spec.workspace {
+            None if boxes.takes_commands() => Place::Container,
+            workspace => Place::Box(workspace),
+        };
+        let counted = self.counted(project, place, &ctx.stop)?;
+        // A deletion that came between would not have waited for it.
+        let record = self.visible_project(&ctx.principal, project).await?;
+        if let Some(workspace) = spec.workspace {
+            self.files_of(&ctx.principal, project, workspace).await?;
+        }
+        let (limit, program) = (spec.limit, spec.command.first().cloned().unwrap_or_default());
+        let shared = Arc::clone(self);
+        let running = ctx.finishing(async move {
+            let stop = &counted.stop;
+            match place {
+                Place::Container => shared.in_container(project, spec, stop).await,
+                Place::Box(_) => shared.in_box(&boxes, &record, spec, stop).await,
+            }
+        });
+        let Some(executed) = running.await.map_err(failure::internal)?? else {
+            if ctx.stop.is_cancelled() {
+                // The job was told to stop, and says so itself.
+                std::future::pending::<()>().await;
+            }
+            let error = Error::cancelled("its project is being deleted");
+            return Err(error.with_certainty(Certainty::Ran));
+        };
+        match executed.end {
+            ExecEnd::Exited(exit_code) => Ok(shown(exit_code, &executed)),
+            ExecEnd::TimedOut => {
+                let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                let error = Error::timeout(&format!("`{program}`"), limit_ms);
+                Err(error.with_certainty(Certainty::Ran))
+            }
+        }
+    }
+
+    fn counted(
+        self: &Arc<Self>,
+        project: ProjectId,
+        place: Place,
+        stop: &CancellationToken,
+    ) -> Result<Counted> {
+        let begun = lock(&self.containers.table).begin_command(project, place, stop);
+        let (id, stop) = begun.map_err(|refusal| refused(project, refusal))?;
+        Ok(Counted { shared: Arc::clone(self), id, stop })
+    }
+
+    /// In the container of its project, which has to run. Nothing if it was told to stop.
+    async fn in_container(
+        &self,
+        project: ProjectId,
+        spec: CommandSpec,
+        stop: &CancellationToken,
+    ) -> Result<Option<Executed>> {
+        let found = lock(&self.containers.table).find(project);
+        let Some(Found::Running(live)) = found else { return Err(not_running(project)) };
+        let exec = live.handle.exec(ExecSpec {
+            command: spec.command.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            working_dir: spec.working_dir.map(Into::into),
+            output_bytes_max: OUTPUT_BYTES_MAX,
+            limit: spec.limit,
+        });
+        tokio::select! {
+            biased;
+            executed = exec => executed.map(Some).map_err(|error| not_executed(project, &error)),
+            () = stop.cancelled() => Ok(None),
+        }
+    }
+
+    /// In a box of its own, with a workspace or the directory of the project's container. Nothing if it
+    /// was told to stop.
+    async fn in_box(
+        &self,
+        boxes: &Boxes,
+        project: &ProjectRecord,
+        spec: CommandSpec,
+        stop: &CancellationToken,
+    ) -> Result<Option<Executed>> {
+        let dir = match spec.workspace {
+            Some(workspace) => self.workspace_path(workspace),
+            None => self.container_dir(project.id).await?,
+        };
+        let image = self.ready_image(boxes, project).await?;
+        let CommandSpec { command, working_dir, limit, .. } = spec;
+        let interior = Interior { command, dir, image, working_dir };
+        let spec = self.box_spec(boxes, interior, false).await?;
+        boxed(boxes, spec, limit, stop).await
+    }
+}
+
+/// Runs a program in a box of its own, and ends the box with it.
+async fn boxed(
+    boxes: &Boxes,
+    spec: SandboxSpec,
+    limit: Duration,
+    stop: &CancellationToken,
+) -> Result<Option<Executed>> {
+    let confined = boxes.sandbox.start(spec).await.map_err(|error| not_started(&error))?;
+    let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
+    // Nobody will ever write to it.
+    drop(stdin);
+    let mut readers = JoinSet::new();
+    readers.spawn(async move { Said::Out(captured(stdout).await) });
+    readers.spawn(async move { Said::Err(captured(stderr).await) });
+    let end = tokio::select! {
+        biased;
+        waited = process.wait() => waited.map(|status| Some(ExecEnd::Exited(code(status)))),
+        () = stop.cancelled() => Ok(None),
+        () = tokio::time::sleep(limit) => Ok(Some(ExecEnd::TimedOut)),
+    };
+    // What it left behind goes with it; only then is everything said.
+    let said = ended(hold, &mut readers).await;
+    let Some(end) = end.map_err(failure::internal)? else { return Ok(None) };
+    let mut executed = Executed { end, stdout: Captured::default(), stderr: Captured::default() };
+    for said in said {
+        match said {
+            Said::Out(captured) => executed.stdout = captured,
+            Said::Err(captured) => executed.stderr = captured,
+        }
+    }
+    Ok(Some(executed))
+}
+
+/// The start of an output, which is read to its end.
+async fn captured(mut output: Output) -> Captured {
+    let mut captured = Captured::default();
+    let mut piece = vec![0; PIECE_BYTES];
+    // An error is an end as well: there is nothing more to read.
+    while let Ok(n_read @ 1..) = output.read(&mut piece).await {
+        let n_kept = n_read.min(OUTPUT_BYTES_MAX - captured.bytes.len());
+        captured.bytes.extend_from_slice(&piece[..n_kept]);
+        captured.is_truncated |= n_kept < n_read;
+    }
+    captured
+}
+
+fn shown(exit_code: i32, executed: &Executed) -> ExecResultResponse {
+    let Executed { stdout, stderr, .. } = executed;
+    let text = |captured: &Captured| String::from_utf8_lossy(&captured.bytes).into_owned();
+    ExecResultResponse {
+        exit_code,
+        stdout: text(stdout),
+        stderr: text(stderr),
+        truncated: stdout.is_truncated || stderr.is_truncated,
+    }
+}
+
+fn not_running(project: ProjectId) -> Error {
+    let message = format!(
+        "the container of {project} does not run; start it with `container_start`, or name a \
+         `workspace_id` for a sandbox of the command's own"
+    );
+    Error::new(ErrorKind::Conflict, message)
+}
+
+fn not_executed(project: ProjectId, error: &ExecError) -> Error {
+    match error {
+        ExecError::Gone { .. } => not_running(project),
+        ExecError::Empty | ExecError::NotText { .. } => {
+            Error::invalid_field("command", error.to_string())
+        }
+        ExecError::NotPossible => Error::new(ErrorKind::Conflict, error.to_string()),
+        ExecError::Engine(_) => {
+            let message = format!("the command did not run: {}", failure::causes(error));
+            Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::MayHaveRun)
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Images: which one a project has, whether it is there, and how it is built anew.
+
+use std::collections::VecDeque;
+
+use ringback_proto::chunk::LogLevel;
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::{Principal, Target};
+use ringback_proto::record::{ProjectImage, ProjectRecord};
+use ringback_proto::request::{ImageRebuildRequest, ImageRebuiltResponse};
+use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
+use ringback_sandbox::{BuildError, BuildSpec, BuiltImage};
+use tokio::sync::mpsc;
+
+use super::{ImageName, ImageSource};
+use crate::failure;
+use crate::handler::Context;
+use crate::sessions::Boxes;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Characters of an image as the engine knows it.
+const REFERENCE_CHARS_MAX: usize = 255;
+/// Lines of a log between the engine and the caller's stream: a slow reader slows the build.
+const LOG_LINES_MAX: usize = 64;
+/// Lines of a log that say why a build failed.
+const LAST_LINES_MAX: usize = 20;
+
+/// An image that is being built.
+struct Building<'a> {
+    shared: &'a Shared,
+    name: ImageName,
+}
+
+impl Drop for Building<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.containers.builds).remove(&self.name);
+    }
+}
+
+impl Shared {
+    /// The image that somebody wants for a project.
+    pub(crate) async fn wanted_image(
+        &self,
+        principal: &Principal,
+        image: &str,
+    ) -> Result<ProjectImage> {
+        let boxes = self.boxes("an image").await?;
+        check_images(&boxes, image)?;
+        if self.containers.settings.images.contains_key(image) {
+            return Ok(ProjectImage::Named(image.to_owned()));
+        }
+        let what = format!(
+            "`{image}`, which is not among the images of the configuration ({}),",
+            self.known()
+        );
+        Self::may_loosen(principal, &what)?;
+        let is_plain = image.bytes().all(|byte| byte.is_ascii_graphic());
+        if image.is_empty() || image.len() > REFERENCE_CHARS_MAX || !is_plain {
+            let message = format!("an image has 1 to {REFERENCE_CHARS_MAX} characters, no spaces");
+            return Err(Error::invalid_field("image", message));
+        }
+        Ok(ProjectImage::Reference(image.to_owned()))
+    }
+
+    /// Refuses a project whose image cannot be had here, before anything is made for it.
+    pub(crate) async fn check_image(&self, project: &ProjectRecord) -> Result<()> {
+        if project.image.is_some() {
+            let boxes = self.boxes("an image").await?;
+            self.ready_image(&boxes, project).await?;
+        }
+        Ok(())
+    }
+
+    /// What the engine knows the image of the sessions of a project by, if they have one of their own.
+    pub(crate) async fn image_of_session(&self, project: ProjectId) -> Result<Option<String>> {
+        let record = self.read(move |store| store.project(project)).await?;
+        let record = record.ok_or_else(|| Error::not_found("project", project))?;
+        if record.image.is_none() {
+            return Ok(None);
+        }
+        self.image_tag(&self.boxes("an image").await?, &record)
+    }
+
+    /// What the engine knows the image of a project by, if it has one of its own; it is there.
+    pub(crate) async fn ready_image(
+        &self,
+        boxes: &Boxes,
+        project: &ProjectRecord,
+    ) -> Result<Option<String>> {
+        let Some(image) = self.image_tag(boxes, project)? else { return Ok(None) };
+        let is_there = boxes.sandbox.image_exists(&image).await;
+        if is_there.map_err(|error| failed("looked for", image.as_str(), &error))? {
+            return Ok(Some(image));
+        }
+        let id = project.id;
+        let message = match &project.image {
+            Some(ProjectImage::Named(name)) => format!(
+                "the image `{name}` of {id} was not built yet; build it with `image_rebuild`"
+            ),
+            Some(ProjectImage::Reference(_)) | None => format!(
+                "the engine does not have the image `{image}` of {id}; get it there with `docker \
+                 pull {image}`"
+            ),
+        };
+        Err(Error::new(ErrorKind::Conflict, message))
+    }
+
+    /// What the engine knows the image of a project by, if it has one of its own.
+    fn image_tag(&self, boxes: &Boxes, project: &ProjectRecord) -> Result<Option<String>> {
+        let Some(image) = &project.image else { return Ok(None) };
+        check_images(boxes, image.as_str())?;
+        match image {
+            ProjectImage::Reference(reference) => Ok(Some(reference.clone())),
+            ProjectImage::Named(name) => self.source(name).map(|(name, _)| Some(name.tag())),
+        }
+    }
+
+    fn source(&self, name: &str) -> Result<(&ImageName, &ImageSource)> {
+        self.containers.settings.images.get_key_value(name).ok_or_else(|| {
+            let message = format!(
+                "there is no image `{name}` in the configuration (sandbox.images), only {}",
+                self.known()
+            );
+            Error::new(ErrorKind::NotFound, message)
+        })
+    }
+
+    fn known(&self) -> String {
+        let names: Vec<_> = self.containers.settings.images.keys().map(ImageName::as_str).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// Which image to build, if this principal may.
+    async fn named_image(
+        &self,
+        principal: &Principal,
+        request: &ImageRebuildRequest,
+    ) -> Result<String> {
+        match (request.project_id, &request.image) {
+            (Some(project), None) => self.image_of(principal, project).await,
+            (None, Some(image)) => match &principal.target {
+                Target::Everything => Ok(image.clone()),
+                Target::Projects(_) => {
+                    let missing = "a token for all projects; name your project instead";
+                    Err(Error::forbidden("building an image by its name", missing))
+                }
+            },
+            (Some(_), Some(_)) | (None, None) => {
+                let message = "name either a project by `project_id` or an image by `image`";
+                Err(Error::invalid_field("image", message))
+            }
+        }
+    }
+
+    async fn image_of(&self, principal: &Principal, id: ProjectId) -> Result<String> {
+        let project = self.visible_project(principal, id).await?;
+        match project.image {
+            Some(ProjectImage::Named(name)) => Ok(name),
+            Some(ProjectImage::Reference(reference)) => {
+                let message = format!(
+                    "the image `{reference}` of {id} is not built here; pull it with the engine's \
+                     own tools, or put it into the configuration (sandbox.images)"
+                );
+                Err(Error::new(ErrorKind::Conflict, message))
+            }
+            None => {
+                let message = format!("{id} has no image of its own that could be built");
+                Err(Error::new(ErrorKind::Conflict, message))
+            }
+        }
+    }
+
+    /// Builds an image anew, and sends the lines of its log. One build of an image at a time.
+    ///
+    /// # Cancel safety
+    /// The build is ended.
+    pub(crate) async fn rebuild_image(
+        &self,
+        ctx: &Context,
+        request: &ImageRebuildRequest,
+    ) -> Result<ImageRebuiltResponse> {
+        let name = self.named_image(&ctx.principal, request).await?;
+        let boxes = self.boxes("an image").await?;
+        check_images(&boxes, &name)?;
+        let (name, source) = self.source(&name)?;
+        if !lock(&self.containers.builds).insert(name.clone()) {
+            let message = format!("the image `{name}` is being built already; wait for that build");
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        let building = Building { shared: self, name: name.clone() };
+        let spec =
+            BuildSpec { dir: source.dir.clone().into(), tag: name.tag(), network: source.network };
+        let built = build(ctx, &boxes, spec).await?;
+        drop(building);
+        Ok(ImageRebuiltResponse { image: name.to_string(), digest: built.id })
+    }
+}
+
+async fn build(ctx: &Context, boxes: &Boxes, spec: BuildSpec) -> Result<BuiltImage> {
+    let (log, mut lines) = mpsc::channel(LOG_LINES_MAX);
+    let tag = spec.tag.clone();
+    let building = boxes.sandbox.build_image(spec, log);
+    tokio::pin!(building);
+    let mut last = VecDeque::new();
+    let built = loop {
+        tokio::select! {
+            biased;
+            Some(line) = lines.recv() => tell(ctx, &mut last, line).await,
+            built = &mut building => break built,
+        }
+    };
+    while let Ok(line) = lines.try_recv() {
+        tell(ctx, &mut last, line).await;
+    }
+    built.map_err(|error| not_built(&tag, &error, &last))
+}
+
+async fn tell(ctx: &Context, last: &mut VecDeque<String>, line: String) {
+    if last.len() == LAST_LINES_MAX {
+        last.pop_front();
+    }
+    last.push_back(line.clone());
+    ctx.send(StreamChunk::LogLine { level: LogLevel::Info, message: line }).await;
+}
+
+/// Whoever did not follow the build learns here why it failed.
+fn not_built(tag: &str, error: &BuildError, last: &VecDeque<String>) -> Error {
+    let mut message = format!("`{tag}` was not built: {}", failure::causes(error));
+    if !last.is_empty() {
+        let lines: Vec<_> = last.iter().map(String::as_str).collect();
+        message.push_str("\nthe last lines of its log:\n");
+        message.push_str(&lines.join("\n"));
+    }
+    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::Ran)
+}
+
+fn failed(what: &str, image: &str, error: &dyn std::error::Error) -> Error {
+    let message = format!("`{image}` could not be {what}: {}", failure::causes(error));
+    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
+}
+
+/// Only an engine has images.
+fn check_images(boxes: &Boxes, image: &str) -> Result<()> {
+    if boxes.has_images() {
+        return Ok(());
+    }
+    let message = format!(
+        "bubblewrap has no images: it shows a sandbox the programs of this machine, so `{image}` \
+         cannot be had; leave `image` away, or set `sandbox.backend = \"docker\"`"
+    );
+    Err(Error::new(ErrorKind::Conflict, message))
+}

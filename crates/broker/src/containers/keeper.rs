@@ -1,0 +1,112 @@
+//! The keeper of a container: owns it, keeps the last of what it wrote, and ends it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_proto::ids::ProjectId;
+use ringback_sandbox::{Confined, Hold, Output, Pipes, Process};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::ring::Ring;
+use super::{Ended, Make};
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// What is read at once.
+const PIECE_BYTES: usize = 8 << 10;
+/// How long what was written may take to arrive once nobody is left to write.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long the end of what was killed may take to be told; its box is removed all the same.
+const KILLED: Duration = Duration::from_secs(10);
+/// What shells add to the number of the signal that ended a command.
+const EXIT_SIGNAL: i32 = 128;
+
+/// What belongs to one container.
+#[derive(Debug)]
+pub(super) struct Keeper {
+    pub(super) shared: Arc<Shared>,
+    pub(super) project: ProjectId,
+    pub(super) make: Make,
+    pub(super) stop: CancellationToken,
+    pub(super) ring: Arc<Mutex<Ring>>,
+    pub(super) over: watch::Sender<bool>,
+}
+
+impl Keeper {
+    /// Until its program has ended, or is told to.
+    pub(super) async fn run(self, confined: Confined) {
+        let Confined { pipes: Pipes { stdin, stdout, stderr }, mut process, hold } = confined;
+        // Nobody will ever write to it.
+        drop(stdin);
+        let mut readers = JoinSet::new();
+        for output in [stdout, stderr] {
+            readers.spawn(keep(output, Arc::clone(&self.ring)));
+        }
+        let status = self.wait(&mut process).await;
+        ended(hold, &mut readers).await;
+        let exit_code = status.map(code);
+        tracing::info!(project = %self.project, exit_code, "a container has ended");
+        let since = self.shared.now().unix;
+        let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
+        lock(&self.shared.containers.table).end(self.project, Arc::new(ended));
+        self.over.send_replace(true);
+    }
+
+    async fn wait(&self, process: &mut Process) -> Option<ExitStatus> {
+        tokio::select! {
+            biased;
+            waited = process.wait() => return self.told(waited),
+            () = self.stop.cancelled() => process.terminate(),
+        }
+        let grace = self.shared.sessions.settings.end_grace;
+        if let Ok(waited) = timeout(grace, process.wait()).await {
+            return self.told(waited);
+        }
+        process.kill();
+        timeout(KILLED, process.wait()).await.ok().and_then(|waited| self.told(waited))
+    }
+
+    fn told(&self, waited: io::Result<ExitStatus>) -> Option<ExitStatus> {
+        let project = self.project;
+        let unknown = |error: &io::Error| {
+            tracing::warn!(%project, %error, "how a container ended is not known");
+        };
+        waited.inspect_err(unknown).ok()
+    }
+}
+
+/// Ends what is left in a box, and reads what was still on its way.
+pub(super) async fn ended<T: 'static>(hold: Hold, readers: &mut JoinSet<T>) -> Vec<T> {
+    hold.gone().await;
+    let mut read = Vec::new();
+    let all = async {
+        while let Some(reader) = readers.join_next().await {
+            read.extend(reader.ok());
+        }
+    };
+    if timeout(LAST_WORDS, all).await.is_err() {
+        readers.shutdown().await;
+    }
+    read
+}
+
+/// The code of an end, as shells tell it.
+pub(super) fn code(status: ExitStatus) -> i32 {
+    let signal = || status.signal().map_or(EXIT_SIGNAL, |signal| EXIT_SIGNAL + signal);
+    status.code().unwrap_or_else(signal)
+}
+
+async fn keep(mut output: Output, ring: Arc<Mutex<Ring>>) {
+    let mut piece = vec![0; PIECE_BYTES];
+    // An error is an end as well: there is nothing more to read.
+    while let Ok(n_read @ 1..) = output.read(&mut piece).await {
+        lock(&ring).push(&piece[..n_read]);
+    }
+}

@@ -1,0 +1,297 @@
+//! How containers start and end.
+
+use std::os::unix::fs::DirBuilderExt as _;
+use std::sync::{Arc, Mutex};
+
+use camino::Utf8PathBuf;
+use ringback_proto::ids::ProjectId;
+use ringback_proto::principal::Principal;
+use ringback_proto::record::ProjectRecord;
+use ringback_proto::request::ContainerInfo;
+use ringback_proto::{Error, ErrorKind, Result};
+use ringback_sandbox::{Confined, SandboxSpec, places};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::keeper::Keeper;
+use super::ring::Ring;
+use super::table::{Found, Refusal};
+use super::{Live, Make};
+use crate::failure;
+use crate::sessions::Boxes;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// What runs in a container that nobody gave a command: the program inside, which can also do nothing.
+const WAIT: [&str; 2] = [places::INSIDE, "wait"];
+/// By which programs find others in a box.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What a box of a project has.
+#[derive(Debug)]
+pub(super) struct Interior {
+    pub(super) command: Vec<String>,
+    pub(super) dir: Utf8PathBuf,
+    pub(super) image: Option<String>,
+    pub(super) working_dir: Option<String>,
+}
+
+/// The place of a container that is being started; given back if nothing comes of it.
+struct Claim<'a> {
+    shared: &'a Shared,
+    project: ProjectId,
+    is_running: bool,
+}
+
+/// A project that is being deleted. Dropped, it stays.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    shared: Arc<Shared>,
+    project: ProjectId,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.is_running {
+            lock(&self.shared.containers.table).release(self.project);
+        }
+    }
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        lock(&self.shared.containers.table).stay(self.project);
+    }
+}
+
+impl Leaving {
+    /// The project is gone: so is what its container left.
+    pub(crate) async fn gone(self) -> Result<()> {
+        lock(&self.shared.containers.table).forget(self.project);
+        let dir = self.shared.container_path(self.project);
+        let removed = self.shared.blocking(move || match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                let message = "the directory of a container could not be removed";
+                Err(Error::internal("container", message).with_source(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        });
+        removed.await
+    }
+}
+
+impl Shared {
+    /// The directory of a project's container, which is kept as long as the project.
+    pub(super) fn container_path(&self, project: ProjectId) -> Utf8PathBuf {
+        self.config.data_dir.join("containers").join(project.to_string())
+    }
+
+    /// Starts the container of a project, unless it runs.
+    ///
+    /// # Cancel safety
+    /// Nothing is left.
+    pub(crate) async fn start_container(
+        self: &Arc<Self>,
+        principal: &Principal,
+        project: ProjectId,
+        command: Option<Vec<String>>,
+    ) -> Result<ContainerInfo> {
+        self.visible_project(principal, project).await?;
+        let boxes = self.boxes("a container").await?;
+        self.check_confinement().await?;
+        let claimed = lock(&self.containers.table).claim(project);
+        if let Some(live) = claimed.map_err(|refusal| refused(project, refusal))? {
+            return running(&live, command.as_ref(), project);
+        }
+        let mut claim = Claim { shared: self, project, is_running: false };
+        // A deletion that came between would not have seen it.
+        let record = self.visible_project(principal, project).await?;
+        let (make, confined) = self.make_container(&boxes, &record, command).await?;
+        let info = self.keep_container(project, make, confined)?;
+        claim.is_running = true;
+        Ok(info)
+    }
+
+    async fn make_container(
+        &self,
+        boxes: &Boxes,
+        project: &ProjectRecord,
+        command: Option<Vec<String>>,
+    ) -> Result<(Make, Confined)> {
+        let image = self.ready_image(boxes, project).await?;
+        let words = command.clone().unwrap_or_else(|| WAIT.map(str::to_owned).into());
+        let dir = self.container_dir(project.id).await?;
+        let interior = Interior { command: words, dir, image: image.clone(), working_dir: None };
+        let spec = self.box_spec(boxes, interior, command.is_none()).await?;
+        let confined = boxes.sandbox.start(spec).await.map_err(|error| not_started(&error))?;
+        Ok((Make { backend: boxes.backend(), image, command }, confined))
+    }
+
+    /// Hands a container to its keeper.
+    fn keep_container(
+        self: &Arc<Self>,
+        project: ProjectId,
+        make: Make,
+        confined: Confined,
+    ) -> Result<ContainerInfo> {
+        let ring = Arc::new(Mutex::new(Ring::default()));
+        let (done, over) = watch::channel(false);
+        let stop = CancellationToken::new();
+        let live = Arc::new(Live {
+            make: make.clone(),
+            since: self.now().unix,
+            stop: stop.clone(),
+            over,
+            ring: Arc::clone(&ring),
+            handle: confined.hold.handle(),
+        });
+        let info = live.info();
+        if !lock(&self.containers.table).run(project, live) {
+            return Err(refused(project, Refusal::Closed));
+        }
+        let keeper = Keeper { shared: Arc::clone(self), project, make, stop, ring, over: done };
+        drop(self.tasks.spawn(keeper.run(confined)));
+        Ok(info)
+    }
+
+    /// What a box of a project is made of, with what keeps it from everything else.
+    pub(super) async fn box_spec(
+        &self,
+        boxes: &Boxes,
+        interior: Interior,
+        wants_inside: bool,
+    ) -> Result<SandboxSpec> {
+        let inside = if wants_inside { Some(self.inside_program().await?.into()) } else { None };
+        let mut words = interior.command.into_iter();
+        let env = [("PATH", PATH), ("HOME", places::WORKSPACE), ("LANG", "C.UTF-8")];
+        Ok(SandboxSpec {
+            program: words.next().unwrap_or_default().into(),
+            args: words.map(Into::into).collect(),
+            env: env.map(|(name, value)| (name.into(), value.into())).into(),
+            workspace: interior.dir.into(),
+            working_dir: interior.working_dir.map(Into::into),
+            inside,
+            image: interior.image,
+            ..boxes.plain()
+        })
+    }
+
+    /// Makes the directory of a project's container, which only this user can enter.
+    pub(super) async fn container_dir(&self, project: ProjectId) -> Result<Utf8PathBuf> {
+        let dir = self.container_path(project);
+        let made = dir.clone();
+        self.blocking(move || {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&made).map_err(|error| {
+                let message = format!("the directory of a container cannot be made: {error}");
+                Error::new(ErrorKind::Internal, message).with_source(error)
+            })
+        })
+        .await?;
+        Ok(dir)
+    }
+
+    async fn inside_program(&self) -> Result<Utf8PathBuf> {
+        let Some(inside) = self.sessions.settings.inside.clone() else {
+            let message = "there is nothing here that could wait in a container; name a `command`";
+            return Err(Error::invalid_field("command", message));
+        };
+        self.blocking(move || inside.path().map_err(failure::internal)).await
+    }
+
+    /// Stops the container of a project; returns when nothing of it is left. How it is then; nothing if
+    /// it was never started.
+    ///
+    /// # Cancel safety
+    /// It is stopped all the same.
+    pub(crate) async fn stop_container(&self, project: ProjectId) -> Result<Option<ContainerInfo>> {
+        let live = match lock(&self.containers.table).find(project) {
+            Some(Found::Starting) => return Err(refused(project, Refusal::Starting)),
+            Some(Found::Running(live)) => live,
+            Some(Found::Ended(ended)) => return Ok(Some(ended.info())),
+            None => return Ok(None),
+        };
+        live.end(project).await;
+        Ok(self.containers.info(project))
+    }
+
+    /// Ends the container and the commands of a project that is about to be deleted, and lets none start
+    /// until that is decided.
+    pub(crate) async fn leave_container(self: &Arc<Self>, project: ProjectId) -> Result<Leaving> {
+        let marked = lock(&self.containers.table).leave(project);
+        marked.map_err(|refusal| refused(project, refusal))?;
+        let leaving = Leaving { shared: Arc::clone(self), project };
+        loop {
+            let ended = self.containers.command_ended.notified();
+            if !lock(&self.containers.table).stop_commands(project) {
+                break;
+            }
+            ended.await;
+        }
+        self.stop_container(project).await?;
+        Ok(leaving)
+    }
+
+    /// The daemon stops: containers end with it.
+    pub(crate) async fn end_containers(&self) {
+        let running = lock(&self.containers.table).close();
+        for live in &running {
+            live.stop.cancel();
+        }
+        for live in running {
+            live.gone().await;
+        }
+    }
+}
+
+impl Live {
+    async fn end(&self, project: ProjectId) {
+        self.stop.cancel();
+        self.gone().await;
+        tracing::debug!(%project, "a container was stopped");
+    }
+
+    async fn gone(&self) {
+        let mut over = self.over.clone();
+        if over.wait_for(|over| *over).await.is_err() {
+            tracing::error!("the keeper of a container ended by itself");
+        }
+    }
+}
+
+/// A container that runs already is what was asked for, unless it should run something else.
+fn running(
+    live: &Live,
+    command: Option<&Vec<String>>,
+    project: ProjectId,
+) -> Result<ContainerInfo> {
+    if command.is_none() || command == live.make.command.as_ref() {
+        return Ok(live.info());
+    }
+    let message = format!(
+        "the container of {project} runs another command already; stop it first with \
+         `container_stop`"
+    );
+    Err(Error::new(ErrorKind::Conflict, message))
+}
+
+pub(super) fn refused(project: ProjectId, refusal: Refusal) -> Error {
+    let message = match refusal {
+        Refusal::Starting => format!("the container of {project} is just being started"),
+        Refusal::Leaving => {
+            let message = format!("{project} is being deleted");
+            return Error::new(ErrorKind::Conflict, message);
+        }
+        Refusal::Full { max } => format!(
+            "{max} are running, and there may be no more at the same time \
+             (sandbox.containers_max); stop one with `container_stop`, or wait until one has ended"
+        ),
+        Refusal::Closed => "the daemon is stopping".to_owned(),
+    };
+    Error::new(ErrorKind::Busy, message)
+}
+
+/// A box that could not be made.
+pub(super) fn not_started(error: &ringback_sandbox::StartError) -> Error {
+    let message = format!("the sandbox was not made: {}", failure::causes(error));
+    Error::new(ErrorKind::ToolFailed, message).with_certainty(ringback_proto::Certainty::NotStarted)
+}

@@ -1,0 +1,93 @@
+//! Containers and images, as a user meets them.
+
+use crate::support::{Daemon, file, is_confinable};
+
+/// Waits until a command of the line says something.
+fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
+    let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        let said = daemon.run(arguments).done();
+        if said.stdout.contains(text) {
+            return;
+        }
+        assert!(std::time::Instant::now() < patience, "{said:?}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in a
+/// container that nobody gave a command.
+#[test]
+fn a_container_is_started_used_and_stopped() {
+    if !is_confinable() {
+        return;
+    }
+    let daemon = Daemon::start();
+    let project = daemon.run(&["project", "create", "app"]).line();
+    let none = daemon.run(&["container", "list"]).done();
+    assert!(none.stdout.contains("ringback container start PROJECT"), "{none:?}");
+
+    let started = daemon.run(&["container", "start", &project, "--json"]).json();
+    assert_eq!(
+        (&started["status"], &started["backend"]),
+        (&"running".into(), &"bubblewrap".into())
+    );
+    let exec = |words: &[&str]| {
+        let arguments = [&["container", "exec", project.as_str(), "--"], words].concat();
+        daemon.run(&arguments)
+    };
+    let done = exec(&["sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (7, "out\n", "err\n"));
+    let ended = Daemon::run(
+        &daemon,
+        &["container", "exec", &project, "--timeout", "500", "--", "sleep", "1000"],
+    );
+    assert_eq!(ended.code, 1);
+    assert!(ended.stderr.contains("did not end within 500 ms"), "{ended:?}");
+    exec(&["mkdir", "below"]).done();
+    let below = ["container", "exec", &project, "--dir", "/workspace/below", "--json", "--", "pwd"];
+    let below = daemon.run(&below).json();
+    assert_eq!((&below["stdout"], &below["exit_code"]), (&"/workspace/below\n".into(), &0.into()));
+
+    let listed = daemon.run(&["container", "list", "--json"]).json();
+    let listed = &listed["containers"][0];
+    assert_eq!((&listed["name"], &listed["status"]), (&"app".into(), &"running".into()));
+    let shown = daemon.run(&["project", "show", &project]).done();
+    assert!(shown.stdout.contains("running since "), "{shown:?}");
+    let stopped = daemon.run(&["container", "stop", &project, "--json"]).json();
+    assert_eq!((&stopped["status"], &stopped["exit_code"]), (&"stopped".into(), &0.into()));
+
+    let script = "for n in 1 2 3; do echo line $n; done; sleep 1000";
+    daemon.run(&["container", "start", &project, "--", "sh", "-c", script]).done();
+    until(&daemon, &["container", "logs", &project], "line 3");
+    let last = daemon.run(&["container", "logs", &project, "--lines", "1"]).done();
+    assert_eq!(last.stdout, "line 3\n");
+    assert!(last.stderr.contains("--lines"), "{last:?}");
+    daemon.run(&["project", "delete", &project]).done();
+    let gone = daemon.run(&["container", "logs", &project]);
+    assert_eq!(gone.code, 1, "{gone:?}");
+}
+
+/// Rule: images are those of the configuration; where there are none to be had, that is said by name.
+#[test]
+fn images_are_listed_and_refused_without_an_engine() {
+    if !is_confinable() {
+        return;
+    }
+    let config =
+        "[sandbox]\nbackend = \"bubblewrap\"\n[sandbox.images.rust]\ndir = \"/srv/rust\"\n";
+    let dir = tempfile::tempdir().unwrap();
+    let path = file(dir.path(), "config.toml", config.as_bytes());
+    let daemon = Daemon::start_with(&["--config", path.to_str().unwrap()]);
+    let listed = daemon.run(&["image", "list"]).done();
+    assert!(listed.stdout.contains("rust   /srv/rust  none"), "{listed:?}");
+    let listed = daemon.run(&["image", "list", "--json"]).json();
+    assert_eq!(listed["rust"]["dir"], "/srv/rust");
+    for arguments in
+        [&["image", "rebuild", "rust"][..], &["project", "create", "app", "--image", "rust"]]
+    {
+        let refused = daemon.run(arguments);
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.stderr.contains("bubblewrap has no images"), "{refused:?}");
+    }
+}
