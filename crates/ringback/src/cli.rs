@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, demo, doctor, events, jobs, mcp,
-    offer, project, run, serve, session, studio, token, tools, verify, why,
+    offer, project, run, secret, serve, session, studio, token, tools, verify, why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -60,6 +60,8 @@ pub enum Command {
     Artifacts(artifacts::ArtifactsArgs),
     /// Check tunes and make music files of them, without a daemon
     Studio(studio::StudioArgs),
+    /// Keep the keys of model providers, sealed, for the daemon of this user
+    Secret(secret::SecretArgs),
     /// Create, list or revoke tokens
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
@@ -97,6 +99,7 @@ impl Command {
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
             Self::Studio(args) => args.json,
+            Self::Secret(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
             Self::Audit(args) => args.json,

@@ -96,6 +96,9 @@ impl Keeper {
                     Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
                     Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
+                () = self.shared.time_to_look(self.place.id) => {
+                    self.shared.look_at_work(self.place.id);
+                }
                 heard = next(&mut running) => match heard {
                     Some(heard) => Box::pin(self.hear(heard)).await,
                     None => running = None,
@@ -105,6 +108,7 @@ impl Keeper {
             }
         }
         Box::pin(self.end(running, servers)).await;
+        self.shared.work_ends(self.place.id);
         self.done.send_replace(true);
     }
 
@@ -139,6 +143,7 @@ impl Keeper {
             }
         }
         self.changed(SessionState::Running).await;
+        self.shared.work_begins(self.place.id);
         if let Some(running) = running
             && let Err(error) = running.handle.send(text)
         {
@@ -283,6 +288,7 @@ impl Keeper {
     }
 
     async fn settled(&self, state: SessionState) {
+        self.shared.work_ends(self.place.id);
         self.changed(state).await;
         // There is another moment now at which a session is idle for too long.
         self.shared.jobs.deadlines.notify_one();

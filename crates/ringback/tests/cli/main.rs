@@ -14,6 +14,8 @@ mod run;
 mod sandbox;
 mod secrets;
 mod sessions;
+mod spending;
 mod studio;
 mod support;
+mod vault;
 mod verify;
