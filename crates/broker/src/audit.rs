@@ -218,7 +218,7 @@ impl Auditor {
             outcome,
             certainty: None,
             duration_us: u64::try_from(request.duration.as_micros()).unwrap_or(u64::MAX),
-            bytes: Some(Passed { up: request.bytes_up, down: request.bytes_down }),
+            bytes: Some(Passed { up: request.usage.bytes_up, down: request.usage.bytes_down }),
         });
     }
 

@@ -65,6 +65,6 @@ pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
     AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest,
     NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules, SessionFollower,
-    SessionPass, SessionSettings, SessionView,
+    SessionPass, SessionSettings, SessionView, Spent,
 };
 pub use workspaces::START_LIMITS;

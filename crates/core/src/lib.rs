@@ -1,10 +1,11 @@
 //! The rules of Ringback, without IO: who may call what, how long a call may take, how a job lives,
 //! what counts as a repeat, how a call on a line finds its answer, what a slow reader of a stream
-//! misses, in which order events happened, which places an agent may reach.
+//! misses, in which order events happened, which places an agent may reach,
+//! and what it may spend.
 //!
 //! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
 //! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
-//! [`trace::TraceRing`], [`network::permits`], [`Effects`].
+//! [`trace::TraceRing`], [`network::permits`], [`spending::Ledger`], [`Effects`].
 //!
 //! Invariants:
 //! * Never reads a clock and never makes randomness: both are passed in.
@@ -22,6 +23,7 @@ pub mod network;
 pub mod policy;
 pub mod repeats;
 pub mod sessions;
+pub mod spending;
 pub mod stream;
 pub mod time;
 pub mod trace;

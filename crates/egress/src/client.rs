@@ -23,7 +23,7 @@ use tower::timeout::Timeout;
 use tower::util::BoxCloneSyncService;
 
 use crate::tap::Upload;
-use crate::{Config, KeyError, Provider};
+use crate::{Config, Provider, SecretError};
 
 /// An agent thinks between its requests; a new handshake costs more than an idle connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -42,11 +42,11 @@ pub(crate) type ProviderClient = Client<Connector, Upload>;
 pub enum ProviderError {
     /// Its key cannot be used.
     #[error(transparent)]
-    Key(#[from] KeyError),
+    Key(#[from] SecretError),
     /// The key would be readable on the way.
     #[error(
         "`url` is plain http beyond this machine and would carry the key in the clear; use https, \
-         or a model without `key_file`"
+         or a model without a key"
     )]
     Clear,
     /// The roots cannot be read.
@@ -85,7 +85,7 @@ impl Provider {
             if self.url.is_in_the_clear() {
                 return Err(ProviderError::Clear);
             }
-            key.read()?;
+            key.look()?;
         }
         self.roots().map(drop)
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{BaseUrl, KeyFile, KeyHeader};
+use crate::{BaseUrl, KeyHeader, KeySource, Prices};
 
 /// The limits of every door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,16 +45,18 @@ impl Default for Config {
 }
 
 /// A model: where it is, and how it knows who asks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Provider {
     /// What the path of a request is appended to.
     pub url: BaseUrl,
     /// The key; without one a request carries none.
-    pub key: Option<KeyFile>,
+    pub key: Option<KeySource>,
     /// Where the provider wants the key.
     pub header: KeyHeader,
     /// The roots to trust, PEM, in place of the system's.
     pub ca_file: Option<PathBuf>,
     /// Requests that one session may make; without it there is no limit.
     pub requests_max: Option<u64>,
+    /// What its models cost.
+    pub prices: Prices,
 }

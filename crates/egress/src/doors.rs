@@ -1,29 +1,40 @@
 //! The doors of all sessions, and the models behind them.
 
 use std::any::Any;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::Utf8Path;
-use ringback_broker::{Broker, ModelDoor, ModelRequest};
+use ringback_broker::{Broker, ModelDoor, ModelRequest, Spent};
 use ringback_proto::ids::SessionId;
-use ringback_proto::request::ModelUsage;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::serving::{Door, Model, Serving};
+use crate::serving::{Model, Serving};
 use crate::usage::Counters;
 use crate::{Config, Provider, ProviderError};
 
-/// Hears of each request once, when the last byte of its answer has passed or it was given up.
+/// Decides whether a request may be made, and hears of each once, when the last byte of its answer has
+/// passed or it was given up.
 pub trait Recorder: Send + Sync + std::fmt::Debug {
+    /// Waits until a session may ask its model; an error if it may not any more.
+    fn admit(&self, session: SessionId) -> Admitting<'_>;
+
     /// A session made a request. Must not block.
     fn record(&self, session: SessionId, request: &ModelRequest);
 }
 
+/// A decision on its way.
+pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), Spent>> + Send + 'a>>;
+
 impl Recorder for Broker {
+    fn admit(&self, session: SessionId) -> Admitting<'_> {
+        Box::pin(self.may_ask_model(session))
+    }
+
     fn record(&self, session: SessionId, request: &ModelRequest) {
         self.model_requested(session, request);
     }
@@ -37,30 +48,8 @@ pub struct ModelDoors {
     models: Mutex<BTreeMap<String, Arc<Model>>>,
     /// Gone once the doors have stopped.
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
-    open: Open,
     stop: CancellationToken,
     tasks: TaskTracker,
-}
-
-/// What the sessions with a door have used.
-type Open = Arc<Mutex<HashMap<SessionId, Arc<Counters>>>>;
-
-/// The door of a session, and its place in the list.
-struct Opened {
-    _door: Door,
-    session: SessionId,
-    counters: Arc<Counters>,
-    open: Open,
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        let mut open = lock(&self.open);
-        // Not that of the same session, taken up again.
-        if open.get(&self.session).is_some_and(|open| Arc::ptr_eq(open, &self.counters)) {
-            open.remove(&self.session);
-        }
-    }
 }
 
 impl ModelDoors {
@@ -84,7 +73,6 @@ impl ModelDoors {
             config,
             models: Mutex::new(models),
             recorder: Mutex::new(None),
-            open: Open::default(),
             stop: CancellationToken::new(),
             tasks,
         })
@@ -121,25 +109,22 @@ impl ModelDoor for ModelDoors {
             let message = format!("there is no model `{model}`; the configuration has no such");
             io::Error::new(io::ErrorKind::NotFound, message)
         })?;
-        let counters = Arc::<Counters>::default();
         let serving = Serving {
             session,
             model,
             config: self.config,
-            counters: Arc::clone(&counters),
+            counters: Counters::default(),
             requests: Arc::new(Semaphore::new(self.config.requests_at_once_max)),
             connections: Arc::new(Semaphore::new(self.config.connections_max)),
             recorder,
             stop: self.stop.child_token(),
             tasks: self.tasks.clone(),
         };
-        let door = serving.open(dir)?;
-        lock(&self.open).insert(session, Arc::clone(&counters));
-        Ok(Box::new(Opened { _door: door, session, counters, open: Arc::clone(&self.open) }))
+        Ok(Box::new(serving.open(dir)?))
     }
 
-    fn usage(&self, session: SessionId) -> Option<ModelUsage> {
-        lock(&self.open).get(&session).map(|counters| counters.snapshot())
+    fn has_prices(&self, model: &str) -> bool {
+        lock(&self.models).get(model).is_some_and(|model| !model.provider.prices.0.is_empty())
     }
 }
 

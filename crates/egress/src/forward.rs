@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http_body_util::{Either, Full, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::UPGRADE;
+use hyper::header::{CONTENT_TYPE, HeaderValue, UPGRADE};
 use hyper::http::response::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use ringback_proto::secret::Secret;
@@ -19,6 +19,7 @@ use crate::headers::{to_agent, to_provider};
 use crate::refusal::Refusal;
 use crate::serving::{Account, Serving};
 use crate::tap::{Answer, Upload};
+use crate::tokens::Scanner;
 
 /// A shorter key is a word such as `EMPTY`: no secret, and found everywhere.
 const KEY_BYTES_HIDDEN_MIN: usize = 7;
@@ -40,12 +41,13 @@ impl Serving {
         match self.forward(request, &mut account).await {
             Ok(Answered { parts, body, hidden }) => {
                 account.status = Some(parts.status);
+                let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+                account.scanner = Some(Scanner::new(kind));
                 let body = Impatient::new(body, self.config.body_timeout);
                 let answer = Answer::new(body, hidden, account, self.config.answer_bytes_max);
                 Response::from_parts(parts, Either::Right(answer))
             }
             Err(refusal) => {
-                self.counters.refuse();
                 account.status = Some(refusal.status());
                 account.is_whole = true;
                 refusal.response(&self.model.name).map(Either::Left)
@@ -70,6 +72,8 @@ impl Serving {
         }
         let busy = Refusal::Busy { max: config.requests_at_once_max };
         account.place = Some(Arc::clone(&self.requests).try_acquire_owned().map_err(|_| busy)?);
+        let admitted = self.recorder.admit(self.session).await;
+        admitted.map_err(|spent| Refusal::Spent { limit: spent.limit })?;
         let key = self.key().await?;
         if !self.counters.take_request(provider.requests_max) {
             return Err(Refusal::UsedUp { max: provider.requests_max.unwrap_or(u64::MAX) });
@@ -83,6 +87,7 @@ impl Serving {
         *onward.method_mut() = head.method;
         *onward.uri_mut() = uri;
         *onward.headers_mut() = head.headers;
+        account.is_sent = true;
         self.ask(onward, key.filter(|key| key.expose().len() >= KEY_BYTES_HIDDEN_MIN)).await
     }
 
@@ -107,18 +112,15 @@ impl Serving {
         Ok(Answered { parts, body, hidden })
     }
 
-    /// Read anew each time, so that a new key needs no restart.
+    /// Looked for anew each time, so that a new key needs no restart.
     async fn key(&self) -> Result<Option<Secret>, Refusal> {
-        let Some(file) = self.model.provider.key.clone() else { return Ok(None) };
+        let Some(source) = &self.model.provider.key else { return Ok(None) };
         let model = &self.model.name;
-        match tokio::task::spawn_blocking(move || file.read()).await {
-            Ok(Ok(key)) => Ok(Some(key)),
-            Ok(Err(error)) => {
-                tracing::error!(model, error = chain(&error), "the key of a model cannot be used");
-                Err(Refusal::Key)
-            }
+        match source.get().await {
+            Ok(Some(key)) => Ok(Some(key)),
+            Ok(None) => Err(Refusal::Key),
             Err(error) => {
-                tracing::error!(model, %error, "the key of a model was not read");
+                tracing::error!(model, error = chain(&error), "the key of a model cannot be used");
                 Err(Refusal::Key)
             }
         }

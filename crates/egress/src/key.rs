@@ -1,15 +1,33 @@
-//! The key of a provider, in a file that only its owner reads.
+//! The key of a provider: in a file that only its owner reads, or among the secrets.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ringback_proto::secret::Secret;
 use rustix::fs::{Mode, OFlags};
 
+use crate::secrets::{SecretError, SecretName, Vault};
+
 /// No provider's key is nearly as long; a file that is, is another one.
-const KEY_BYTES_MAX: u64 = 8 << 10;
+pub(crate) const KEY_BYTES_MAX: u64 = 8 << 10;
+
+/// Where the key of a provider is. It is looked for anew at each request, so that a new one needs no
+/// restart.
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    /// In a file.
+    File(KeyFile),
+    /// Among the secrets.
+    Secret {
+        /// What it is called there.
+        name: SecretName,
+        /// Where they are.
+        vault: Arc<Vault>,
+    },
+}
 
 /// A file with a key. It is read anew for each request, so that a new key needs no restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +66,31 @@ pub enum KeyError {
     },
 }
 
+impl KeySource {
+    /// Whether there is a key, as far as can be told without running anything. Blocks.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn look(&self) -> Result<(), SecretError> {
+        match self {
+            Self::File(file) => Ok(file.read().map(drop)?),
+            Self::Secret { name, vault } => vault.look(name),
+        }
+    }
+
+    /// The key as it is now; `None` if the daemon stops.
+    pub(crate) async fn get(&self) -> Result<Option<Secret>, SecretError> {
+        match self {
+            Self::File(file) => {
+                let file = file.clone();
+                let read = tokio::task::spawn_blocking(move || file.read()).await;
+                Ok(read.ok().transpose()?)
+            }
+            Self::Secret { name, vault } => vault.get(name).await.map(Some),
+        }
+    }
+}
+
 impl KeyFile {
     /// The key in this file, whether it exists or not.
     #[must_use]
@@ -74,13 +117,7 @@ impl KeyFile {
             }
             Err(source) => return Err(KeyError::Read { path, source }),
         };
-        let key = text.trim();
-        let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_key && (text.len() as u64) <= KEY_BYTES_MAX {
-            Ok(Secret::new(key.to_owned()))
-        } else {
-            Err(KeyError::NoKey { path })
-        }
+        one_key(&text).ok_or(KeyError::NoKey { path })
     }
 
     /// What is checked is what is read: the file may be replaced at any time.
@@ -103,6 +140,13 @@ impl KeyFile {
         let read = file.take(KEY_BYTES_MAX + 1).read_to_string(&mut text);
         Ok(read.map(|_| text))
     }
+}
+
+/// The key in a text, without the whitespace around it.
+pub(crate) fn one_key(text: &str) -> Option<Secret> {
+    let key = text.trim();
+    let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+    (is_key && text.len() as u64 <= KEY_BYTES_MAX).then(|| Secret::new(key.to_owned()))
 }
 
 #[cfg(test)]

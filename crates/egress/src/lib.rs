@@ -7,7 +7,9 @@
 //! Main types:
 //!
 //! * [`ModelDoors`] opens doors to models for the broker; [`Config`] has their limits.
-//! * [`Provider`]: where a model is ([`BaseUrl`]), and its key ([`KeyFile`], [`KeyHeader`]).
+//! * [`Provider`]: where a model is ([`BaseUrl`]), and its key ([`KeySource`], [`KeyHeader`]).
+//! * [`Vault`]: secrets by name, sealed in files, from a value, a file or a command.
+//! * [`Prices`]: what models cost; an answer's tokens are counted as it passes.
 //! * [`Recorder`] hears of every request once.
 //! * [`NetworkDoors`] opens doors to the network; [`NetworkConfig`] has their limits, [`Resolver`]
 //!   finds the addresses of names, [`NetworkRecorder`] hears of every connection once.
@@ -40,18 +42,25 @@ mod forward;
 mod headers;
 mod key;
 mod network;
+mod prices;
 mod refusal;
+mod secrets;
 mod serving;
 mod tap;
+mod tokens;
 mod url;
 mod usage;
 
 pub use client::ProviderError;
 pub use config::{Config, Provider};
-pub use doors::{ModelDoors, Recorder};
+pub use doors::{Admitting, ModelDoors, Recorder};
 pub use headers::KeyHeader;
-pub use key::{KeyError, KeyFile};
+pub use key::{KeyError, KeyFile, KeySource};
 pub use network::{
     NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving, SystemResolver,
+};
+pub use prices::{Price, Prices};
+pub use secrets::{
+    CommandRules, SecretError, SecretInfo, SecretName, SecretNameError, SecretSource, Vault,
 };
 pub use url::{BaseUrl, UrlError};

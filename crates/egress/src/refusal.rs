@@ -30,6 +30,11 @@ pub(crate) enum Refusal {
         /// The limit.
         max: u64,
     },
+    /// The session has reached a limit, and nobody allowed more.
+    Spent {
+        /// Which.
+        limit: &'static str,
+    },
     /// The daemon cannot use the key.
     Key,
     /// The provider cannot be reached.
@@ -55,7 +60,7 @@ impl Refusal {
             Self::Stalled => StatusCode::REQUEST_TIMEOUT,
             Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
             // Not 429: clients would try again, and it would not help.
-            Self::UsedUp { .. } => StatusCode::FORBIDDEN,
+            Self::UsedUp { .. } | Self::Spent { .. } => StatusCode::FORBIDDEN,
             Self::Key => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable { .. } | Self::Broken => StatusCode::BAD_GATEWAY,
             Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
@@ -69,7 +74,7 @@ impl Refusal {
             Self::TooLarge { .. } => "too_large",
             Self::Stalled => "stalled",
             Self::Busy { .. } => "busy",
-            Self::UsedUp { .. } => "used_up",
+            Self::UsedUp { .. } | Self::Spent { .. } => "used_up",
             Self::Key => "key_unusable",
             Self::Unreachable { .. } => "unreachable",
             Self::Broken => "broken",
@@ -93,6 +98,10 @@ impl Refusal {
             Self::UsedUp { max } => format!(
                 "this session has made its {max} requests of the model `{model}`; whoever runs the \
                  daemon can allow more"
+            ),
+            Self::Spent { limit } => format!(
+                "this session has reached its limit `{limit}`; whoever started it was asked, and did \
+                 not allow more"
             ),
             Self::Key => format!(
                 "the daemon cannot use its key for the model `{model}`; its log says why, and \

@@ -21,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::client::ProviderClient;
-use crate::usage::Counters;
+use crate::tokens::Scanner;
+use crate::usage::{Counters, Measured};
 use crate::{Config, Provider, Recorder};
 
 /// The name of the socket in its directory.
@@ -45,7 +46,7 @@ pub(crate) struct Serving {
     pub(crate) session: SessionId,
     pub(crate) model: Arc<Model>,
     pub(crate) config: Config,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Counters,
     pub(crate) requests: Arc<Semaphore>,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) recorder: Arc<dyn Recorder>,
@@ -78,6 +79,10 @@ pub(crate) struct Account {
     pub(crate) n_sent: Arc<AtomicU64>,
     pub(crate) n_received: u64,
     pub(crate) is_whole: bool,
+    /// Whether it went to the provider.
+    pub(crate) is_sent: bool,
+    /// Looks for tokens in the answer, once there is one.
+    pub(crate) scanner: Option<Scanner>,
     /// Its place among those under way.
     pub(crate) place: Option<OwnedSemaphorePermit>,
 }
@@ -144,6 +149,8 @@ impl Account {
             n_sent: Arc::default(),
             n_received: 0,
             is_whole: false,
+            is_sent: false,
+            scanner: None,
             place: None,
         }
     }
@@ -151,8 +158,17 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        let (bytes_up, bytes_down) = (self.n_sent.load(Ordering::Relaxed), self.n_received);
-        self.serving.counters.add(bytes_up, bytes_down);
+        let measured = Measured {
+            method: &self.method,
+            path: &self.path,
+            status: self.status,
+            is_whole: self.is_whole,
+            is_sent: self.is_sent,
+            bytes_up: self.n_sent.load(Ordering::Relaxed),
+            bytes_down: self.n_received,
+            said: self.scanner.as_ref().map(Scanner::said).unwrap_or_default(),
+        };
+        let (usage, answered_by) = measured.usage(&self.serving.model.provider.prices);
         let request = ModelRequest {
             model: self.serving.model.name.clone(),
             method: self.method.to_string(),
@@ -160,8 +176,8 @@ impl Drop for Account {
             status: self.status.map(|status| status.as_u16()),
             is_whole: self.is_whole,
             duration: self.started.elapsed(),
-            bytes_up,
-            bytes_down,
+            answered_by,
+            usage,
         };
         self.serving.recorder.record(self.serving.session, &request);
     }

@@ -96,6 +96,9 @@ impl Answer {
         let n_bytes = data.len() as u64;
         self.bytes_left = self.bytes_left.checked_sub(n_bytes).ok_or(TooLong)?;
         self.account.n_received += n_bytes;
+        if let Some(scanner) = &mut self.account.scanner {
+            scanner.look(&data);
+        }
         let is_last = self.body.is_end_stream();
         self.account.is_whole |= is_last;
         Ok(match &mut self.mask {

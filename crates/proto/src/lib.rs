@@ -20,6 +20,7 @@ pub mod error;
 pub mod event;
 pub mod frame;
 pub mod ids;
+pub mod money;
 pub mod msgpack;
 pub mod network;
 pub mod principal;

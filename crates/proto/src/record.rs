@@ -9,7 +9,7 @@ use crate::ids::{
 };
 use crate::network::NetworkPolicy;
 use crate::principal::{Level, PrincipalId, Target};
-use crate::request::ProjectLimits;
+use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
 
 /// Milliseconds since the Unix epoch, always passed in.
 pub type UnixMs = u64;
@@ -347,6 +347,19 @@ pub struct SessionRecord {
     pub key: Option<TokenId>,
     /// What it may reach; absent for an agent that is not confined.
     pub network: Option<NetworkPolicy>,
+    /// What it may spend, and has spent.
+    pub spending: SpendingRecord,
+}
+
+/// What a session may spend and has spent, as it is stored. All of it only grows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SpendingRecord {
+    /// What it may spend.
+    pub limits: SpendLimits,
+    /// What its models have used, with those of the sessions that its agent started.
+    pub usage: ModelUsage,
+    /// How long its agents were at work, in milliseconds.
+    pub working_ms: u64,
 }
 
 /// One thing to write. A list of them is one atomic commit.
@@ -438,6 +451,14 @@ pub enum Record {
         id: SessionId,
         /// What it may reach now.
         network: NetworkPolicy,
+    },
+    /// A session may spend more, or has spent something: each of these numbers is that of the session if
+    /// it is the larger one, so that their order does not matter.
+    SessionSpent {
+        /// Which.
+        id: SessionId,
+        /// What it may spend now, and has spent.
+        spending: Box<SpendingRecord>,
     },
     /// A session is gone, and with it the keys minted for it. Refused while it is live.
     SessionDeleted {

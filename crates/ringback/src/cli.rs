@@ -4,7 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     agents, artifacts, audit, call, cas, completions, config, container, demo, doctor, events,
-    image, jobs, mcp, offer, project, run, serve, session, studio, token, tools, verify, why,
+    image, jobs, mcp, offer, project, run, secret, serve, session, studio, token, tools, verify,
+    why,
 };
 
 /// What an agent starts to reach its session: `ringback inside`.
@@ -64,6 +65,8 @@ pub enum Command {
     Artifacts(artifacts::ArtifactsArgs),
     /// Check tunes and make music files of them, without a daemon
     Studio(studio::StudioArgs),
+    /// Keep the keys of model providers, sealed, for the daemon of this user
+    Secret(secret::SecretArgs),
     /// Create, list or revoke tokens
     Token(token::TokenArgs),
     /// Serve an agent on standard input and output, or set one up to do so
@@ -103,6 +106,7 @@ impl Command {
             Self::Cas(args) => args.json,
             Self::Artifacts(args) => args.json,
             Self::Studio(args) => args.json,
+            Self::Secret(args) => args.json,
             Self::Token(args) => args.json,
             Self::Mcp(_) => false,
             Self::Audit(args) => args.json,

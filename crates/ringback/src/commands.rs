@@ -19,8 +19,10 @@ pub mod offer;
 mod passing;
 pub mod project;
 pub mod run;
+pub mod secret;
 pub mod serve;
 pub mod session;
+pub mod spending;
 pub mod studio;
 pub mod token;
 pub mod tools;
@@ -53,6 +55,7 @@ pub async fn run(command: Command, environment: &Environment) -> Result<(), Fail
         Command::Cas(args) => cas::run(args, environment).await,
         Command::Artifacts(args) => artifacts::run(args, environment).await,
         Command::Studio(args) => studio::run(&args, environment),
+        Command::Secret(args) => secret::run(args, environment).await,
         Command::Token(args) => token::run(args, environment).await,
         Command::Mcp(args) => mcp::run(args, environment).await,
         Command::Audit(args) => audit::run(args, environment).await,

@@ -24,6 +24,9 @@ mod value;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
+
+use ringback_egress::{CommandRules, Vault};
 
 pub use client_tools::ClientTools;
 pub use dirs::{DirError, IpcSockets};
@@ -31,7 +34,7 @@ pub use env::Environment;
 pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use images::{ImageEntry, Images};
-pub use providers::{ProviderEntry, Providers};
+pub use providers::{ProviderEntry, Providers, Secrets};
 pub use sandbox::{Bound, Sandbox, SandboxBackend};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
@@ -55,6 +58,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// `[providers.NAME]`
     pub providers: Providers,
+    /// `[secrets]`
+    pub secrets: Secrets,
     /// `[sandbox]`
     pub sandbox: Sandbox,
     /// `[callerTools]`
@@ -142,6 +147,29 @@ impl Config {
         self.origins.get(name).cloned().unwrap_or(Origin::Default)
     }
 
+    /// Every provider that can be asked: those that were configured, and those that everybody knows if
+    /// an agent names them.
+    #[must_use]
+    pub fn providers_in_use(&self) -> BTreeMap<String, ProviderEntry> {
+        let mut providers = self.providers.0.clone();
+        for name in self.sessions.agents.0.values().filter_map(|agent| agent.provider.as_ref()) {
+            if !providers.contains_key(name) {
+                providers.extend(ProviderEntry::known(name).map(|known| (name.clone(), known)));
+            }
+        }
+        providers
+    }
+
+    /// The secrets.
+    #[must_use]
+    pub fn vault(&self) -> Vault {
+        let rules = CommandRules {
+            timeout: Duration::from_millis(self.secrets.command_timeout),
+            kept: Duration::from_millis(self.secrets.command_kept),
+        };
+        Vault::new(self.root.data_dir.join("secrets"), rules)
+    }
+
     /// Names of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.
     #[must_use]
     pub fn ipc_sockets(&self) -> Option<IpcSockets> {
@@ -175,7 +203,7 @@ impl Config {
         self.sections().into_iter().find(|section| section.name() == name)
     }
 
-    fn sections(&self) -> [&dyn Section; 15] {
+    fn sections(&self) -> [&dyn Section; 16] {
         [
             &self.root,
             &self.http,
@@ -183,6 +211,7 @@ impl Config {
             &self.client_tools,
             &self.sessions,
             &self.providers,
+            &self.secrets,
             &self.sandbox,
             &self.caller_tools,
             &self.mcp,
@@ -195,7 +224,7 @@ impl Config {
         ]
     }
 
-    fn sections_mut(&mut self) -> [&mut dyn Section; 15] {
+    fn sections_mut(&mut self) -> [&mut dyn Section; 16] {
         [
             &mut self.root,
             &mut self.http,
@@ -203,6 +232,7 @@ impl Config {
             &mut self.client_tools,
             &mut self.sessions,
             &mut self.providers,
+            &mut self.secrets,
             &mut self.sandbox,
             &mut self.caller_tools,
             &mut self.mcp,

@@ -150,6 +150,9 @@ pub(crate) fn apply(
         Record::SessionNetwork { id, network } => {
             sessions::session_network(connection, *id, network)?;
         }
+        Record::SessionSpent { id, spending } => {
+            sessions::session_spent(connection, *id, spending)?;
+        }
         Record::SessionDeleted { id } => return sessions::session_deleted(connection, *id),
     }
     Ok(Applied::Written)

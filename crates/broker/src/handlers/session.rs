@@ -1,19 +1,19 @@
 //! Sessions of agents: `session_*`.
 
 use ringback_proto::Result;
-use ringback_proto::record::{Record, SessionRecord, SessionState};
+use ringback_proto::record::{Record, SessionRecord, SessionState, SpendingRecord};
 use ringback_proto::request::{
-    AckResponse, CleanedResponse, SessionCleanupRequest, SessionEndRequest, SessionEventsRequest,
-    SessionEventsResponse, SessionGetRequest, SessionListRequest, SessionListResponse,
-    SessionMessageRequest, SessionMessagedResponse, SessionNetworkRequest, SessionOpenRequest,
-    SessionOpenedResponse, SessionResponse, SessionSpawnRequest,
+    AckResponse, CleanedResponse, ModelUsage, SessionCleanupRequest, SessionEndRequest,
+    SessionEventsRequest, SessionEventsResponse, SessionGetRequest, SessionListRequest,
+    SessionListResponse, SessionMessageRequest, SessionMessagedResponse, SessionNetworkRequest,
+    SessionOpenRequest, SessionOpenedResponse, SessionResponse, SessionSpawnRequest,
 };
 use ringback_proto::tool::tools;
 use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{Origin, StartSession, offered};
+use crate::sessions::{Origin, Outside, StartSession, offered};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -32,6 +32,7 @@ impl Handler<tools::SessionSpawn> for Native {
             caller_id,
             caller_tools,
             network,
+            limits,
         } = request;
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (shared, principal) = (&ctx.shared, &ctx.principal);
@@ -40,7 +41,8 @@ impl Handler<tools::SessionSpawn> for Native {
         let origin = Origin::New { parent: None };
         let principal = std::sync::Arc::clone(principal);
         let key = None;
-        let start = StartSession { principal, project, workspace, agent, key, origin, network };
+        let start =
+            StartSession { principal, project, workspace, agent, key, origin, network, limits };
         let record = shared.start_session(start).await?;
         if let Some(offer) = offer
             && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await
@@ -142,7 +144,11 @@ impl Shared {
             let table = lock(&self.sessions.table);
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
-        let (network, model_usage) = self.sessions.outside(record.id);
+        let (network, spending, paused) = match self.sessions.outside(record.id) {
+            Some(Outside { network, spending, paused }) => (network, spending, paused),
+            None => (None, record.spending, None),
+        };
+        let SpendingRecord { limits, usage, working_ms } = spending;
         let agent = record.agent;
         let (confined, notice) = (self.sessions.confines(&agent), self.sessions.notice(&agent));
         SessionResponse {
@@ -164,7 +170,10 @@ impl Shared {
             notice: notice.map(str::to_owned),
             url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
             network: network.or(record.network),
-            model_usage,
+            model_usage: (usage != ModelUsage::default()).then_some(usage),
+            limits: (!limits.is_none()).then_some(limits),
+            working_ms,
+            paused,
         }
     }
 }

@@ -135,6 +135,7 @@ impl Shared {
         let found = match (request.session_id, request.project_id) {
             (Some(session), _) => {
                 check_no_network(&request)?;
+                check_no_limits(&request)?;
                 self.named_session(principal, session, &request).await?
             }
             (None, Some(project)) => self.session_in(principal, project, &request).await?,
@@ -147,6 +148,11 @@ impl Shared {
             self.take_offer(principal, found.place.id, offer).await?;
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
+        if let Some(live) = self.sessions.live(found.place.id)
+            && !self.is_key_of_agent(principal.id)
+        {
+            live.account.reopen();
+        }
         let mut told = self.deliver(found, request.message)?;
         if let Some((url, token)) = self.first_pass(principal.id, found.place) {
             (told.url, told.token) = (Some(url), token);
@@ -179,10 +185,11 @@ impl Shared {
         })?;
         let last = lock(&self.sessions.table).last_index(session);
         let order = match answer {
-            Some(answer) => Order::Answer(answer),
-            None => Order::Abort,
+            Some(answer) if self.answer_limit(principal, &live, &answer)? => None,
+            Some(answer) => Some(Order::Answer(answer)),
+            None => Some(Order::Abort),
         };
-        if live.orders.try_send(order).is_err() {
+        if order.is_some_and(|order| live.orders.try_send(order).is_err()) {
             return Err(Error::busy("the queue of messages of this session"));
         }
         Ok(SessionMessagedResponse {
@@ -224,8 +231,16 @@ impl Shared {
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
         let origin = Origin::New { parent: Some(session) };
-        let (agent, key, network) = (None, None, None);
-        let start = StartSession { principal, project, workspace, agent, key, origin, network };
+        let start = StartSession {
+            principal,
+            project,
+            workspace,
+            agent: None,
+            key: None,
+            origin,
+            network: None,
+            limits: None,
+        };
         let found = self.spawn(start).await?;
         self.deliver(found, message)
     }
@@ -310,6 +325,7 @@ impl Shared {
             key: request.api_key.clone(),
             origin: Origin::Again(Box::new(record)),
             network: None,
+            limits: None,
         };
         let found = self.spawn(start).await?;
         Ok(Found { spawned: false, ..found })
@@ -334,14 +350,16 @@ impl Shared {
                 && !self.is_elsewhere(place.id)
             {
                 check_no_network(request)?;
+                check_no_limits(request)?;
                 check_no_key(request)?;
                 return Ok(Found { place, spawned: false, made_workspace: false });
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
         let (key, origin) = (request.api_key.clone(), Origin::New { parent: None });
-        let network = request.network.as_deref().cloned();
-        let start = StartSession { principal, project, workspace, agent, key, origin, network };
+        let (network, limits) = (request.network.as_deref().cloned(), request.limits);
+        let start =
+            StartSession { principal, project, workspace, agent, key, origin, network, limits };
         self.spawn(start).await
     }
 
@@ -489,6 +507,16 @@ fn check_no_network(request: &SessionMessageRequest) -> Result<()> {
     let message =
         "the session is there already, and keeps its network; `session_network` changes it";
     Err(Error::invalid_field("network", message))
+}
+
+/// A session has the limits it was started with, until somebody who is asked allows more.
+fn check_no_limits(request: &SessionMessageRequest) -> Result<()> {
+    if request.limits.is_none() {
+        return Ok(());
+    }
+    let message =
+        "the session is there already, and keeps its limits; they are raised by who is asked";
+    Err(Error::invalid_field("limits", message))
 }
 
 /// An agent that runs has the key it was started with.

@@ -54,7 +54,8 @@ impl Broker {
         }
     }
 
-    /// A session made a request of its model: into its events, and into the audit.
+    /// A session made a request of its model: into its events, into the audit, and into what it has
+    /// spent.
     pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {
         let shared = &self.0;
         let Some(view) = self.session_view(session) else { return };
@@ -62,6 +63,7 @@ impl Broker {
         shared.auditor.model_requested(shared.now(), call, (view.owner, session), request);
         let (text, tool_name) = (Some(request.to_string()), Some(request.model.clone()));
         shared.say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
+        shared.spent(session, request.usage);
     }
 
     /// A session of this run.

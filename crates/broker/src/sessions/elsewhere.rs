@@ -55,6 +55,7 @@ impl Shared {
             key: None,
             origin,
             network: None,
+            limits: None,
         };
         let session = self.start_session(start).await?.id;
         let opened = self.equip_elsewhere(principal, session, offer).await;

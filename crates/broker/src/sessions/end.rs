@@ -44,6 +44,7 @@ impl Shared {
         // still tries has no effect.
         drop(lock(&live.doors).take());
         live.bearer.end();
+        live.account.end(id);
         if let Some(key) = live.key.as_ref().filter(|key| key.is_made_for_it) {
             self.revoke_key(key.id).await;
         }

@@ -97,6 +97,9 @@ impl Keeper {
                     Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
                     Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
+                () = self.shared.time_to_look(self.place.id) => {
+                    self.shared.look_at_work(self.place.id);
+                }
                 heard = next(&mut running) => match heard {
                     Some(heard) => Box::pin(self.hear(heard)).await,
                     None => running = None,
@@ -106,6 +109,7 @@ impl Keeper {
             }
         }
         Box::pin(self.end(running, servers)).await;
+        self.shared.work_ends(self.place.id);
         self.done.send_replace(true);
     }
 
@@ -140,6 +144,7 @@ impl Keeper {
             }
         }
         self.changed(SessionState::Running).await;
+        self.shared.work_begins(self.place.id);
         if let Some(running) = running
             && let Err(error) = running.handle.send(text)
         {
@@ -285,6 +290,7 @@ impl Keeper {
     }
 
     async fn settled(&self, state: SessionState) {
+        self.shared.work_ends(self.place.id);
         self.changed(state).await;
         // There is another moment now at which a session is idle for too long.
         self.shared.jobs.deadlines.notify_one();

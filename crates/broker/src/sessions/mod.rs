@@ -19,6 +19,7 @@ mod network;
 mod pass;
 mod say;
 mod server;
+mod spending;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +31,10 @@ use ringback_agents::Permissions;
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
-use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SessionEventInfo};
+use ringback_proto::record::SpendingRecord;
+use ringback_proto::request::{
+    CallerServer, ModelUsage, ProjectLimits, SessionEventInfo, SessionPause, SpendLimits,
+};
 use ringback_store::journal::Journal;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -48,6 +52,8 @@ use self::network::{Doors, Reach};
 pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
+use self::spending::Account;
+pub use self::spending::Spent;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
 
@@ -72,6 +78,10 @@ pub struct SessionSettings {
     pub inside: Option<Arc<dyn InsideProgram>>,
     /// What keeps agents from the rest of this machine.
     pub confinement: Confinement,
+    /// What sessions may spend where neither they nor their project say anything.
+    pub spending: SpendLimits,
+    /// How long somebody who is asked at a limit may take to answer.
+    pub limit_wait: Duration,
 }
 
 impl SessionSettings {
@@ -88,6 +98,8 @@ impl SessionSettings {
             permissions: Permissions::Ask,
             inside: None,
             confinement: Confinement::Unconfined,
+            spending: SpendLimits::default(),
+            limit_wait: Duration::from_secs(5 * 60),
         }
     }
 
@@ -159,8 +171,8 @@ pub trait ModelDoor: Send + Sync + std::fmt::Debug {
         model: &str,
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
 
-    /// What a session has asked of its model since its door was opened; nothing once it is closed.
-    fn usage(&self, session: SessionId) -> Option<ModelUsage>;
+    /// Whether there are prices of this model's provider.
+    fn has_prices(&self, model: &str) -> bool;
 }
 
 /// A request that a session made of its model: neither what was asked nor what was answered.
@@ -178,15 +190,16 @@ pub struct ModelRequest {
     pub is_whole: bool,
     /// From its head to the last byte of its answer.
     pub duration: Duration,
-    /// The size of what was asked.
-    pub bytes_up: u64,
-    /// The size of what was answered.
-    pub bytes_down: u64,
+    /// The model that answered, by its provider's name for it.
+    pub answered_by: Option<String>,
+    /// What it took.
+    pub usage: ModelUsage,
 }
 
 impl std::fmt::Display for ModelRequest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { method, path, bytes_up, bytes_down, .. } = self;
+        let Self { method, path, usage, .. } = self;
+        let ModelUsage { input_tokens, output_tokens, bytes_up, bytes_down, .. } = usage;
         write!(f, "{method} {path}: ")?;
         match self.status {
             Some(status) => write!(f, "{status}")?,
@@ -195,8 +208,12 @@ impl std::fmt::Display for ModelRequest {
         if self.status.is_some() && !self.is_whole {
             f.write_str(", cut short")?;
         }
-        let millis = self.duration.as_millis();
-        write!(f, ", {millis} ms, {bytes_up} bytes asked, {bytes_down} answered")
+        write!(f, ", {} ms", self.duration.as_millis())?;
+        if usage.tokens() > 0 {
+            let about = if usage.estimated { "about " } else { "" };
+            write!(f, ", {about}{input_tokens} tokens read, {output_tokens} written")?;
+        }
+        write!(f, ", {bytes_up} bytes asked, {bytes_down} answered")
     }
 }
 
@@ -244,10 +261,20 @@ pub(crate) struct Live {
     doors: Mutex<Option<Doors>>,
     /// What it may reach, if that is ours to say.
     reach: Option<Reach>,
+    /// What it has spent, and from what.
+    account: Account,
     /// What opens the session's URL.
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
     servers: Mutex<HashMap<String, CallerServer>>,
+}
+
+/// What a live session may reach and spend, has spent, and is asked about.
+#[derive(Debug)]
+pub(crate) struct Outside {
+    pub(crate) network: Option<NetworkPolicy>,
+    pub(crate) spending: SpendingRecord,
+    pub(crate) paused: Option<SessionPause>,
 }
 
 impl Sessions {
@@ -270,10 +297,12 @@ impl Sessions {
         lock(&self.live).get(&session).cloned()
     }
 
-    /// What a session may reach and what it has asked of its model, as far as somebody knows.
-    pub(crate) fn outside(&self, id: SessionId) -> (Option<NetworkPolicy>, Option<ModelUsage>) {
-        let network = self.live(id).and_then(|live| live.network()).map(Arc::unwrap_or_clone);
-        (network, self.models.get().and_then(|models| models.usage(id)))
+    /// How a session stands with the outside, if it is live.
+    pub(crate) fn outside(&self, id: SessionId) -> Option<Outside> {
+        let live = self.live(id)?;
+        let network = live.network().map(Arc::unwrap_or_clone);
+        let (spending, paused) = (live.account.record(id), live.account.pause());
+        Some(Outside { network, spending, paused })
     }
 
     pub(crate) fn n_live(&self) -> usize {

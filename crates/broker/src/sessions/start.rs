@@ -11,13 +11,14 @@ use ringback_proto::ids::{SessionId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::{ProjectRecord, Record, SessionRecord, SessionState, WorkspaceRecord};
+use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, ORDERS_MAX};
 use super::network::{Doors, Holder, Reach};
-use super::{Bearer, ELSEWHERE, Key, Live};
+use super::{Account, Bearer, ELSEWHERE, Key, Live};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -50,6 +51,8 @@ pub(crate) struct StartSession {
     pub(crate) origin: Origin,
     /// What it may reach; as its project says if absent.
     pub(crate) network: Option<NetworkPolicy>,
+    /// What it may spend; as its project says where absent.
+    pub(crate) limits: Option<SpendLimits>,
 }
 
 impl Shared {
@@ -89,6 +92,7 @@ impl Shared {
             Origin::New { parent } => (SessionId::from_random(self.entropy.bytes()), *parent, 0),
             Origin::Again(record) => (record.id, None, self.next_index(record.id).await?),
         };
+        let account = self.account_of(&start, &agent, id)?;
         let place = lock(&self.sessions.table).start(NewSession {
             id,
             project: start.project.id,
@@ -98,7 +102,8 @@ impl Shared {
             limits: settings.limits_of(&start.project.limits),
             next_index,
         })?;
-        let made = self.equip(&start, Equipped { agent: &agent, network }, &workspace, place).await;
+        let equipped = Equipped { agent: &agent, network, account };
+        let made = self.equip(&start, equipped, &workspace, place).await;
         if made.is_err() {
             let mut table = lock(&self.sessions.table);
             table.end(id, SessionState::Failed);
@@ -141,7 +146,7 @@ impl Shared {
     async fn equip(
         self: &Arc<Self>,
         start: &StartSession,
-        Equipped { agent, network }: Equipped<'_>,
+        Equipped { agent, network, account }: Equipped<'_>,
         workspace: &WorkspaceRecord,
         place: Where,
     ) -> Result<SessionRecord> {
@@ -173,6 +178,7 @@ impl Shared {
             ended_at: None,
             key: token.as_ref().map(|token| token.id),
             network,
+            spending: account.record(place.id),
         };
         match &start.origin {
             Origin::New { .. } => records.push(Record::SessionCreated(Box::new(record.clone()))),
@@ -186,13 +192,13 @@ impl Shared {
         if let Some(token) = token {
             self.tokens.insert(token);
         }
-        self.keep(place, agent, Parts { dir, doors, reach, key });
+        self.keep(place, agent, Parts { dir, doors, reach, account, key });
         Ok(record)
     }
 
     /// Hands a session to its keeper.
     fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
-        let Parts { dir, doors, reach, key } = parts;
+        let Parts { dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
         let live = Arc::new(Live {
@@ -203,6 +209,7 @@ impl Shared {
             dir: dir.clone(),
             doors: Mutex::new(Some(doors)),
             reach,
+            account,
             bearer: Bearer::default(),
             servers: Mutex::default(),
         });
@@ -231,6 +238,7 @@ impl Shared {
 struct Equipped<'a> {
     agent: &'a str,
     network: Option<NetworkPolicy>,
+    account: Account,
 }
 
 /// What a live session has besides its place.
@@ -238,6 +246,7 @@ struct Parts {
     dir: Utf8PathBuf,
     doors: Doors,
     reach: Option<Reach>,
+    account: Account,
     key: Option<Key>,
 }
 

@@ -41,6 +41,7 @@ fn spawn(project_id: ProjectId) -> SessionSpawnRequest {
         caller_id: None,
         caller_tools: None,
         network: None,
+        limits: None,
     }
 }
 

@@ -19,3 +19,4 @@ mod lines;
 mod models;
 mod network;
 mod sessions;
+mod spending;

@@ -26,9 +26,6 @@ use crate::common::{Fixture, result, start_with};
 const INSIDE: &str =
     "#!/bin/sh\nprintf '{\"type\":\"message\",\"text\":\"%s\"}\\n{\"type\":\"done\"}\\n' \"$*\"\n";
 
-/// What is told of every open door.
-const USAGE: ModelUsage = ModelUsage { requests: 3, refused: 1, bytes_up: 20, bytes_down: 400 };
-
 /// Notes who opened it, and whether it is still open.
 #[derive(Debug, Default)]
 struct Doors {
@@ -56,8 +53,8 @@ impl ModelDoor for Doors {
         Ok(Box::new(Guard(Arc::clone(&self.is_open))))
     }
 
-    fn usage(&self, _session: SessionId) -> Option<ModelUsage> {
-        self.is_open.load(Ordering::SeqCst).then_some(USAGE)
+    fn has_prices(&self, _model: &str) -> bool {
+        false
     }
 }
 
@@ -156,10 +153,6 @@ async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
     let expected = format!("forward --socket {dir}/model.sock -- /bin/agent {{model}}");
     assert_eq!(text(&fixture, asks, is_said).await, expected);
     assert!(doors.is_open.load(Ordering::SeqCst));
-    let asked = SessionGetRequest { session_id: asks };
-    let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
-    let shown = SessionResponse::try_from(shown).unwrap();
-    assert_eq!(shown.model_usage, Some(USAGE), "whoever looks sees what was asked");
     let ended = SessionEndRequest { session_id: asks };
     let ended = result(&fixture.broker, &Credential::local(), ended).await;
     assert!(matches!(ended, Ok(ToolResponse::Ack(_))), "{ended:?}");
@@ -178,12 +171,16 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
         status: Some(529),
         is_whole: true,
         duration: Duration::from_millis(120),
-        bytes_up: 10,
-        bytes_down: 20,
+        answered_by: None,
+        usage: ModelUsage { requests: 1, bytes_up: 10, bytes_down: 20, ..ModelUsage::default() },
     };
     fixture.broker.model_requested(session, &request);
     let said = text(&fixture, session, |event| event.kind == "model_request").await;
     assert_eq!(said, "POST /v1/messages: 529, 120 ms, 10 bytes asked, 20 answered");
+    let asked = SessionGetRequest { session_id: session };
+    let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
+    let shown = SessionResponse::try_from(shown).unwrap();
+    assert_eq!(shown.model_usage, Some(request.usage), "whoever looks sees what was asked");
     let audit = fixture.broker.audit(&Credential::local(), None, None).await.unwrap();
     let entry = audit.lines.iter().find_map(|line| match line {
         AuditLine::Call(entry) if entry.tool == "model:mine" => Some(entry),

@@ -369,6 +369,7 @@ async fn a_project_is_deleted_with_its_workspaces_once_nothing_runs() {
         caller_id: None,
         caller_tools: None,
         network: None,
+        limits: None,
     };
     let session: ringback_proto::request::SessionResponse = call(&fixture, &who, spawn).await;
     let path = session.workspace_path.clone();

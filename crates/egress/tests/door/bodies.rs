@@ -46,7 +46,7 @@ async fn the_first_event_arrives_before_the_second_is_made() {
     drop(sender);
     assert!(soon("the stream ends", body.frame()).await.is_none());
     let (_, record) = world.records(1).await.remove(0);
-    assert_eq!((record.status, record.is_whole, record.bytes_down), (Some(200), true, 35));
+    assert_eq!((record.status, record.is_whole, record.usage.bytes_down), (Some(200), true, 35));
     world.stop().await;
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use hyper::{Request, Response, StatusCode};
-use ringback_broker::ModelDoor as _;
-use ringback_egress::Config;
+use ringback_egress::{Config, Price, Prices};
+use ringback_proto::money::MicroUsd;
 use ringback_proto::request::ModelUsage;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -104,14 +104,65 @@ async fn a_session_that_has_used_up_its_requests_is_refused() {
     }
     let refused = world.post("/v1", "abc").await;
     assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::FORBIDDEN, "used_up"));
-    world.records(3).await;
-    let usage = world.doors.usage(world.session).unwrap();
-    let expected = ModelUsage { requests: 2, refused: 1, bytes_up: 6, bytes_down: 26 };
-    assert_eq!((usage, upstream.asked().len()), (expected, 2));
+    let records = world.records(3).await.into_iter();
+    let usage = records.fold(ModelUsage::default(), |sum, (_, record)| sum.plus(record.usage));
+    assert_eq!((usage.requests, usage.refused, usage.bytes_up, usage.bytes_down), (2, 1, 6, 26));
+    assert_eq!(upstream.asked().len(), 2);
     let other = crate::support::session(2);
     let _guard = world.open(other);
     world.session = other;
     assert_eq!(world.post("/v1", "").await.status, StatusCode::OK);
+    world.stop().await;
+}
+
+/// REQ: "requests of the door wait": one that is not let through yet waits, and is then answered; one that
+/// nobody lets through is refused with `used_up`, and reaches nobody.
+#[tokio::test]
+async fn a_request_waits_until_somebody_lets_it_through() {
+    let upstream = Upstream::fine().await;
+    let mut world = World::start(&upstream.url);
+    world.records.1.send_replace(None);
+    let mut agent = world.connect().await;
+    let mut asking = Box::pin(agent.send_request(post("/v1", full("abc"))));
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut asking).await;
+    assert!(early.is_err() && upstream.asked().is_empty(), "nobody has said anything");
+    world.records.1.send_replace(Some(true));
+    let answer = whole(soon("it is answered", asking).await.unwrap()).await;
+    assert_eq!((answer.status, upstream.asked().len()), (StatusCode::OK, 1));
+    world.records.1.send_replace(Some(false));
+    let refused = world.post("/v1", "abc").await;
+    assert_eq!((refused.status, kind(&refused).as_str()), (StatusCode::FORBIDDEN, "used_up"));
+    assert!(refused.body.contains("`max_tokens`"), "{refused:?}");
+    assert_eq!(upstream.asked().len(), 1);
+    world.stop().await;
+}
+
+/// REQ: "counts requests and tokens": as the answer passes, in the words of its provider.
+#[tokio::test]
+async fn tokens_are_counted_as_an_answer_passes() {
+    let events = "data: {\"model\":\"m-1\",\"choices\":[]}\n\ndata: {\"model\":\"m-1\",\"usage\":{\"prompt_tokens\":19,\"completion_tokens\":10}}\n\ndata: [DONE]\n\n";
+    let upstream = Upstream::start(move |_| async move {
+        let mut response = Response::new(full(events));
+        let kind = "text/event-stream".parse().unwrap();
+        response.headers_mut().insert("content-type", kind);
+        response
+    })
+    .await;
+    let mut world = World::start_with(&upstream.url, Config::default(), |model| {
+        let (input, output) = (MicroUsd(1_000_000), MicroUsd(10_000_000));
+        let price = Price { input, output, cache_read: None, cache_write: None };
+        model.prices = Prices([("m*".to_owned(), price)].into());
+    });
+    assert_eq!(
+        world.post("/v1/chat/completions", "{}").await.body,
+        events,
+        "and nothing is changed"
+    );
+    let (_, record) = world.records(1).await.remove(0);
+    let usage = record.usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.estimated), (19, 10, false));
+    assert_eq!((usage.cost_micro_usd, usage.unpriced_tokens), (Some(MicroUsd(119)), 0));
+    assert_eq!(record.answered_by.as_deref(), Some("m-1"));
     world.stop().await;
 }
 

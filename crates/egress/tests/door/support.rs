@@ -19,11 +19,14 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use ringback_broker::{ModelDoor as _, ModelRequest};
-use ringback_egress::{Config, KeyFile, KeyHeader, ModelDoors, Provider, Recorder};
+use ringback_broker::{ModelDoor as _, ModelRequest, Spent};
+use ringback_egress::{
+    Admitting, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
+};
 use ringback_proto::ids::SessionId;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -54,10 +57,30 @@ pub(crate) struct Upstream {
     _tasks: JoinSet<()>,
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Records(Mutex<Vec<(SessionId, ModelRequest)>>);
+/// What was recorded, and whether requests are let through; nobody says so while it is `None`.
+#[derive(Debug)]
+pub(crate) struct Records(
+    Mutex<Vec<(SessionId, ModelRequest)>>,
+    pub(crate) watch::Sender<Option<bool>>,
+);
+
+impl Default for Records {
+    fn default() -> Self {
+        Self(Mutex::default(), watch::Sender::new(Some(true)))
+    }
+}
 
 impl Recorder for Records {
+    fn admit(&self, _session: SessionId) -> Admitting<'_> {
+        Box::pin(async {
+            let is_open = self.1.subscribe().wait_for(Option::is_some).await.map(|it| *it);
+            match is_open {
+                Ok(Some(true)) => Ok(()),
+                Ok(Some(false) | None) | Err(_) => Err(Spent { limit: "max_tokens" }),
+            }
+        })
+    }
+
     fn record(&self, session: SessionId, request: &ModelRequest) {
         self.0.lock().unwrap().push((session, request.clone()));
     }
@@ -182,10 +205,11 @@ impl World {
         write_key(&key_file, KEY);
         let mut provider = Provider {
             url: url.parse().unwrap(),
-            key: Some(KeyFile::new(key_file.clone())),
+            key: Some(KeySource::File(KeyFile::new(key_file.clone()))),
             header: KeyHeader::Authorization,
             ca_file: None,
             requests_max: None,
+            prices: Prices::default(),
         };
         change(&mut provider);
         let doors = ModelDoors::new(config, BTreeMap::from([("m".to_owned(), provider)])).unwrap();

@@ -2,6 +2,7 @@
 
 use super::{ContainerInfo, wire_struct};
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
+use crate::money::MicroUsd;
 use crate::network::NetworkPolicy;
 use crate::principal::Level;
 
@@ -47,6 +48,15 @@ wire_struct! {
         /// After how long without a message a session is ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_ms: Option<u64>,
+        /// How many tokens a session may spend before somebody is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_tokens: Option<u64>,
+        /// How long the agents of a session may be at work before somebody is asked, in milliseconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_time_ms: Option<u64>,
+        /// What a session may cost before somebody is asked, in millionths of a US dollar.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_micro_usd: Option<MicroUsd>,
     }
 
     /// A project.

@@ -1,6 +1,6 @@
 //! Sessions of agents: `session_*`.
 
-use super::{CallerTool, SessionContext, wire_struct};
+use super::{CallerTool, ModelUsage, SessionContext, SessionPause, SpendLimits, wire_struct};
 use crate::data::Data;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::network::NetworkPolicy;
@@ -34,6 +34,9 @@ wire_struct! {
         /// What it may reach; what the project says if absent. Above that needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
+        /// What it may spend before somebody is asked; what the project says where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<SpendLimits>,
     }
 
     /// A session.
@@ -77,22 +80,20 @@ wire_struct! {
         /// What it may reach, if it is confined.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
-        /// What it has asked of its model since its door was opened, while it is open.
+        /// What it has asked of its models, once it has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_usage: Option<ModelUsage>,
-    }
-
-    /// What a session has asked of its model.
-    #[derive(Copy, Default, Eq)]
-    ModelUsage {
-        /// Requests that went to the provider.
-        requests: u64,
-        /// Requests that did not, and were answered by the daemon.
-        refused: u64,
-        /// Bytes of bodies that went to the provider.
-        bytes_up: u64,
-        /// Bytes of bodies that came back.
-        bytes_down: u64,
+        /// What it may spend before somebody is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<SpendLimits>,
+        /// How long its agent was at work, in milliseconds; of a session that has no parent, with those
+        /// of the sessions that come from it.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<u64>")]
+        working_ms: u64,
+        /// The limit that it has reached, while somebody is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        paused: Option<SessionPause>,
     }
 
     /// A message to an agent: name a session, or a project to start one in.
@@ -150,6 +151,10 @@ wire_struct! {
         /// that needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<Box<NetworkPolicy>>,
+        /// What a session that the message starts may spend before somebody is asked; what the project
+        /// says where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<SpendLimits>,
     }
 
     /// What an agent may do.

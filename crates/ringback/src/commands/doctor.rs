@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum as _};
@@ -132,10 +133,11 @@ fn look_at_files(findings: &mut Findings, config: &Config) {
 }
 
 fn look_at_providers(findings: &mut Findings, config: &Config) {
-    for (name, model) in &config.providers.0 {
+    let vault = Arc::new(config.vault());
+    for (name, model) in &config.providers_in_use() {
         let what = format!("provider {name}");
-        match provider(model).check() {
-            Ok(()) if model.key_file.is_some() => {
+        match provider(model, &vault).check() {
+            Ok(()) if model.key_file.is_some() || model.secret.is_some() => {
                 findings.add(&what, Health::Good, format!("{}, with its key", model.url));
             }
             Ok(()) => findings.add(&what, Health::Good, format!("{}, without a key", model.url)),

@@ -5,7 +5,7 @@ use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectDeleteRequest, ProjectGetRequest, ProjectLimits,
-    ProjectListRequest, ProjectListResponse, ProjectResponse, WorkspaceDeleteRequest,
+    ProjectListRequest, ProjectListResponse, ProjectResponse, SpendLimits, WorkspaceDeleteRequest,
     WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::tool::tools::{
@@ -13,6 +13,7 @@ use ringback_proto::tool::tools::{
 };
 
 use super::network::NetworkArgs;
+use super::spending::SpendArgs;
 use super::token::Scope;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
@@ -67,6 +68,9 @@ pub enum ProjectAction {
         /// What its agents may reach.
         #[command(flatten)]
         network: NetworkArgs,
+        /// What each of its sessions may spend.
+        #[command(flatten)]
+        spending: SpendArgs,
     },
     /// List projects, newest first
     List {
@@ -115,9 +119,19 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
                 max_depth,
                 image,
                 network,
+                spending,
             } => {
                 let (key_level, network) = (key.map(Level::from), network.policy()?);
-                let limits = ProjectLimits { max_sessions, max_depth, ..ProjectLimits::default() };
+                let SpendLimits { max_tokens, max_time_ms, max_micro_usd } =
+                    spending.limits().unwrap_or_default();
+                let limits = ProjectLimits {
+                    max_sessions,
+                    max_depth,
+                    max_tokens,
+                    max_time_ms,
+                    max_micro_usd,
+                    ..ProjectLimits::default()
+                };
                 let limits = (limits != ProjectLimits::default()).then_some(limits);
                 let request = ProjectCreateRequest {
                     name,

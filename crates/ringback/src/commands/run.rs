@@ -10,11 +10,11 @@ use ringback_proto::data::Data;
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    SessionMessageRequest, SessionResponse, SessionSpawnRequest, WorkspaceDeleteRequest,
-    WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
+    SessionGetRequest, SessionMessageRequest, SessionResponse, SessionSpawnRequest,
+    WorkspaceDeleteRequest, WorkspaceDiffRequest, WorkspaceDiffResponse, WorkspacePutRequest,
 };
 use ringback_proto::tool::tools::{
-    SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
+    SessionGet, SessionMessage, SessionSpawn, WorkspaceDelete, WorkspaceDiff, WorkspacePut,
 };
 use serde::Serialize;
 
@@ -23,6 +23,7 @@ use crate::commands::network::NetworkArgs;
 use crate::commands::session::caller::CallerArgs;
 use crate::commands::session::origin::Origins;
 use crate::commands::session::{changes, start};
+use crate::commands::spending::{SpendArgs, used};
 use crate::config::Environment;
 use crate::connect::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
@@ -62,6 +63,9 @@ pub struct RunArgs {
     /// What it may reach.
     #[command(flatten)]
     pub network: NetworkArgs,
+    /// What it may spend.
+    #[command(flatten)]
+    pub spending: SpendArgs,
     /// Leave the session when the agent is done, for `ringback session attach`
     #[arg(long)]
     pub keep: bool,
@@ -154,6 +158,10 @@ async fn work(
     let followed = start::watch(client, screen, id, &args.caller, true).await?;
     let changed = diff(client, session).await?;
     screen.item(&Told::Changed(&changed), |_| changes::shown(screen, &changed))?;
+    let shown = client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
+    if let Some(used) = used(&shown) {
+        screen.remark(format_args!("model: {used}"));
+    }
     match (followed.state, followed.error) {
         (SessionState::Failed | SessionState::Interrupted, _) => {
             Err(Failure::Wrong("the session broke off".to_owned()))
@@ -192,6 +200,7 @@ async fn spawn(client: &Client, args: &RunArgs) -> Result<SessionResponse, Failu
         caller_id: None,
         caller_tools: None,
         network: args.network.policy()?,
+        limits: args.spending.limits(),
     };
     Ok(client.call::<SessionSpawn>(request).await?)
 }

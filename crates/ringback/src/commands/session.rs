@@ -16,7 +16,7 @@ use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     ModelUsage, PermissionAnswer, SessionCleanupRequest, SessionEndRequest, SessionGetRequest,
     SessionListRequest, SessionListResponse, SessionMessageRequest, SessionNetworkRequest,
-    SessionResponse,
+    SessionPause, SessionResponse,
 };
 use ringback_proto::tool::tools::{
     SessionCleanup, SessionEnd, SessionGet, SessionList, SessionMessage, SessionNetwork,
@@ -24,10 +24,11 @@ use ringback_proto::tool::tools::{
 
 use self::keyboard::Keyboard;
 use super::network::policy;
+use super::spending::limited;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
 use crate::failure::Failure;
-use crate::screen::{Screen, maybe_moment, moment};
+use crate::screen::{Screen, maybe_moment, moment, span};
 
 /// `ringback session`
 #[derive(Debug, Args)]
@@ -268,7 +269,7 @@ fn table(screen: Screen, listed: &SessionListResponse) -> String {
         [
             session.session_id.to_string(),
             session.agent.clone(),
-            session.status.as_str().to_owned(),
+            standing(session),
             moment(session.created_at),
             maybe_moment(session.ended_at),
         ]
@@ -282,12 +283,18 @@ fn reached(session: &SessionResponse) -> Option<String> {
     session.network.as_ref().map(ToString::to_string)
 }
 
+/// How it stands, and whether it waits for somebody's answer.
+fn standing(session: &SessionResponse) -> String {
+    let status = session.status.as_str();
+    if session.paused.is_some() { format!("{status}, paused") } else { status.to_owned() }
+}
+
 fn shown(screen: Screen, session: &SessionResponse) -> String {
     let mut pairs = vec![
         ("session", session.session_id.to_string()),
         ("project", session.project_id.to_string()),
         ("agent", session.agent.clone()),
-        ("status", session.status.as_str().to_owned()),
+        ("status", standing(session)),
         ("workspace", session.workspace_path.clone()),
         ("created", moment(session.created_at)),
         ("ended", maybe_moment(session.ended_at)),
@@ -295,11 +302,23 @@ fn shown(screen: Screen, session: &SessionResponse) -> String {
     pairs.extend(session.parent_id.map(|parent| ("started by", parent.to_string())));
     pairs.extend(reached(session).map(|network| ("network", network)));
     pairs.extend(session.model_usage.map(|usage| {
-        let ModelUsage { requests, refused, bytes_up, bytes_down } = usage;
-        let text = format!(
-            "{requests} requests, {refused} refused, {bytes_up} bytes asked, {bytes_down} answered"
-        );
+        let ModelUsage { refused, bytes_up, bytes_down, .. } = usage;
+        let text =
+            format!("{usage}, {refused} refused, {bytes_up} bytes asked, {bytes_down} answered");
         ("model", text)
+    }));
+    pairs.extend(session.limits.map(|limits| ("limits", limited(&limits))));
+    if session.working_ms > 0 {
+        pairs.push(("at work", span(session.working_ms)));
+    }
+    pairs.extend(session.paused.as_ref().map(|pause| {
+        let SessionPause { limit, request_id, until_ms } = pause;
+        let (id, until) = (session.session_id, moment(*until_ms));
+        let text = format!(
+            "it has reached {limit} and waits until {until}; answer with `ringback session answer {id} \
+             {request_id} more`, or `end`"
+        );
+        ("paused", text)
     }));
     pairs.extend(session.notice.as_ref().map(|notice| ("note", notice.clone())));
     screen.pairs(&pairs)

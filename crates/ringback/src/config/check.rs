@@ -85,6 +85,12 @@ impl Config {
             ("hoot.message_bytes_max", hoot.message_bytes_max, MESSAGE_BYTES_LEAST..=GIB),
             ("hoot.send_queue_bytes", hoot.send_queue_bytes, hoot.message_bytes_max..=64 * GIB),
             ("hoot.peer_idle_secs", hoot.peer_idle_secs, 1..=PEER_IDLE_SECS_MOST),
+            ("sessions.max_tokens", self.sessions.max_tokens.unwrap_or(1), 1..=u64::MAX),
+            ("sessions.max_time", self.sessions.max_time.unwrap_or(1), 1..=u64::MAX),
+            ("sessions.max_usd", self.sessions.max_usd.map_or(1, |max| max.0), 1..=u64::MAX),
+            ("sessions.limit_wait", self.sessions.limit_wait, 1..=DAY_MS),
+            ("secrets.command_timeout", self.secrets.command_timeout, 1..=DAY_MS),
+            ("secrets.command_kept", self.secrets.command_kept, 0..=DAY_MS),
             ("clientTools.maxTimeout", clients.maxTimeout, 1..=DAY_MS),
             ("clientTools.defaultTimeout", clients.defaultTimeout, 1..=clients.maxTimeout),
             ("clientTools.keepaliveInterval", clients.keepaliveInterval, 10..=DAY_MS),
@@ -166,7 +172,7 @@ impl Config {
     }
 
     fn check_providers(&self) -> Result<(), ConfigError> {
-        let providers = &self.providers.0;
+        let providers = self.providers_in_use();
         for (name, agent) in &self.sessions.agents.0 {
             let unknown = |provider: &&String| !providers.contains_key(*provider);
             let Some(provider) = agent.provider.as_ref().filter(unknown) else {
@@ -175,7 +181,8 @@ impl Config {
             let known: Vec<_> = providers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let reason = format!(
-                "the agent `{name}` asks models of `{provider}`, which is not in `providers`; there is {known}"
+                "the agent `{name}` asks models of `{provider}`, which is not in `providers`; there is {known}, and \
+                 anthropic, google and openai are known"
             );
             return Err(self.invalid("sessions.agents", reason));
         }

@@ -1,20 +1,50 @@
-//! `[providers.NAME]`: whose models agents may ask, and where the keys for them are.
+//! `[providers.NAME]`: whose models agents may ask, where the keys for them are, and what they cost;
+//! `[secrets]`: how secrets are had.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ringback_egress::{BaseUrl, KeyHeader};
+use ringback_egress::{BaseUrl, KeyHeader, Price, Prices, SecretName, SecretNameError};
+use ringback_proto::money::{MicroUsd, MicroUsdError};
 use toml::de::DeValue;
 
-use super::section::{Key, Raw, Section, SetError};
+use super::section::{Key, Raw, Section, SetError, section};
 use super::value::Value;
 
-const EXPECTED: &str = "a table such as `{ url = \"https://api.example\", key_file = \"/path\" }`";
+const EXPECTED: &str = "a table such as `{ url = \"https://api.example\", secret = \"mine\" }`";
+
+const PRICES_EXPECTED: &str = "prices such as `{ \"model*\" = { input = 3.00, output = 15.00 } }`, in dollars for a million tokens";
 
 const DOC: &str = "A provider whose models agents may ask: `url`, to which the path of each request is appended; \
-    `key_file`, whose content only the provider gets (mode 600); `header` for the key, \
-    `authorization` (the default), `x-api-key`, `x-goog-api-key` or `api-key`; `ca_file`, roots to \
-    trust in place of the system's; `max_requests` for each session.";
+    `secret`, the name of one of `ringback secret`, or `key_file`, whose content only the provider \
+    gets (mode 600); `header` for the key, `authorization` (the default), `x-api-key`, \
+    `x-goog-api-key` or `api-key`; `ca_file`, roots to trust in place of the system's; \
+    `max_requests` for each session; `prices.\"MODEL*\"` with `input` and `output`, in dollars for a \
+    million tokens. `anthropic`, `openai` and `google` have their `url` and `header` without being \
+    told, and the secret of their name.";
+
+/// A person has to find the password manager's window first.
+const COMMAND_TIMEOUT_MS: u64 = 20_000;
+
+/// An agent asks every few seconds; a key that was changed is used within a minute.
+const COMMAND_KEPT_MS: u64 = 60_000;
+
+/// Providers that everybody knows: name, address, and where they want the key.
+const KNOWN: [(&str, &str, KeyHeader); 3] = [
+    ("anthropic", "https://api.anthropic.com", KeyHeader::XApiKey),
+    ("google", "https://generativelanguage.googleapis.com", KeyHeader::XGoogApiKey),
+    ("openai", "https://api.openai.com", KeyHeader::Authorization),
+];
+
+section! {
+    /// How secrets are had (`ringback secret`).
+    pub struct Secrets = "secrets" {
+        /// How long a command that prints a secret may take, in milliseconds.
+        pub command_timeout: u64 = COMMAND_TIMEOUT_MS,
+        /// How long what it printed is used without running it again, in milliseconds.
+        pub command_kept: u64 = COMMAND_KEPT_MS,
+    }
+}
 
 /// Providers by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,12 +57,33 @@ pub struct ProviderEntry {
     pub url: BaseUrl,
     /// The file with its key.
     pub key_file: Option<PathBuf>,
+    /// The secret that is its key.
+    pub secret: Option<SecretName>,
     /// Where its provider wants the key.
     pub header: KeyHeader,
     /// The roots to trust.
     pub ca_file: Option<PathBuf>,
     /// Requests that one session may make.
     pub max_requests: Option<u64>,
+    /// What its models cost.
+    pub prices: Prices,
+}
+
+impl ProviderEntry {
+    /// A provider that everybody knows, with the secret of its name.
+    #[must_use]
+    pub fn known(name: &str) -> Option<Self> {
+        let (name, url, header) = KNOWN.into_iter().find(|(known, ..)| *known == name)?;
+        Some(Self {
+            url: url.parse().ok()?,
+            key_file: None,
+            secret: name.parse().ok(),
+            header,
+            ca_file: None,
+            max_requests: None,
+            prices: Prices::default(),
+        })
+    }
 }
 
 impl Section for Providers {
@@ -47,7 +98,7 @@ impl Section for Providers {
     }
 
     fn set(&mut self, key: &str, raw: Raw<'_>) -> Result<(), SetError> {
-        let entry = ProviderEntry::parse(raw).map_err(SetError::Invalid)?;
+        let entry = parse(Some(key), raw).map_err(SetError::Invalid)?;
         self.0.insert(key.to_owned(), entry);
         Ok(())
     }
@@ -89,53 +140,164 @@ impl Value for KeyHeader {
     }
 }
 
-impl Value for ProviderEntry {
-    const KIND: &'static str = "table";
+impl Value for SecretName {
+    const KIND: &'static str = "name of a secret";
 
-    /// In text it is an inline table of TOML.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
-        let table = match raw {
-            Raw::Toml(DeValue::Table(table)) => table,
-            Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
-            Raw::Text(text) => {
-                let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
-                return Self::parse(Raw::Toml(parsed.get_ref()));
-            }
-        };
-        let (mut url, mut key_file, mut header) = (None, None, KeyHeader::default());
-        let (mut ca_file, mut max_requests) = (None, None);
-        for (name, value) in table {
-            let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
-            let set = match name {
-                "url" => Value::parse(raw).map(|value| url = Some(value)),
-                "key_file" => Value::parse(raw).map(|value| key_file = Some(value)),
-                "header" => Value::parse(raw).map(|value| header = value),
-                "ca_file" => Value::parse(raw).map(|value| ca_file = Some(value)),
-                "max_requests" => Value::parse(raw).map(|value| max_requests = Some(value)),
-                unknown => {
-                    return Err(format!(
-                        "there is no `{unknown}`, only `url`, `key_file`, `header`, `ca_file` and \
-                         `max_requests`"
-                    ));
-                }
-            };
-            set.map_err(|reason| format!("`{name}`: {reason}"))?;
-        }
-        let url = url.ok_or("`url` is missing: where the model is")?;
-        Ok(Self { url, key_file, header, ca_file, max_requests })
+        String::parse(raw)?.parse().map_err(|error: SecretNameError| error.to_string())
     }
 
     fn show(&self) -> Option<toml::Value> {
+        Some(self.as_str().into())
+    }
+}
+
+impl Value for Prices {
+    const KIND: &'static str = "table of prices by model";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let Raw::Toml(DeValue::Table(table)) = raw else {
+            return Err(format!("expected {PRICES_EXPECTED}"));
+        };
+        let mut prices = BTreeMap::new();
+        for (model, value) in table {
+            let model = model.get_ref().as_ref();
+            let price = price(value.get_ref()).map_err(|reason| format!("`{model}`: {reason}"))?;
+            prices.insert(model.to_owned(), price);
+        }
+        Ok(Self(prices))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        let shown = |(model, price): (&String, &Price)| {
+            let Price { input, output, cache_read, cache_write } = *price;
+            let amounts = [
+                ("input", Some(input)),
+                ("output", Some(output)),
+                ("cache_read", cache_read),
+                ("cache_write", cache_write),
+            ];
+            let text = |amount: MicroUsd| toml::Value::String(amount.to_string());
+            let table = amounts
+                .into_iter()
+                .filter_map(|(name, amount)| Some((name.to_owned(), text(amount?))));
+            (model.clone(), toml::Value::Table(table.collect()))
+        };
+        (!self.0.is_empty()).then(|| toml::Value::Table(self.0.iter().map(shown).collect()))
+    }
+}
+
+/// Dollars: a number as it is written, so that nothing is rounded, or a text.
+impl Value for MicroUsd {
+    const KIND: &'static str = "dollars";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        let text = match raw {
+            Raw::Text(text) => text,
+            Raw::Toml(DeValue::Integer(number)) if number.radix() == 10 => number.as_str(),
+            Raw::Toml(DeValue::Float(number)) => number.as_str(),
+            Raw::Toml(DeValue::String(text)) => text.as_ref(),
+            Raw::Toml(_) => return Err(MicroUsdError.to_string()),
+        };
+        text.parse().map_err(|error: MicroUsdError| error.to_string())
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        Some(self.to_string().into())
+    }
+}
+
+fn price(value: &DeValue<'_>) -> Result<Price, String> {
+    let DeValue::Table(table) = value else { return Err(format!("expected {PRICES_EXPECTED}")) };
+    let (mut input, mut output, mut cache_read, mut cache_write) = (None, None, None, None);
+    for (name, value) in table {
+        let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
+        let place = match name {
+            "input" => &mut input,
+            "output" => &mut output,
+            "cache_read" => &mut cache_read,
+            "cache_write" => &mut cache_write,
+            unknown => {
+                return Err(format!(
+                    "there is no `{unknown}`, only `input`, `output`, `cache_read` and `cache_write`"
+                ));
+            }
+        };
+        *place = Some(MicroUsd::parse(raw).map_err(|reason| format!("`{name}`: {reason}"))?);
+    }
+    let missing = || format!("`input` and `output` are needed, as in {PRICES_EXPECTED}");
+    let (input, output) = (input.ok_or_else(missing)?, output.ok_or_else(missing)?);
+    Ok(Price { input, output, cache_read, cache_write })
+}
+
+impl Value for ProviderEntry {
+    const KIND: &'static str = "table";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        parse(None, raw)
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        let has_key = self.key_file.is_some() || self.secret.is_some();
         let entries = [
             ("url", self.url.show()),
             ("key_file", self.key_file.show()),
-            ("header", self.key_file.as_ref().and_then(|_| self.header.show())),
+            ("secret", self.secret.as_ref().map(|name| name.as_str().into())),
+            ("header", has_key.then(|| self.header.show()).flatten()),
             ("ca_file", self.ca_file.show()),
             ("max_requests", self.max_requests.show()),
+            ("prices", self.prices.show()),
         ];
         let shown = entries.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         Some(toml::Value::Table(shown.collect()))
     }
+}
+
+/// A provider of this name; in text it is an inline table of TOML.
+fn parse(name: Option<&str>, raw: Raw<'_>) -> Result<ProviderEntry, String> {
+    let table = match raw {
+        Raw::Toml(DeValue::Table(table)) => table,
+        Raw::Toml(_) => return Err(format!("expected {EXPECTED}")),
+        Raw::Text(text) => {
+            let parsed = DeValue::parse(text).map_err(|_| format!("expected {EXPECTED}"))?;
+            return parse(name, Raw::Toml(parsed.get_ref()));
+        }
+    };
+    let (mut url, mut header, mut prices) = (None, None, Prices::default());
+    let (mut key_file, mut secret) = (None, None);
+    let (mut ca_file, mut max_requests) = (None, None);
+    for (name, value) in table {
+        let (name, raw) = (name.get_ref().as_ref(), Raw::Toml(value.get_ref()));
+        let set = match name {
+            "url" => Value::parse(raw).map(|value| url = Some(value)),
+            "key_file" => Value::parse(raw).map(|value| key_file = Some(value)),
+            "secret" => Value::parse(raw).map(|value| secret = Some(value)),
+            "header" => Value::parse(raw).map(|value| header = Some(value)),
+            "ca_file" => Value::parse(raw).map(|value| ca_file = Some(value)),
+            "max_requests" => Value::parse(raw).map(|value| max_requests = Some(value)),
+            "prices" => Value::parse(raw).map(|value| prices = value),
+            unknown => {
+                return Err(format!(
+                    "there is no `{unknown}`, only `url`, `secret`, `key_file`, `header`, \
+                     `ca_file`, `max_requests` and `prices`"
+                ));
+            }
+        };
+        set.map_err(|reason| format!("`{name}`: {reason}"))?;
+    }
+    if key_file.is_some() && secret.is_some() {
+        return Err("a key is in a `key_file` or is a `secret`: say one of them".to_owned());
+    }
+    // Where only the address is somebody's own, everything else is too.
+    let known = name.filter(|_| url.is_none()).and_then(ProviderEntry::known);
+    let url = url.or_else(|| known.as_ref().map(|known| known.url.clone()));
+    let url = url.ok_or("`url` is missing: where the model is")?;
+    let usual = known.as_ref().map(|known| known.header).unwrap_or_default();
+    if key_file.is_none() && secret.is_none() {
+        secret = known.and_then(|known| known.secret);
+    }
+    let header = header.unwrap_or(usual);
+    Ok(ProviderEntry { url, key_file, secret, header, ca_file, max_requests, prices })
 }
 
 #[cfg(test)]
@@ -155,20 +317,69 @@ mod tests {
         assert_eq!((least.key_file, least.header), (None, KeyHeader::Authorization));
     }
 
+    /// Rule: a price is read as it is written, not as the nearest number that a computer has.
+    #[test]
+    fn prices_are_exact() {
+        let text = r#"{ url = "https://a.example", prices = { "big*" = { input = 3, output = 15.10, cache_read = "0.3" } } }"#;
+        let provider = ProviderEntry::parse(Raw::Text(text)).unwrap();
+        let price = provider.prices.of("big-1").unwrap();
+        assert_eq!((price.input, price.output), (MicroUsd(3_000_000), MicroUsd(15_100_000)));
+        assert_eq!((price.cache_read, price.cache_write), (Some(MicroUsd(300_000)), None));
+        let shown = provider.show().unwrap().to_string();
+        assert_eq!(ProviderEntry::parse(Raw::Text(&shown)).unwrap(), provider);
+        for (prices, expected) in [
+            ("3", "expected prices such as"),
+            ("{ a = 3 }", "`a`: expected prices"),
+            ("{ a = { input = 1 } }", "`a`: `input` and `output` are needed"),
+            ("{ a = { input = -1, output = 1 } }", "`a`: `input`: expected dollars"),
+            ("{ a = { input = 1e3, output = 1 } }", "`a`: `input`: expected dollars"),
+            ("{ a = { input = 1, out = 1 } }", "there is no `out`"),
+        ] {
+            let text = format!("{{ url = 'https://a.example', prices = {prices} }}");
+            let error = ProviderEntry::parse(Raw::Text(&text)).unwrap_err();
+            assert!(error.contains(expected), "{prices}: {error}");
+        }
+    }
+
+    /// REQ: "`ringback secret set anthropic`" and `provider = "anthropic"` are enough.
+    #[test]
+    fn a_provider_that_everybody_knows_needs_no_more_than_its_name() {
+        let named = |name, text| parse(Some(name), Raw::Text(text));
+        for (name, host, header) in [
+            ("anthropic", "https://api.anthropic.com", KeyHeader::XApiKey),
+            ("openai", "https://api.openai.com", KeyHeader::Authorization),
+            ("google", "https://generativelanguage.googleapis.com", KeyHeader::XGoogApiKey),
+        ] {
+            let provider = named(name, "{}").unwrap();
+            assert_eq!(Some(provider.clone()), ProviderEntry::known(name));
+            assert_eq!((provider.url.to_string().as_str(), provider.header), (host, header));
+            assert_eq!(provider.secret.unwrap().as_str(), name);
+        }
+        let other = named("anthropic", "{ secret = 'work', max_requests = 3 }").unwrap();
+        assert_eq!(other.secret.unwrap().as_str(), "work");
+        let file = named("anthropic", "{ key_file = '/k' }").unwrap();
+        assert!(file.secret.is_none() && file.header == KeyHeader::XApiKey);
+        let own = named("anthropic", "{ url = 'http://127.0.0.1:1' }").unwrap();
+        assert!(own.secret.is_none() && own.header == KeyHeader::Authorization);
+        assert!(named("mine", "{}").unwrap_err().contains("`url` is missing"));
+    }
+
     #[test]
     fn what_is_wrong_with_a_model_is_said_without_what_was_pasted_into_its_url() {
         for (text, expected) in [
             ("{}", "`url` is missing"),
             ("3", "a table such as"),
             ("{ url = 'api.example' }", "`url`: expected `http://HOST`"),
-            ("{ url = 'https://me:secret@api.example' }", "`url`: expected"),
+            ("{ url = 'https://me:pasted@api.example' }", "`url`: expected"),
             ("{ url = 'https://a.example', key_file = 'relative' }", "`key_file`: "),
             ("{ url = 'https://a.example', header = 'cookie' }", "`x-goog-api-key`"),
-            ("{ url = 'https://a.example', key = 'secret' }", "there is no `key`"),
+            ("{ url = 'https://a.example', key = 'pasted' }", "there is no `key`"),
             ("{ url = 'https://a.example', max_requests = -1 }", "`max_requests`: "),
+            ("{ url = 'https://a.example', secret = '../a' }", "`secret`: the name of a secret"),
+            ("{ url = 'https://a.example', secret = 'a', key_file = '/k' }", "say one of them"),
         ] {
             let error = ProviderEntry::parse(Raw::Text(text)).unwrap_err();
-            assert!(error.contains(expected) && !error.contains("secret"), "{text}: {error}");
+            assert!(error.contains(expected) && !error.contains("pasted"), "{text}: {error}");
         }
     }
 }

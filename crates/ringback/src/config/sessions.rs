@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use ringback_agents::Permissions;
 use ringback_agents::preset::{preset, presets};
 use ringback_broker::AgentProtocol;
+use ringback_proto::money::MicroUsd;
 use toml::de::DeValue;
 
 use super::section::{Raw, section};
@@ -23,6 +24,9 @@ const EVENTS_KEPT: usize = 2000;
 
 /// An agent that has files to close has the time; one that hangs does not keep its caller.
 const END_GRACE_MS: u64 = 3000;
+
+/// Somebody who went for a coffee is back; most agents wait longer for their model.
+const LIMIT_WAIT_MS: u64 = 5 * 60 * 1000;
 
 const IDLE_MS: u64 = 30 * 60 * 1000;
 
@@ -52,6 +56,15 @@ section! {
         pub permissions: Permissions = Permissions::Ask,
         /// How long an agent may take to end when it is asked to, in milliseconds.
         pub end_grace: u64 = END_GRACE_MS,
+        /// Tokens that a session may take of its models before whoever started it is asked. A session or its project may say
+        /// another number; so it is with the next two.
+        pub max_tokens: Option<u64> = None,
+        /// How long the agents of a session may be at work before that, in milliseconds.
+        pub max_time: Option<u64> = None,
+        /// What a session may cost before that, in dollars such as `2.50`. Needs `prices` of its provider.
+        pub max_usd: Option<MicroUsd> = None,
+        /// How long a session that has reached a limit waits for an answer, in milliseconds; then its agent is stopped.
+        pub limit_wait: u64 = LIMIT_WAIT_MS,
     }
 }
 

@@ -15,7 +15,8 @@ use ringback_broker::{
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
-use ringback_egress::{KeyFile, ModelDoors, Provider};
+use ringback_egress::{KeyFile, KeySource, ModelDoors, Provider, Vault};
+use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
@@ -139,24 +140,36 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         permissions: keys.permissions,
         inside: Some(inside),
         confinement: confinement(config)?,
+        spending: SpendLimits {
+            max_tokens: keys.max_tokens,
+            max_time_ms: keys.max_time,
+            max_micro_usd: keys.max_usd,
+        },
+        limit_wait: Duration::from_millis(keys.limit_wait),
     })
 }
 
-/// The doors to the models of the configuration, whose keys and roots are read now.
+/// The doors to the models of the configuration, whose keys and roots are looked at now.
 pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
-    let providers = config.providers.0.iter().map(|(name, model)| (name.clone(), provider(model)));
-    ModelDoors::new(ringback_egress::Config::default(), providers.collect())
+    let vault = Arc::new(config.vault());
+    let providers = config.providers_in_use().into_iter();
+    let providers = providers.map(|(name, entry)| (name, provider(&entry, &vault))).collect();
+    ModelDoors::new(ringback_egress::Config::default(), providers)
         .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))
 }
 
 /// What is behind a door.
-pub(crate) fn provider(model: &ProviderEntry) -> Provider {
+pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
+    let file = model.key_file.clone().map(|path| KeySource::File(KeyFile::new(path)));
+    let secret = model.secret.clone();
+    let secret = secret.map(|name| KeySource::Secret { name, vault: Arc::clone(vault) });
     Provider {
         url: model.url.clone(),
-        key: model.key_file.clone().map(KeyFile::new),
+        key: file.or(secret),
         header: model.header,
         ca_file: model.ca_file.clone(),
         requests_max: model.max_requests,
+        prices: model.prices.clone(),
     }
 }
 

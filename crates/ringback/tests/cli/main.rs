@@ -15,6 +15,8 @@ mod run;
 mod sandbox;
 mod secrets;
 mod sessions;
+mod spending;
 mod studio;
 mod support;
+mod vault;
 mod verify;

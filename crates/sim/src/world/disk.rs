@@ -130,6 +130,7 @@ fn durable(record: &Record) -> Option<Durable> {
         | Record::SessionCreated(_)
         | Record::SessionChanged { .. }
         | Record::SessionNetwork { .. }
+        | Record::SessionSpent { .. }
         | Record::SessionDeleted { .. } => None,
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::money::MicroUsd;
 use ringback_proto::record::{ProjectImage, ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::ProjectLimits;
 use rusqlite::{OptionalExtension, Row, params};
@@ -98,6 +99,9 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
             max_agents: row.get("max_agents")?,
             max_sessions: row.get("max_sessions")?,
             idle_ms: row.opt_u64("idle_ms")?,
+            max_tokens: row.opt_u64("max_tokens")?,
+            max_time_ms: row.opt_u64("max_time_ms")?,
+            max_micro_usd: row.opt_u64("max_micro_usd")?.map(MicroUsd),
         },
         network: row.opt_network()?,
         image: image(row)?,

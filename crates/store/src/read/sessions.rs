@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::money::MicroUsd;
 use ringback_proto::principal::PrincipalId;
-use ringback_proto::record::{SessionRecord, SessionState, UnixMs};
+use ringback_proto::record::{SessionRecord, SessionState, SpendingRecord, UnixMs};
+use ringback_proto::request::{ModelUsage, SpendLimits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::page::{self, Before, Page, Visible};
@@ -174,5 +176,26 @@ fn session(row: &Row<'_>) -> rusqlite::Result<SessionRecord> {
         ended_at: row.opt_u64("ended_at")?,
         key: row.opt_id("key", TokenId::from_random)?,
         network: row.opt_network()?,
+        spending: spending(row)?,
     })
+}
+
+fn spending(row: &Row<'_>) -> rusqlite::Result<SpendingRecord> {
+    let limits = SpendLimits {
+        max_tokens: row.opt_u64("max_tokens")?,
+        max_time_ms: row.opt_u64("max_time_ms")?,
+        max_micro_usd: row.opt_u64("max_micro_usd")?.map(MicroUsd),
+    };
+    let usage = ModelUsage {
+        requests: row.u64("n_requests")?,
+        refused: row.u64("n_refused")?,
+        bytes_up: row.u64("bytes_up")?,
+        bytes_down: row.u64("bytes_down")?,
+        input_tokens: row.u64("input_tokens")?,
+        output_tokens: row.u64("output_tokens")?,
+        estimated: row.get("is_estimated")?,
+        unpriced_tokens: row.u64("unpriced_tokens")?,
+        cost_micro_usd: row.opt_u64("cost_micro_usd")?.map(MicroUsd),
+    };
+    Ok(SpendingRecord { limits, usage, working_ms: row.u64("working_ms")? })
 }

@@ -3,7 +3,8 @@
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::record::{
-    ProjectImage, ProjectRecord, SessionRecord, SessionState, UnixMs, WorkspaceRecord,
+    ProjectImage, ProjectRecord, SessionRecord, SessionState, SpendingRecord, UnixMs,
+    WorkspaceRecord,
 };
 use rusqlite::{Connection, Params, params};
 
@@ -29,8 +30,9 @@ pub(super) fn project_created(
         .prepare_cached(
             "INSERT INTO project (id, name, name_small, description, owner, agent, key_level,
                  max_depth, max_agents, max_sessions, idle_ms, created_at, network,
-                 image_name, image_reference)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                 image_name, image_reference, max_tokens, max_time_ms, max_micro_usd)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+                 ?18)",
         )?
         .execute(params![
             project.id.as_bytes(),
@@ -48,6 +50,9 @@ pub(super) fn project_created(
             project.network.as_ref().map(ToString::to_string),
             image_name,
             image_reference,
+            opt_int(project.limits.max_tokens),
+            opt_int(project.limits.max_time_ms),
+            opt_int(project.limits.max_micro_usd.map(|max| max.0)),
         ]);
     taken(inserted, || format!("project {}", project.id))
 }
@@ -124,8 +129,9 @@ pub(super) fn session_created(
     let inserted = connection
         .prepare_cached(
             "INSERT INTO session (id, project, workspace, owner, parent, root, depth, agent, state,
-                 created_at, updated_at, ended_at, key, network)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 created_at, updated_at, ended_at, key, network, max_tokens, max_time_ms,
+                 max_micro_usd)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
         )?
         .execute(params![
             session.id.as_bytes(),
@@ -142,8 +148,12 @@ pub(super) fn session_created(
             opt_int(session.ended_at),
             session.key.as_ref().map(TokenId::as_bytes),
             session.network.as_ref().map(ToString::to_string),
+            opt_int(session.spending.limits.max_tokens),
+            opt_int(session.spending.limits.max_time_ms),
+            opt_int(session.spending.limits.max_micro_usd.map(|max| max.0)),
         ]);
-    taken(inserted, || format!("session {}", session.id))
+    taken(inserted, || format!("session {}", session.id))?;
+    session_spent(connection, session.id, &session.spending)
 }
 
 pub(super) fn session_changed(
@@ -171,6 +181,47 @@ pub(super) fn session_network(
     let sql = "UPDATE session SET network = ?2 WHERE id = ?1";
     let n_changed =
         connection.prepare_cached(sql)?.execute(params![id.as_bytes(), network.to_string()])?;
+    found(n_changed, CommitError::NoSession { id })
+}
+
+/// Each number is kept if it is the larger one. What has no limit gets none.
+pub(super) fn session_spent(
+    connection: &Connection,
+    id: SessionId,
+    spending: &SpendingRecord,
+) -> Result<(), ApplyError> {
+    let SpendingRecord { limits, usage, working_ms } = spending;
+    let sql = "UPDATE session SET
+            max_tokens = COALESCE(MAX(max_tokens, ?2), max_tokens),
+            max_time_ms = COALESCE(MAX(max_time_ms, ?3), max_time_ms),
+            max_micro_usd = COALESCE(MAX(max_micro_usd, ?4), max_micro_usd),
+            n_requests = MAX(n_requests, ?5),
+            n_refused = MAX(n_refused, ?6),
+            bytes_up = MAX(bytes_up, ?7),
+            bytes_down = MAX(bytes_down, ?8),
+            input_tokens = MAX(input_tokens, ?9),
+            output_tokens = MAX(output_tokens, ?10),
+            is_estimated = MAX(is_estimated, ?11),
+            unpriced_tokens = MAX(unpriced_tokens, ?12),
+            cost_micro_usd = COALESCE(MAX(cost_micro_usd, ?13), cost_micro_usd, ?13),
+            working_ms = MAX(working_ms, ?14)
+        WHERE id = ?1";
+    let n_changed = connection.prepare_cached(sql)?.execute(params![
+        id.as_bytes(),
+        opt_int(limits.max_tokens),
+        opt_int(limits.max_time_ms),
+        opt_int(limits.max_micro_usd.map(|max| max.0)),
+        int(usage.requests),
+        int(usage.refused),
+        int(usage.bytes_up),
+        int(usage.bytes_down),
+        int(usage.input_tokens),
+        int(usage.output_tokens),
+        usage.estimated,
+        int(usage.unpriced_tokens),
+        opt_int(usage.cost_micro_usd.map(|cost| cost.0)),
+        int(*working_ms),
+    ])?;
     found(n_changed, CommitError::NoSession { id })
 }
 

@@ -1,12 +1,14 @@
 //! Projects, workspaces and sessions: what is written, who sees it, and what goes with what.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
+use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{
-    ProjectImage, ProjectRecord, Record, SessionRecord, SessionState, TokenRecord, WorkspaceRecord,
+    ProjectImage, ProjectRecord, Record, SessionRecord, SessionState, SpendingRecord, TokenRecord,
+    WorkspaceRecord,
 };
-use ringback_proto::request::ProjectLimits;
+use ringback_proto::request::{ModelUsage, ProjectLimits, SpendLimits};
 use ringback_store::{Applied, CommitError, Page, ReadError, SessionFilter, Visible};
 
 use crate::common::{TestStore, bytes16, owner, project};
@@ -65,6 +67,7 @@ fn session_record(n: u64, of: u64, owner: PrincipalId) -> SessionRecord {
         ended_at: None,
         key: None,
         network: None,
+        spending: SpendingRecord::default(),
     }
 }
 
@@ -109,6 +112,59 @@ fn all<T>(mut page: impl FnMut(Option<&str>) -> Result<Page<T>, ReadError>) -> V
     }
 }
 
+/// Something of everything.
+fn spent(n: u64) -> SpendingRecord {
+    SpendingRecord {
+        limits: SpendLimits {
+            max_tokens: Some(n),
+            max_time_ms: Some(n + 1),
+            max_micro_usd: Some(MicroUsd(n + 2)),
+        },
+        usage: ModelUsage {
+            requests: n + 3,
+            refused: n + 4,
+            bytes_up: n + 5,
+            bytes_down: n + 6,
+            input_tokens: n + 7,
+            output_tokens: n + 8,
+            estimated: true,
+            unpriced_tokens: n + 9,
+            cost_micro_usd: Some(MicroUsd(n + 10)),
+        },
+        working_ms: n + 11,
+    }
+}
+
+/// Rule: what a session has spent only grows, in whatever order it is written, and what has no limit
+/// gets none.
+#[test]
+fn what_was_spent_is_the_most_that_was_written() {
+    let test = TestStore::new();
+    let limited = SessionRecord { spending: spent(1), ..session_record(2, 1, owner(3)) };
+    let project = Record::ProjectCreated(Box::new(project_record(1, owner(3))));
+    let limited = Record::SessionCreated(Box::new(limited));
+    test.commit(vec![project, new_workspace(1, 1), new_session(1, 1), limited]).unwrap();
+    let write = |of: u64, n: u64| {
+        let spending = Box::new(spent(n));
+        test.commit(vec![Record::SessionSpent { id: session_id(of), spending }]).unwrap();
+    };
+    for n in [5, 9, 7] {
+        write(1, n);
+        write(2, n);
+    }
+    let read = |of: u64| test.store.session(session_id(of)).unwrap().unwrap().spending;
+    assert_eq!(read(1), SpendingRecord { limits: SpendLimits::default(), ..spent(9) });
+    assert_eq!(read(2), spent(9));
+    let unknown = Record::SessionSpent { id: session_id(3), spending: Box::default() };
+    assert!(test.commit(vec![unknown]).is_err());
+    for of in [1, 2] {
+        let nothing = Record::SessionSpent { id: session_id(of), spending: Box::default() };
+        test.commit(vec![nothing]).unwrap();
+    }
+    assert_eq!(read(1).usage, spent(9).usage);
+    assert_eq!(read(2), spent(9));
+}
+
 #[test]
 fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
     let test = TestStore::new();
@@ -121,6 +177,9 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
             max_agents: Some(u32::MAX),
             max_sessions: Some(7),
             idle_ms: Some(1 << 40),
+            max_tokens: Some(1 << 41),
+            max_time_ms: Some(1),
+            max_micro_usd: Some(MicroUsd(2)),
         },
         network: Some("allow a.org:443 [fd00::/8]:*".parse().unwrap()),
         image: Some(ProjectImage::Named("rust".to_owned())),
@@ -136,6 +195,7 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
         ended_at: Some(12),
         key: Some(TokenId::from_random(bytes16(4))),
         network: Some(NetworkPolicy::of(NetworkMode::Full)),
+        spending: spent(7),
         ..session_record(1, 1, owner(3))
     };
     test.commit(vec![

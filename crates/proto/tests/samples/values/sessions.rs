@@ -1,6 +1,7 @@
 //! Samples of the tools for projects, sessions and callers.
 
 use ringback_proto::any::{Any, Format};
+use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
@@ -31,6 +32,17 @@ const fn limits() -> ProjectLimits {
         max_agents: Some(u32::MAX),
         max_sessions: Some(1),
         idle_ms: Some(TWO_TO_THE_63),
+        max_tokens: Some(u64::MAX),
+        max_time_ms: Some(0),
+        max_micro_usd: Some(MicroUsd(1)),
+    }
+}
+
+const fn spend_limits() -> SpendLimits {
+    SpendLimits {
+        max_tokens: Some(1),
+        max_time_ms: Some(u64::MAX),
+        max_micro_usd: Some(MicroUsd(TWO_TO_THE_63)),
     }
 }
 
@@ -161,6 +173,7 @@ sample!(
         caller_id: None,
         caller_tools: None,
         network: None,
+        limits: None,
     },
     Self {
         project_id: project(),
@@ -171,6 +184,7 @@ sample!(
         caller_id: Some("bee".into()),
         caller_tools: Some(caller_tools()),
         network: Some(network()),
+        limits: Some(SpendLimits::default()),
     }
 );
 sample!(
@@ -194,6 +208,9 @@ sample!(
         url: None,
         network: None,
         model_usage: None,
+        limits: None,
+        working_ms: 0,
+        paused: None,
     },
     Self {
         session_id: session(),
@@ -218,7 +235,15 @@ sample!(
             refused: 0,
             bytes_up: TWO_TO_THE_63,
             bytes_down: 1,
+            input_tokens: u64::MAX,
+            output_tokens: 0,
+            estimated: true,
+            unpriced_tokens: TWO_TO_THE_63,
+            cost_micro_usd: Some(MicroUsd(u64::MAX)),
         }),
+        limits: Some(spend_limits()),
+        working_ms: u64::MAX,
+        paused: Some(SessionPause { limit: awkward(), request_id: awkward(), until_ms: u64::MAX }),
     }
 );
 sample!(
@@ -239,6 +264,7 @@ sample!(
         answer: None,
         abort: false,
         network: None,
+        limits: None,
     },
     Self {
         project_id: Some(project()),
@@ -263,6 +289,7 @@ sample!(
         })),
         abort: true,
         network: Some(Box::new(NetworkPolicy::of(NetworkMode::Full))),
+        limits: Some(spend_limits()),
     }
 );
 sample!(

@@ -16,6 +16,7 @@ use super::caller::{self, CallerArgs};
 use super::follow::{self, Followed};
 use super::keyboard::Keyboard;
 use crate::commands::network::NetworkArgs;
+use crate::commands::spending::SpendArgs;
 use crate::connect::{Interrupts, Target};
 use crate::failure::Failure;
 use crate::screen::Screen;
@@ -46,6 +47,9 @@ pub struct StartArgs {
     /// What it may reach.
     #[command(flatten)]
     pub network: NetworkArgs,
+    /// What it may spend.
+    #[command(flatten)]
+    pub spending: SpendArgs,
     /// Stay when the agent has nothing more to do, and keep serving its tools
     #[arg(long)]
     pub follow: bool,
@@ -111,6 +115,7 @@ async fn start(
         context,
         api_key,
         network: args.network.policy()?.map(Box::new),
+        limits: args.spending.limits(),
         ..Default::default()
     };
     let sent = client.call::<SessionMessage>(request).await?;

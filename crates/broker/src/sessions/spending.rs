@@ -1,0 +1,453 @@
+//! What sessions spend on their models, and what happens at a limit: a session's model waits, whoever
+//! started it is asked, and without an answer its agent is stopped.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use ringback_core::spending::{Answered, END, Ledger, Limit, MORE, Question, Verdict};
+use ringback_proto::ids::SessionId;
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::record::{Record, SpendingRecord};
+use ringback_proto::request::{
+    ModelUsage, PermissionAnswer, PermissionChoice, SessionEventInfo, SessionPause, SpendLimits,
+};
+use ringback_proto::{Error, Result};
+use tokio::sync::Notify;
+
+use super::keeper::Order;
+use super::say::event;
+use super::start::StartSession;
+use super::{Live, Origin};
+use crate::Broker;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// What the ids of these questions begin with. Drivers make those of what agents ask, with other names.
+const LIMIT_ID: &str = "limit-";
+/// How often time at work is looked at.
+const LOOK_MS: u64 = 1000;
+
+/// A session has reached a limit, and nobody allowed more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the session has reached its limit `{limit}`")]
+pub struct Spent {
+    /// Which.
+    pub limit: &'static str,
+}
+
+/// What a session and those that its agent starts spend from.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// Whose it is, and who is asked about it.
+    holder: SessionId,
+    ledger: Mutex<Ledger>,
+    /// Somebody answered, or nobody will.
+    changed: Notify,
+}
+
+/// What one session has spent, and from what.
+#[derive(Debug)]
+pub(super) struct Account {
+    budget: Arc<Budget>,
+    /// Its own part, if the budget is another's.
+    own: Mutex<SpendingRecord>,
+    /// Since when its agent is at work and nobody has counted it.
+    working_since: Mutex<Option<u64>>,
+}
+
+impl Budget {
+    fn new(holder: SessionId, spent: SpendingRecord) -> Arc<Self> {
+        let ledger = Mutex::new(Ledger::new(spent));
+        Arc::new(Self { holder, ledger, changed: Notify::new() })
+    }
+
+    fn is_asked(&self, request_id: &str) -> bool {
+        lock(&self.ledger).question().is_some_and(|question| question.request_id == request_id)
+    }
+}
+
+impl Account {
+    const fn new(budget: Arc<Budget>, own: SpendingRecord) -> Self {
+        Self { budget, own: Mutex::new(own), working_since: Mutex::new(None) }
+    }
+
+    /// What a session may spend and has spent, as it is shown and stored.
+    pub(super) fn record(&self, id: SessionId) -> SpendingRecord {
+        if self.budget.holder == id { lock(&self.budget.ledger).record() } else { *lock(&self.own) }
+    }
+
+    /// What its budget is asked about.
+    pub(super) fn pause(&self) -> Option<SessionPause> {
+        lock(&self.budget.ledger).question().map(|question| SessionPause {
+            limit: question.limit.as_str().to_owned(),
+            request_id: question.request_id.clone(),
+            until_ms: question.until_unix,
+        })
+    }
+
+    fn add(&self, id: SessionId, change: impl Fn(&mut Ledger)) {
+        change(&mut lock(&self.budget.ledger));
+        if self.budget.holder != id {
+            let mut own = lock(&self.own);
+            let mut ledger = Ledger::new(*own);
+            change(&mut ledger);
+            *own = ledger.record();
+        }
+    }
+
+    /// Whoever started the session wants something new.
+    pub(super) fn reopen(&self) {
+        lock(&self.budget.ledger).reopen();
+    }
+
+    /// A session ends; with the one whose the budget is, nothing more is spent.
+    pub(super) fn end(&self, id: SessionId) {
+        if self.budget.holder == id {
+            lock(&self.budget.ledger).close();
+            self.budget.changed.notify_waiters();
+        }
+    }
+}
+
+impl Broker {
+    /// Waits until a session may ask its model.
+    ///
+    /// # Errors
+    /// When it has reached a limit, and somebody said no or nobody said anything in time.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn may_ask_model(&self, session: SessionId) -> std::result::Result<(), Spent> {
+        let Some(live) = self.0.sessions.live(session) else { return Ok(()) };
+        let budget = &live.account.budget;
+        loop {
+            let changed = budget.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.0.look_at(budget) {
+                Verdict::Goes => return Ok(()),
+                Verdict::Asks(_) | Verdict::Waits => changed.await,
+                Verdict::Refused => {
+                    let reached = lock(&budget.ledger).reached();
+                    return Err(Spent { limit: reached.map_or("ended", Limit::as_str) });
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// What a session is to spend from. With limits of its own for one that an agent starts there would
+    /// be two budgets where one was given.
+    pub(super) fn account_of(
+        &self,
+        start: &StartSession,
+        agent: &str,
+        id: SessionId,
+    ) -> Result<Account> {
+        let before = match &start.origin {
+            Origin::Again(record) => Some(record.spending),
+            Origin::New { .. } => None,
+        };
+        if let Some(limits) = &start.limits {
+            self.check_limits(limits, agent)?;
+        }
+        if let Some(maker) = self.maker(start).and_then(|maker| self.sessions.live(maker)) {
+            if start.limits.is_some() {
+                let message = "a session that an agent starts spends from that agent's budget";
+                return Err(Error::invalid_field("limits", message));
+            }
+            let budget = Arc::clone(&maker.account.budget);
+            return Ok(Account::new(budget, before.unwrap_or_default()));
+        }
+        let spent = before.unwrap_or_else(|| {
+            let usual = self.sessions.settings.spending;
+            let limits = start.limits.unwrap_or_default();
+            let limits = limits.or(start.project.limits.spending()).or(usual);
+            SpendingRecord { limits, ..SpendingRecord::default() }
+        });
+        Ok(Account::new(Budget::new(id, spent), SpendingRecord::default()))
+    }
+
+    /// Whether limits can be kept: what cannot be counted is refused, not overlooked.
+    fn check_limits(&self, limits: &SpendLimits, agent: &str) -> Result<()> {
+        let refused = |field: &str, message: String| Err(Error::invalid_field(field, message));
+        let SpendLimits { max_tokens, max_time_ms, max_micro_usd } = limits;
+        let max_micro_usd = max_micro_usd.map(|max| max.0);
+        for (field, max) in [
+            ("limits.max_tokens", max_tokens),
+            ("limits.max_time_ms", max_time_ms),
+            ("limits.max_micro_usd", &max_micro_usd),
+        ] {
+            if *max == Some(0) {
+                return refused(
+                    field,
+                    "a limit of nothing allows nothing; leave it out".to_owned(),
+                );
+            }
+        }
+        if max_tokens.is_none() && max_micro_usd.is_none() {
+            return Ok(());
+        }
+        let field = if max_tokens.is_some() { "limits.max_tokens" } else { "limits.max_micro_usd" };
+        let provider = self.sessions.settings.agents.get(agent).and_then(|it| it.provider.as_ref());
+        let Some(provider) = provider else {
+            let message = format!(
+                "the agent `{agent}` has no `provider`, so nobody counts what its model takes; give it \
+                 one, or limit its time"
+            );
+            return refused(field, message);
+        };
+        let has_prices = self.sessions.models.get().is_some_and(|it| it.has_prices(provider));
+        if max_micro_usd.is_some() && !has_prices {
+            let message = format!(
+                "nobody knows what the models of `{provider}` cost; say so in the daemon's \
+                 configuration: `[providers.{provider}.prices.\"MODEL*\"]` with `input` and `output`"
+            );
+            return refused("limits.max_micro_usd", message);
+        }
+        Ok(())
+    }
+
+    /// A session asked its model.
+    pub(super) fn spent(self: &Arc<Self>, id: SessionId, usage: ModelUsage) {
+        let Some(live) = self.sessions.live(id) else { return };
+        live.account.add(id, |ledger| ledger.spend(usage));
+        self.store_spent(id, &live.account);
+    }
+
+    /// The agent of a session begins to work.
+    pub(super) fn work_begins(&self, id: SessionId) {
+        if let Some(live) = self.sessions.live(id) {
+            lock(&live.account.working_since).get_or_insert(self.now().mono);
+        }
+    }
+
+    /// The agent of a session rests, or is gone.
+    pub(super) fn work_ends(self: &Arc<Self>, id: SessionId) {
+        let Some(live) = self.sessions.live(id) else { return };
+        let Some(since) = lock(&live.account.working_since).take() else { return };
+        self.worked(id, &live.account, since);
+        self.store_spent(id, &live.account);
+    }
+
+    fn worked(&self, id: SessionId, account: &Account, since: u64) {
+        let ms = self.now().mono.saturating_sub(since);
+        account.add(id, |ledger| ledger.work(ms));
+    }
+
+    /// Resolves when it is time to look at how long an agent has worked; never if nobody limits that.
+    pub(super) async fn time_to_look(&self, id: SessionId) {
+        let since = self.sessions.live(id).and_then(|live| {
+            let limits = lock(&live.account.budget.ledger).record().limits;
+            let since = *lock(&live.account.working_since);
+            limits.max_time_ms.and(since)
+        });
+        let Some(since) = since else { return std::future::pending().await };
+        let at = since.saturating_add(LOOK_MS);
+        let left = Duration::from_millis(at.saturating_sub(self.now().mono));
+        tokio::time::sleep(left).await;
+    }
+
+    /// Counts how long an agent has worked until now, and asks if that is too long.
+    pub(super) fn look_at_work(self: &Arc<Self>, id: SessionId) {
+        let Some(live) = self.sessions.live(id) else { return };
+        let now = self.now().mono;
+        let since = lock(&live.account.working_since).replace(now);
+        if let Some(since) = since {
+            self.worked(id, &live.account, since);
+        }
+        self.look_at(&live.account.budget);
+    }
+
+    /// Whether a budget allows more; asks if that is to be asked.
+    fn look_at(self: &Arc<Self>, budget: &Arc<Budget>) -> Verdict {
+        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        let request_id = format!("{LIMIT_ID}{}", &digits[..16]);
+        let wait = self.sessions.settings.limit_wait;
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let (verdict, spent) = {
+            let mut ledger = lock(&budget.ledger);
+            (ledger.check(self.now(), wait_ms, request_id), ledger.record())
+        };
+        if let Verdict::Asks(question) = &verdict {
+            self.say(budget.holder, asked(question, &spent));
+            let (shared, budget) = (Arc::clone(self), Arc::clone(budget));
+            let id = question.request_id.clone();
+            drop(self.tasks.spawn(async move { shared.wait_for_answer(&budget, &id, wait).await }));
+        }
+        verdict
+    }
+
+    /// Stops the agents of a budget if nobody answers in time.
+    async fn wait_for_answer(self: &Arc<Self>, budget: &Budget, request_id: &str, wait: Duration) {
+        let late = tokio::time::sleep(wait);
+        tokio::pin!(late);
+        loop {
+            let changed = budget.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if !budget.is_asked(request_id) {
+                return;
+            }
+            tokio::select! {
+                biased;
+                () = self.stopping.cancelled() => return,
+                () = changed => {}
+                () = &mut late => break,
+            }
+        }
+        let now = self.now();
+        let is_late = {
+            let mut ledger = lock(&budget.ledger);
+            // The two clocks may differ by a moment; the wait is over.
+            ledger.expire(ringback_core::Now { mono: u64::MAX, ..now })
+        };
+        if is_late {
+            self.say_answered(budget.holder, request_id, None, "nobody");
+            self.stop_spending(budget);
+        }
+    }
+
+    /// Whether an answer is one to a question about a limit; then it is given here.
+    pub(super) fn answer_limit(
+        self: &Arc<Self>,
+        principal: &Principal,
+        live: &Live,
+        answer: &PermissionAnswer,
+    ) -> Result<bool> {
+        let budget = &live.account.budget;
+        let PermissionAnswer { request_id, option } = answer;
+        if !budget.is_asked(request_id) {
+            return Ok(false);
+        }
+        if self.is_key_of_agent(principal.id) {
+            return Err(Error::forbidden(
+                "deciding what an agent may spend with a key that an agent has",
+                "a token that no agent has",
+            ));
+        }
+        let (answered, spent) = {
+            let mut ledger = lock(&budget.ledger);
+            (ledger.answer(request_id, option.as_deref()), ledger.record())
+        };
+        match answered {
+            // Somebody else was quicker.
+            None => return Ok(false),
+            Some(Answered::Unknown) => {
+                let message = format!("the answers to this are `{MORE}` and `{END}`");
+                return Err(Error::invalid_field("answer.option", message));
+            }
+            Some(Answered::More) => {
+                self.say_answered(budget.holder, request_id, Some(MORE), "answer");
+                self.store(budget.holder, spent);
+            }
+            Some(Answered::End) => {
+                self.say_answered(budget.holder, request_id, Some(END), "answer");
+                self.stop_spending(budget);
+            }
+        }
+        budget.changed.notify_waiters();
+        Ok(true)
+    }
+
+    /// Whether an agent that is under way has this token as its key.
+    pub(super) fn is_key_of_agent(&self, principal: PrincipalId) -> bool {
+        let PrincipalId::Token(token) = principal else { return false };
+        let is_key = |live: &Arc<Live>| live.key.as_ref().is_some_and(|key| key.id == token);
+        self.tokens.session_of(principal).is_some()
+            || lock(&self.sessions.live).values().any(is_key)
+    }
+
+    /// Nobody allowed more: what waits is refused, and the agents are stopped.
+    fn stop_spending(self: &Arc<Self>, budget: &Budget) {
+        let (reached, spent) = {
+            let ledger = lock(&budget.ledger);
+            (ledger.reached(), ledger.record())
+        };
+        budget.changed.notify_waiters();
+        let what = reached.map_or_else(|| "a limit".to_owned(), |limit| said(limit, &spent));
+        let text = Some(format!("stopped at a limit: {what}"));
+        self.say(budget.holder, SessionEventInfo { text, ..event("error") });
+        let stopped: Vec<_> = {
+            let live = lock(&self.sessions.live);
+            let is_of = |live: &&Arc<Live>| std::ptr::eq(Arc::as_ptr(&live.account.budget), budget);
+            live.values().filter(is_of).cloned().collect()
+        };
+        for live in stopped {
+            if live.orders.try_send(Order::Abort).is_err() {
+                tracing::warn!(session = %budget.holder, "an agent at its limit cannot be told");
+            }
+        }
+    }
+
+    fn say_answered(&self, id: SessionId, request_id: &str, option: Option<&str>, by: &str) {
+        let (request_id, role) = (Some(request_id.to_owned()), Some(by.to_owned()));
+        let text = option.map(str::to_owned);
+        self.say(id, SessionEventInfo { request_id, role, text, ..event("permission_answer") });
+    }
+
+    /// Makes what a session has spent last. It only grows, so that the order of writes does not matter.
+    fn store_spent(self: &Arc<Self>, id: SessionId, account: &Account) {
+        let holder = account.budget.holder;
+        if holder != id {
+            self.store(holder, lock(&account.budget.ledger).record());
+        }
+        self.store(id, account.record(id));
+    }
+
+    fn store(self: &Arc<Self>, id: SessionId, spending: SpendingRecord) {
+        let shared = Arc::clone(self);
+        drop(self.tasks.spawn(async move {
+            let record = Record::SessionSpent { id, spending: Box::new(spending) };
+            if let Err(error) = shared.commit_for_sure(&[record]).await {
+                tracing::error!(session = %id, %error, "what a session has spent is not stored");
+            }
+        }));
+    }
+}
+
+/// The event that asks.
+fn asked(question: &Question, spent: &SpendingRecord) -> SessionEventInfo {
+    let more = match question.limit {
+        Limit::Tokens | Limit::Time | Limit::Usd => "as much again",
+        Limit::Prices => "go on, and leave out what has no price",
+    };
+    let choice = |id: &str, name: &str, kind: &str| PermissionChoice {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+    };
+    let options =
+        vec![choice(MORE, more, "allow_once"), choice(END, "end its work", "reject_once")];
+    SessionEventInfo {
+        request_id: Some(question.request_id.clone()),
+        tool_name: Some(format!("go on; it has used {}", said(question.limit, spent))),
+        text: Some(format!("{MORE}: {more}, {END}: end its work")),
+        options,
+        ..event("permission_request")
+    }
+}
+
+/// How far it went.
+fn said(limit: Limit, spent: &SpendingRecord) -> String {
+    let SpendingRecord { limits, usage, working_ms } = spent;
+    let about = if usage.estimated { "about " } else { "" };
+    match limit {
+        Limit::Tokens => {
+            let (tokens, max) = (usage.tokens(), limits.max_tokens.unwrap_or_default());
+            format!("{about}{tokens} of {max} tokens")
+        }
+        Limit::Time => {
+            let max = limits.max_time_ms.unwrap_or_default() / 1000;
+            format!("{} of {max} seconds", working_ms / 1000)
+        }
+        Limit::Usd => {
+            let cost = usage.cost_micro_usd.unwrap_or_default();
+            format!("{about}{cost} of {} USD", limits.max_micro_usd.unwrap_or_default())
+        }
+        Limit::Prices => {
+            format!("{} tokens of models that have no price", usage.unpriced_tokens)
+        }
+    }
+}

@@ -1,0 +1,433 @@
+//! What sessions may spend: limits, the question at a limit, and who answers it. The model is played
+//! by the test, as its door would.
+
+use std::any::Any;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_broker::{Config, Credential, InsideProgram, ModelDoor, ModelRequest, Spent};
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::money::MicroUsd;
+use ringback_proto::principal::Level;
+use ringback_proto::request::{
+    ModelUsage, PermissionAnswer, ProjectCreateRequest, ProjectLimits, ProjectResponse,
+    SessionEventInfo, SessionGetRequest, SessionMessageRequest, SessionResponse,
+    SessionSpawnRequest, SpendLimits, TokenCreateRequest, TokenCreatedResponse,
+};
+use ringback_proto::secret::Secret;
+
+use crate::common::{Fixture, start_with};
+use crate::sessions::{
+    call, end, is_idle, named, project, refused, said, say, to_project, to_session, until,
+    with_echo,
+};
+
+/// Longer than anything here takes on a busy machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Runs what stands behind its own arguments.
+const INSIDE: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\nexec \"$@\"\n";
+
+#[derive(Debug)]
+struct Doors {
+    has_prices: bool,
+}
+
+impl ModelDoor for Doors {
+    fn open(
+        &self,
+        _session: SessionId,
+        _dir: &Utf8Path,
+        _model: &str,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        Ok(Box::new(()))
+    }
+
+    fn has_prices(&self, _model: &str) -> bool {
+        self.has_prices
+    }
+}
+
+#[derive(Debug)]
+struct Inside(Utf8PathBuf);
+
+impl InsideProgram for Inside {
+    fn path(&self) -> io::Result<Utf8PathBuf> {
+        Ok(self.0.clone())
+    }
+}
+
+/// The agent `echo` with a model; `plain` is the same without.
+fn with_model(config: &mut Config) {
+    with_echo(config);
+    let path = config.data_dir.with_file_name("inside");
+    std::fs::write(&path, INSIDE).unwrap();
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+    config.sessions.inside = Some(Arc::new(Inside(path)));
+    let plain = config.sessions.agents["echo"].clone();
+    config.sessions.agents.insert("plain".to_owned(), plain);
+    let echo = config.sessions.agents.get_mut("echo").unwrap();
+    echo.provider = Some("mine".to_owned());
+}
+
+async fn world(change: impl FnOnce(&mut Config)) -> Fixture {
+    let fixture = start_with(|config| {
+        with_model(config);
+        change(config);
+    })
+    .await;
+    fixture.broker.set_models(Arc::new(Doors { has_prices: true }));
+    fixture
+}
+
+fn tokens(max: u64) -> SpendLimits {
+    SpendLimits { max_tokens: Some(max), ..SpendLimits::default() }
+}
+
+/// A message that starts a session with limits, in a workspace of its own.
+fn limited(project: ProjectId, text: &str, limits: SpendLimits) -> SessionMessageRequest {
+    let limits = (!limits.is_none()).then_some(limits);
+    SessionMessageRequest { create_workspace: true, limits, ..to_project(project, text) }
+}
+
+fn answer(session: SessionId, request_id: &str, option: &str) -> SessionMessageRequest {
+    let answer =
+        PermissionAnswer { request_id: request_id.to_owned(), option: Some(option.to_owned()) };
+    SessionMessageRequest {
+        session_id: Some(session),
+        answer: Some(Box::new(answer)),
+        ..Default::default()
+    }
+}
+
+/// A model answered with so many tokens.
+fn spend(fixture: &Fixture, session: SessionId, usage: ModelUsage) {
+    let request = ModelRequest {
+        model: "mine".to_owned(),
+        method: "POST".to_owned(),
+        path: "/v1/messages".to_owned(),
+        status: Some(200),
+        is_whole: true,
+        duration: Duration::from_millis(1),
+        answered_by: Some("m".to_owned()),
+        usage: ModelUsage { requests: 1, ..usage },
+    };
+    fixture.broker.model_requested(session, &request);
+}
+
+fn used(tokens: u64) -> ModelUsage {
+    ModelUsage { input_tokens: tokens, ..ModelUsage::default() }
+}
+
+async fn show(fixture: &Fixture, session_id: SessionId) -> SessionResponse {
+    call(fixture, &Credential::local(), SessionGetRequest { session_id }).await
+}
+
+fn is_question(event: &SessionEventInfo) -> bool {
+    event.kind == "permission_request"
+}
+
+fn is_error(event: &SessionEventInfo) -> bool {
+    event.kind == "error"
+}
+
+/// The question that a session asks next, once a request of its model waits for it.
+async fn question(fixture: &Fixture, session: SessionId, since: i64) -> SessionEventInfo {
+    let events = until(fixture, &Credential::local(), session, since, is_question).await;
+    events.last().unwrap().clone()
+}
+
+async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+/// Whether a request of the model waits now, rather than being answered at once.
+async fn waits(fixture: &Fixture, session: SessionId) -> bool {
+    let asking = fixture.broker.may_ask_model(session);
+    tokio::time::timeout(Duration::from_millis(50), asking).await.is_err()
+}
+
+/// REQ: "enforces `--max-tokens` ... by pausing the session and asking": the model waits, an event asks as
+/// for a permission, `more` allows as much again.
+#[tokio::test]
+async fn at_its_limit_a_session_waits_for_an_answer_and_goes_on_with_more() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, limited(project, "hi", tokens(100))).await.session_id;
+    until(&fixture, &who, session, -1, is_idle).await;
+    assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
+    spend(&fixture, session, used(120));
+    let shown = show(&fixture, session).await;
+    assert_eq!((shown.model_usage.unwrap().tokens(), shown.limits), (120, Some(tokens(100))));
+    assert_eq!(shown.paused, None, "nobody has asked for more");
+
+    let (first, second) =
+        (fixture.broker.may_ask_model(session), fixture.broker.may_ask_model(session));
+    let answering = async {
+        let asked = question(&fixture, session, -1).await;
+        let ids: Vec<_> = asked.options.iter().map(|option| option.id.as_str()).collect();
+        assert_eq!(ids, ["more", "end"]);
+        assert!(asked.tool_name.as_deref().unwrap().contains("120 of 100 tokens"), "{asked:?}");
+        let request_id = asked.request_id.unwrap();
+        let pause = show(&fixture, session).await.paused.unwrap();
+        assert_eq!((pause.limit.as_str(), &pause.request_id), ("max_tokens", &request_id));
+        let odd = refused(&fixture, &who, answer(session, &request_id, "perhaps")).await;
+        assert!(odd.1.contains("`more` and `end`"), "{odd:?}");
+        say(&fixture, &who, answer(session, &request_id, "more")).await;
+        request_id
+    };
+    let (first, second, request_id) =
+        soon("both go on", async { tokio::join!(first, second, answering) }).await;
+    assert_eq!((first, second), (Ok(()), Ok(())));
+    let shown = show(&fixture, session).await;
+    assert_eq!((shown.limits, shown.paused), (Some(tokens(200)), None));
+    let is_answer = |event: &SessionEventInfo| event.kind == "permission_answer";
+    let events = until(&fixture, &who, session, -1, is_answer).await;
+    assert_eq!(events.iter().filter(|event| is_question(event)).count(), 1, "asked once");
+    let answered = events.last().unwrap();
+    assert_eq!((&answered.request_id, answered.text.as_deref()), (&Some(request_id), Some("more")));
+    end(&fixture, &who, session).await;
+}
+
+/// Rule: `end` refuses what waits and stops the agent; the session rests, and the next message of its
+/// owner asks again.
+#[tokio::test]
+async fn an_answer_that_ends_stops_the_agent_and_the_session_rests() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, limited(project, "wait", tokens(10))).await.session_id;
+    until(&fixture, &who, session, -1, |event| event.role.as_deref() == Some("assistant")).await;
+    spend(&fixture, session, used(10));
+    let asking = fixture.broker.may_ask_model(session);
+    let answering = async {
+        let request_id = question(&fixture, session, -1).await.request_id.unwrap();
+        say(&fixture, &who, answer(session, &request_id, "end")).await;
+    };
+    let (asked, ()) = soon("it ends", async { tokio::join!(asking, answering) }).await;
+    assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let error = events.iter().find(|event| is_error(event)).unwrap();
+    assert!(error.text.as_deref().unwrap().contains("10 of 10 tokens"), "{error:?}");
+    assert_eq!(fixture.broker.may_ask_model(session).await, Err(Spent { limit: "max_tokens" }));
+    let since = say(&fixture, &who, to_session(session, "hi")).await.last_event_index;
+    assert!(waits(&fixture, session).await);
+    question(&fixture, session, since).await;
+    end(&fixture, &who, session).await;
+}
+
+/// REQ: "Without an answer in time requests are refused and the session rests".
+#[tokio::test]
+async fn a_question_that_nobody_answers_stops_the_agent() {
+    let fixture = world(|config| config.sessions.limit_wait = Duration::from_millis(100)).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, limited(project, "wait", tokens(10))).await.session_id;
+    until(&fixture, &who, session, -1, |event| event.role.as_deref() == Some("assistant")).await;
+    spend(&fixture, session, used(11));
+    let asked = soon("it is refused", fixture.broker.may_ask_model(session)).await;
+    assert_eq!(asked, Err(Spent { limit: "max_tokens" }));
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let answered = events.iter().find(|event| event.kind == "permission_answer").unwrap();
+    assert_eq!((answered.role.as_deref(), &answered.text), (Some("nobody"), &None));
+    assert_eq!(show(&fixture, session).await.paused, None);
+    end(&fixture, &who, session).await;
+}
+
+/// REQ: "never by the agent itself or with its key": a key that was made for it, and a token that its
+/// owner passed to it.
+#[tokio::test]
+async fn no_key_of_an_agent_answers_for_what_agents_spend() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let keyed = ProjectCreateRequest { key_level: Some(Level::Write), ..named("keyed") };
+    let project = call::<ProjectResponse>(&fixture, &who, keyed).await.project_id;
+    let session = say(&fixture, &who, limited(project, "env", tokens(10))).await.session_id;
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let key = said(&events)[0].split(' ').find_map(|it| it.strip_prefix("OUBLIETTE_API_KEY="));
+    let agent = fixture.broker.authenticate_in(session, key.unwrap()).unwrap();
+    spend(&fixture, session, used(10));
+    assert!(waits(&fixture, session).await);
+    let request_id = question(&fixture, session, -1).await.request_id.unwrap();
+    let by_key = refused(&fixture, &agent, answer(session, &request_id, "more")).await;
+    assert_eq!(by_key.0, "permission_denied", "{by_key:?}");
+    assert!(waits(&fixture, session).await);
+
+    // What it starts with its key spends from the same, has no limits of its own, and is not asked itself.
+    let more = limited(project, "hi", tokens(1_000_000));
+    assert!(refused(&fixture, &agent, more).await.1.contains("that agent's budget"));
+    let made = say(&fixture, &agent, limited(project, "hi", SpendLimits::default())).await;
+    assert!(waits(&fixture, made.session_id).await);
+    let by_key = refused(&fixture, &agent, answer(made.session_id, &request_id, "more")).await;
+    assert!(by_key.1.contains("a key that an agent has"), "{by_key:?}");
+    say(&fixture, &who, answer(session, &request_id, "more")).await;
+    assert_eq!(soon("it goes on", fixture.broker.may_ask_model(made.session_id)).await, Ok(()));
+    end(&fixture, &who, session).await;
+    assert!(fixture.broker.may_ask_model(made.session_id).await.is_err(), "its budget is gone");
+
+    let (name, projects, expires_in) = ("own".to_owned(), None, None);
+    let request = TokenCreateRequest { name, scope: Level::Write, projects, expires_in };
+    let secret: TokenCreatedResponse = call(&fixture, &who, request).await;
+    let passed = fixture.broker.authenticate(secret.token.expose()).unwrap();
+    let own = crate::sessions::project(&fixture, &passed).await;
+    let api_key = Some(Secret::new(secret.token.expose().to_owned()));
+    let start = SessionMessageRequest { api_key, ..limited(own, "hi", tokens(10)) };
+    let session = say(&fixture, &passed, start).await.session_id;
+    spend(&fixture, session, used(10));
+    assert!(waits(&fixture, session).await);
+    let request_id = question(&fixture, session, -1).await.request_id.unwrap();
+    let by_owner = refused(&fixture, &passed, answer(session, &request_id, "more")).await;
+    assert!(by_owner.1.contains("a key that an agent has"), "its agent could say the same");
+    say(&fixture, &who, answer(session, &request_id, "more")).await;
+    end(&fixture, &who, session).await;
+}
+
+/// Rule: a session that an agent starts spends from its root's budget, and shows its own part.
+#[tokio::test]
+async fn children_spend_from_the_budget_of_their_root() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let root = say(&fixture, &who, limited(project, "hi", tokens(100))).await.session_id;
+    let told = fixture.broker.session_message_from(root, "hi".to_owned(), None).await.unwrap();
+    let child = told.session_id;
+    spend(&fixture, root, used(60));
+    spend(&fixture, child, used(39));
+    assert_eq!(fixture.broker.may_ask_model(child).await, Ok(()));
+    spend(&fixture, child, used(1));
+    assert!(waits(&fixture, child).await && waits(&fixture, root).await);
+    let (of_root, of_child) = (show(&fixture, root).await, show(&fixture, child).await);
+    assert_eq!(of_root.model_usage.unwrap().tokens(), 100);
+    assert_eq!((of_child.model_usage.unwrap().tokens(), of_child.limits), (40, None));
+    assert!(of_child.paused.is_some() && of_child.paused == of_root.paused);
+    end(&fixture, &who, root).await;
+}
+
+/// REQ: "stored with the session so that they hold after a restart, counters too".
+#[tokio::test]
+async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let session = say(&fixture, &who, limited(project, "hi", tokens(100))).await.session_id;
+    until(&fixture, &who, session, -1, is_idle).await;
+    let cost = Some(MicroUsd(7));
+    spend(&fixture, session, ModelUsage { cost_micro_usd: cost, estimated: true, ..used(150) });
+    assert!(waits(&fixture, session).await);
+    let request_id = question(&fixture, session, -1).await.request_id.unwrap();
+    say(&fixture, &who, answer(session, &request_id, "more")).await;
+    let before = show(&fixture, session).await;
+    let Fixture { dir, broker } = fixture;
+    broker.stop(Duration::from_millis(50)).await;
+    drop(broker);
+    let mut config = crate::common::config(&dir);
+    with_model(&mut config);
+    let clock = ringback_broker::Clock::system();
+    let entropy = ringback_broker::Entropy::system();
+    let broker = ringback_broker::Broker::start(config, clock, entropy).await.unwrap();
+    broker.set_models(Arc::new(Doors { has_prices: true }));
+    let fixture = Fixture { dir, broker };
+    let after = show(&fixture, session).await;
+    assert_eq!((after.limits, after.model_usage), (Some(tokens(200)), before.model_usage));
+    assert_eq!(after.model_usage.unwrap().cost_micro_usd, cost);
+    assert!(after.working_ms >= before.working_ms);
+    say(&fixture, &who, to_session(session, "hi")).await;
+    assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
+    spend(&fixture, session, used(50));
+    assert!(waits(&fixture, session).await, "what was spent before counts");
+    end(&fixture, &who, session).await;
+}
+
+/// REQ: `--max-time`: the time of an agent at work is limited, whether it asks its model or not.
+#[tokio::test]
+async fn an_agent_that_works_for_too_long_is_asked_about_and_stopped() {
+    let fixture = world(|config| config.sessions.limit_wait = Duration::from_millis(100)).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let time = SpendLimits { max_time_ms: Some(1), ..SpendLimits::default() };
+    let start =
+        SessionMessageRequest { agent: Some("plain".to_owned()), ..limited(project, "wait", time) };
+    let session = say(&fixture, &who, start).await.session_id;
+    let events = until(&fixture, &who, session, -1, is_idle).await;
+    let asked = events.iter().find(|event| is_question(event)).unwrap();
+    assert!(asked.tool_name.as_deref().unwrap().contains("seconds"), "{asked:?}");
+    assert!(events.iter().any(is_error));
+    let shown = show(&fixture, session).await;
+    assert!(shown.working_ms >= 1 && shown.limits == Some(time), "{shown:?}");
+    end(&fixture, &who, session).await;
+}
+
+/// Rule: what cannot be counted is refused at the start, with what to do; usual limits of the daemon
+/// and of projects hold where they can.
+#[tokio::test]
+async fn limits_that_cannot_be_kept_are_refused() {
+    let fixture = world(|config| config.sessions.spending = tokens(500)).await;
+    let who = Credential::local();
+    let usual = project(&fixture, &who).await;
+    let usd = |micros| SpendLimits { max_micro_usd: Some(MicroUsd(micros)), ..Default::default() };
+    let plain = |limits| SessionMessageRequest {
+        agent: Some("plain".to_owned()),
+        ..limited(usual, "hi", limits)
+    };
+    for limits in [tokens(5), usd(5)] {
+        let (_, message) = refused(&fixture, &who, plain(limits)).await;
+        assert!(message.contains("`plain` has no `provider`"), "{message}");
+    }
+    let (_, message) = refused(&fixture, &who, limited(usual, "hi", tokens(0))).await;
+    assert!(message.contains("a limit of nothing"), "{message}");
+    let unlimited = say(&fixture, &who, plain(SpendLimits::default())).await.session_id;
+    assert_eq!(show(&fixture, unlimited).await.limits, Some(tokens(500)), "as is usual");
+    let late = SessionMessageRequest { limits: Some(tokens(5)), ..to_session(unlimited, "hi") };
+    assert!(refused(&fixture, &who, late).await.1.contains("keeps its limits"));
+
+    let max_time_ms = Some(60_000);
+    let limits = Some(ProjectLimits { max_tokens: Some(50), max_time_ms, ..Default::default() });
+    let thrifty = ProjectCreateRequest { limits, ..named("thrifty") };
+    let project_id = call::<ProjectResponse>(&fixture, &who, thrifty).await.project_id;
+    let spawn = SessionSpawnRequest {
+        project_id,
+        workspace_id: None,
+        create_workspace: true,
+        agent: None,
+        context: None,
+        caller_id: None,
+        caller_tools: None,
+        network: None,
+        limits: Some(usd(9)),
+    };
+    let spawned: SessionResponse = call(&fixture, &who, spawn).await;
+    let expected = SpendLimits { max_tokens: Some(50), max_time_ms, ..usd(9) };
+    assert_eq!(spawned.limits, Some(expected));
+    for session in [unlimited, spawned.session_id] {
+        end(&fixture, &who, session).await;
+    }
+
+    let fixture = start_with(with_model).await;
+    fixture.broker.set_models(Arc::new(Doors { has_prices: false }));
+    let project = project(&fixture, &who).await;
+    let (_, message) = refused(&fixture, &who, limited(project, "hi", usd(5))).await;
+    assert!(message.contains("[providers.mine.prices."), "{message}");
+}
+
+/// Rule: a session that is limited in money and meets a model without a price is asked about.
+#[tokio::test]
+async fn a_model_without_a_price_is_asked_about() {
+    let fixture = world(|_| ()).await;
+    let who = Credential::local();
+    let project = project(&fixture, &who).await;
+    let limits = SpendLimits { max_micro_usd: Some(MicroUsd(1_000_000)), ..Default::default() };
+    let session = say(&fixture, &who, limited(project, "hi", limits)).await.session_id;
+    spend(&fixture, session, ModelUsage { cost_micro_usd: Some(MicroUsd(10)), ..used(5) });
+    assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
+    spend(&fixture, session, ModelUsage { unpriced_tokens: 5, ..used(5) });
+    assert!(waits(&fixture, session).await);
+    assert_eq!(show(&fixture, session).await.paused.unwrap().limit, "prices");
+    let request_id = question(&fixture, session, -1).await.request_id.unwrap();
+    say(&fixture, &who, answer(session, &request_id, "more")).await;
+    assert_eq!(fixture.broker.may_ask_model(session).await, Ok(()));
+    end(&fixture, &who, session).await;
+}

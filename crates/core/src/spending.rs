@@ -1,0 +1,362 @@
+//! What a session and all that come from it may spend, what they have spent, and what happens when a
+//! limit is reached: somebody is asked, and until there is an answer nothing more is spent.
+
+use ringback_proto::money::MicroUsd;
+use ringback_proto::record::SpendingRecord;
+use ringback_proto::request::{ModelUsage, SpendLimits};
+
+use crate::time::{MonoMs, Now};
+
+/// The answer that allows as much again.
+pub const MORE: &str = "more";
+/// The answer that ends the work.
+pub const END: &str = "end";
+
+/// What can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Tokens.
+    Tokens,
+    /// Time at work.
+    Time,
+    /// Money.
+    Usd,
+    /// What is limited in money has asked a model without a price.
+    Prices,
+}
+
+/// What somebody is asked when a limit is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The limit.
+    pub limit: Limit,
+    /// What the answer names.
+    pub request_id: String,
+    /// When there is an answer without anybody's.
+    pub until: MonoMs,
+    /// When that is, for people.
+    pub until_unix: u64,
+}
+
+/// Whether somebody may go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Goes,
+    /// Not before somebody answers, who is to be asked now.
+    Asks(Question),
+    /// Not before somebody answers, who was asked already.
+    Waits,
+    /// No: nobody allowed more.
+    Refused,
+}
+
+/// What an answer meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answered {
+    /// It goes on.
+    More,
+    /// It ends.
+    End,
+    /// It is none of those offered.
+    Unknown,
+}
+
+/// The account of a session and all that come from it.
+#[derive(Debug)]
+pub struct Ledger {
+    spent: SpendingRecord,
+    /// What each limit is raised by.
+    steps: SpendLimits,
+    /// Whether models without a price are asked all the same.
+    may_be_unpriced: bool,
+    standing: Standing,
+}
+
+#[derive(Debug)]
+enum Standing {
+    Open,
+    Asked(Question),
+    Closed,
+}
+
+impl Limit {
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Tokens => "max_tokens",
+            Self::Time => "max_time",
+            Self::Usd => "max_usd",
+            Self::Prices => "prices",
+        }
+    }
+}
+
+impl Ledger {
+    /// An account that goes on from what was spent before.
+    #[must_use]
+    pub const fn new(spent: SpendingRecord) -> Self {
+        Self { steps: spent.limits, spent, may_be_unpriced: false, standing: Standing::Open }
+    }
+
+    /// What may be and was spent.
+    #[must_use]
+    pub const fn record(&self) -> SpendingRecord {
+        self.spent
+    }
+
+    /// What somebody is asked, if anybody is.
+    #[must_use]
+    pub const fn question(&self) -> Option<&Question> {
+        match &self.standing {
+            Standing::Asked(question) => Some(question),
+            Standing::Open | Standing::Closed => None,
+        }
+    }
+
+    /// Models were asked.
+    pub fn spend(&mut self, usage: ModelUsage) {
+        self.spent.usage = self.spent.usage.plus(usage);
+    }
+
+    /// Agents were at work. What they do while somebody is asked does not count.
+    pub const fn work(&mut self, ms: u64) {
+        if self.question().is_none() {
+            self.spent.working_ms = self.spent.working_ms.saturating_add(ms);
+        }
+    }
+
+    /// The first limit that is reached.
+    #[must_use]
+    pub fn reached(&self) -> Option<Limit> {
+        let SpendingRecord { limits, usage, working_ms } = &self.spent;
+        let is_reached = |max: Option<u64>, spent: u64| max.is_some_and(|max| spent >= max);
+        let cost = usage.cost_micro_usd.unwrap_or_default();
+        if is_reached(limits.max_tokens, usage.tokens()) {
+            Some(Limit::Tokens)
+        } else if is_reached(limits.max_time_ms, *working_ms) {
+            Some(Limit::Time)
+        } else if limits.max_micro_usd.is_some_and(|max| cost >= max) {
+            Some(Limit::Usd)
+        } else if limits.max_micro_usd.is_some()
+            && usage.unpriced_tokens > 0
+            && !self.may_be_unpriced
+        {
+            Some(Limit::Prices)
+        } else {
+            None
+        }
+    }
+
+    /// Whether somebody may go on. If that is to be asked, the question has this id, and an answer is
+    /// waited for so long.
+    pub fn check(&mut self, now: Now, wait_ms: u64, request_id: String) -> Verdict {
+        match &self.standing {
+            Standing::Closed => return Verdict::Refused,
+            Standing::Asked(_) => return Verdict::Waits,
+            Standing::Open => {}
+        }
+        let Some(limit) = self.reached() else { return Verdict::Goes };
+        let (until, until_unix) =
+            (now.mono.saturating_add(wait_ms), now.unix.saturating_add(wait_ms));
+        let question = Question { limit, request_id, until, until_unix };
+        self.standing = Standing::Asked(question.clone());
+        Verdict::Asks(question)
+    }
+
+    /// Somebody answers. `None` if nothing of this id is asked.
+    pub fn answer(&mut self, request_id: &str, option: Option<&str>) -> Option<Answered> {
+        let question = self.question().filter(|question| question.request_id == request_id)?;
+        let limit = question.limit;
+        Some(match option {
+            Some(MORE) => {
+                self.raise(limit);
+                self.standing = Standing::Open;
+                Answered::More
+            }
+            Some(END) | None => {
+                self.standing = Standing::Closed;
+                Answered::End
+            }
+            Some(_) => Answered::Unknown,
+        })
+    }
+
+    /// Whether nobody has answered in time; then nothing more is spent.
+    pub fn expire(&mut self, now: Now) -> bool {
+        let is_late = self.question().is_some_and(|question| question.until <= now.mono);
+        if is_late {
+            self.standing = Standing::Closed;
+        }
+        is_late
+    }
+
+    /// Whoever was asked wants something new: they are asked again if need be.
+    pub fn reopen(&mut self) {
+        if matches!(self.standing, Standing::Closed) {
+            self.standing = Standing::Open;
+        }
+    }
+
+    /// Nothing more is spent, whatever is asked.
+    pub fn close(&mut self) {
+        self.standing = Standing::Closed;
+    }
+
+    /// As much again as at the start; from where it stands if that went further.
+    fn raise(&mut self, limit: Limit) {
+        let SpendingRecord { limits, usage, working_ms } = &mut self.spent;
+        let raised = |max: Option<u64>, step: Option<u64>, spent: u64| {
+            let (max, step) = (max?, step?);
+            let more = max.saturating_add(step);
+            Some(if more > spent { more } else { spent.saturating_add(step) })
+        };
+        match limit {
+            Limit::Tokens => {
+                limits.max_tokens =
+                    raised(limits.max_tokens, self.steps.max_tokens, usage.tokens());
+            }
+            Limit::Time => {
+                limits.max_time_ms =
+                    raised(limits.max_time_ms, self.steps.max_time_ms, *working_ms);
+            }
+            Limit::Usd => {
+                let cost = usage.cost_micro_usd.unwrap_or_default();
+                let (max, step) = (limits.max_micro_usd, self.steps.max_micro_usd);
+                let more = raised(max.map(|max| max.0), step.map(|step| step.0), cost.0);
+                limits.max_micro_usd = more.map(MicroUsd);
+            }
+            Limit::Prices => self.may_be_unpriced = true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(mono: u64) -> Now {
+        Now { mono, unix: mono + 1000 }
+    }
+
+    fn ledger(limits: SpendLimits) -> Ledger {
+        Ledger::new(SpendingRecord { limits, ..SpendingRecord::default() })
+    }
+
+    fn tokens(max: u64) -> Ledger {
+        ledger(SpendLimits { max_tokens: Some(max), ..SpendLimits::default() })
+    }
+
+    fn spent(tokens: u64) -> ModelUsage {
+        ModelUsage {
+            input_tokens: tokens / 2,
+            output_tokens: tokens.div_ceil(2),
+            ..Default::default()
+        }
+    }
+
+    #[track_caller]
+    fn asked(ledger: &mut Ledger, now: u64, id: &str) -> Limit {
+        match ledger.check(at(now), 50, id.to_owned()) {
+            Verdict::Asks(question) => question.limit,
+            other @ (Verdict::Goes | Verdict::Waits | Verdict::Refused) => panic!("{other:?}"),
+        }
+    }
+
+    /// REQ: "enforces `--max-tokens` by pausing the session and asking".
+    #[test]
+    fn a_limit_that_is_reached_is_asked_about_once() {
+        let mut ledger = tokens(100);
+        ledger.spend(spent(99));
+        assert_eq!(ledger.check(at(0), 50, "a".to_owned()), Verdict::Goes);
+        ledger.spend(spent(1));
+        assert_eq!(asked(&mut ledger, 1, "b"), Limit::Tokens);
+        assert_eq!(ledger.check(at(2), 50, "c".to_owned()), Verdict::Waits);
+        assert_eq!(ledger.question().unwrap().until_unix, 1051);
+        assert_eq!(ledger.answer("c", Some(MORE)), None, "nobody asked that");
+        assert_eq!(ledger.answer("b", Some("perhaps")), Some(Answered::Unknown));
+        assert_eq!(ledger.answer("b", Some(MORE)), Some(Answered::More));
+        assert_eq!(ledger.record().limits.max_tokens, Some(200));
+        assert_eq!(ledger.check(at(3), 50, "d".to_owned()), Verdict::Goes);
+        ledger.spend(spent(500));
+        asked(&mut ledger, 4, "e");
+        ledger.answer("e", Some(MORE));
+        assert_eq!(
+            ledger.record().limits.max_tokens,
+            Some(700),
+            "as much again from where it stands"
+        );
+    }
+
+    /// Rule: without an answer in time nothing more is spent, until somebody wants something new.
+    #[test]
+    fn a_question_that_nobody_answers_is_answered_with_no() {
+        for by in ["time", "end", "taken back"] {
+            let mut ledger = tokens(1);
+            ledger.spend(spent(1));
+            asked(&mut ledger, 0, "a");
+            assert!(!ledger.expire(at(49)));
+            match by {
+                "time" => assert!(ledger.expire(at(50))),
+                "end" => assert_eq!(ledger.answer("a", Some(END)), Some(Answered::End)),
+                _ => assert_eq!(ledger.answer("a", None), Some(Answered::End)),
+            }
+            assert!(!ledger.expire(at(99)), "once");
+            assert_eq!(ledger.check(at(99), 50, "b".to_owned()), Verdict::Refused);
+            assert_eq!(ledger.answer("a", Some(MORE)), None, "too late");
+            ledger.reopen();
+            asked(&mut ledger, 100, "c");
+            ledger.reopen();
+            assert!(ledger.question().is_some(), "what is asked stays asked");
+        }
+    }
+
+    /// Rule: time is that of the agents at work; what passes while somebody is asked does not count.
+    #[test]
+    fn time_counts_only_while_nobody_is_asked() {
+        let mut ledger = ledger(SpendLimits { max_time_ms: Some(10), ..SpendLimits::default() });
+        ledger.work(9);
+        assert_eq!(ledger.reached(), None);
+        ledger.work(3);
+        assert_eq!(asked(&mut ledger, 0, "a"), Limit::Time);
+        ledger.work(1000);
+        assert_eq!(ledger.record().working_ms, 12);
+        ledger.answer("a", Some(MORE));
+        assert_eq!(ledger.record().limits.max_time_ms, Some(20));
+        ledger.work(8);
+        assert_eq!(asked(&mut ledger, 1, "b"), Limit::Time);
+    }
+
+    /// Rule: what is limited in money and has no price is asked about, not guessed.
+    #[test]
+    fn a_model_without_a_price_is_asked_about_where_money_is_limited() {
+        let max = Some(MicroUsd(50));
+        let mut ledger = ledger(SpendLimits { max_micro_usd: max, ..SpendLimits::default() });
+        let cost = |micros| ModelUsage { cost_micro_usd: Some(MicroUsd(micros)), ..spent(1) };
+        ledger.spend(cost(49));
+        assert_eq!(ledger.reached(), None);
+        ledger.spend(ModelUsage { unpriced_tokens: 1, ..spent(1) });
+        assert_eq!(asked(&mut ledger, 0, "a"), Limit::Prices);
+        ledger.answer("a", Some(MORE));
+        assert_eq!(ledger.reached(), None, "once is enough");
+        ledger.spend(cost(1));
+        assert_eq!(asked(&mut ledger, 0, "b"), Limit::Usd);
+        ledger.answer("b", Some(MORE));
+        assert_eq!(ledger.record().limits.max_micro_usd, Some(MicroUsd(100)));
+        let mut free = tokens(1_000);
+        free.spend(ModelUsage { unpriced_tokens: 1, ..spent(1) });
+        assert_eq!(free.reached(), None);
+    }
+
+    /// Rule: an account goes on from what was spent before a restart.
+    #[test]
+    fn what_was_spent_before_counts() {
+        let mut before = tokens(100);
+        before.spend(spent(100));
+        let mut after = Ledger::new(before.record());
+        assert_eq!(asked(&mut after, 0, "a"), Limit::Tokens);
+        after.close();
+        assert_eq!(after.check(at(0), 50, "b".to_owned()), Verdict::Refused);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a program prints, for as long and as much as a key can take.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt as _;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use crate::key::KEY_BYTES_MAX;
+
+/// Runs a program, without a shell and without input, and gives what it printed. What it says of
+/// errors is dropped: it may be as secret as the rest.
+pub(super) async fn output(command: &[String], patience: Duration) -> Result<String, String> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err("has no words".to_owned());
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("cannot be started: {error}"))?;
+    let group = child.id();
+    match timeout(patience, printed(&mut child)).await {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(reason)) => {
+            end(group, &mut child).await;
+            Err(reason)
+        }
+        Err(_) => {
+            end(group, &mut child).await;
+            Err(format!("was not done within {} s", patience.as_secs()))
+        }
+    }
+}
+
+async fn printed(child: &mut Child) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        let mut stdout = stdout.take(KEY_BYTES_MAX + 1);
+        let read = stdout.read_to_end(&mut bytes).await;
+        read.map_err(|error| format!("cannot be read from: {error}"))?;
+    }
+    if bytes.len() as u64 > KEY_BYTES_MAX {
+        return Err(format!("printed more than {KEY_BYTES_MAX} bytes"));
+    }
+    let status = child.wait().await.map_err(|error| format!("cannot be waited for: {error}"))?;
+    if !status.success() {
+        return Err(format!("failed ({status})"));
+    }
+    String::from_utf8(bytes).map_err(|_| "printed no text".to_owned())
+}
+
+/// Ends it with what it started.
+async fn end(group: Option<u32>, child: &mut Child) {
+    let group = group.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    if let Some(group) = group
+        && let Err(error) = kill_process_group(group, Signal::KILL)
+    {
+        tracing::debug!(%error, "the command of a secret has ended already");
+    }
+    if let Err(error) = child.wait().await {
+        tracing::debug!(%error, "the command of a secret was not waited for");
+    }
+}

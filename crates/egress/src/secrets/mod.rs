@@ -1,0 +1,319 @@
+//! Secrets by name, sealed in a directory of their own: a value, or where to get one. What is set is
+//! used from the next request on, in every process that reads the directory.
+
+mod command;
+mod name;
+mod seal;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use ringback_proto::secret::Secret;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+pub use self::name::{SecretName, SecretNameError};
+use self::seal::Sealed;
+use crate::doors::lock;
+use crate::key::one_key;
+use crate::{KeyError, KeyFile};
+
+/// Secrets, and what their commands said last.
+#[derive(Debug)]
+pub struct Vault {
+    sealed: Sealed,
+    rules: CommandRules,
+    /// What commands said; never of a secret that was set anew since.
+    said: Mutex<HashMap<SecretName, Said>>,
+    /// One command at a time: a burst of requests asks for a passphrase once.
+    running: Semaphore,
+}
+
+/// How commands that say secrets are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandRules {
+    /// How long one may take.
+    pub timeout: Duration,
+    /// How long what it said is used without asking again.
+    pub kept: Duration,
+}
+
+/// Where a secret comes from.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SecretSource {
+    /// It is kept here.
+    Value {
+        /// The secret.
+        value: Secret,
+    },
+    /// It is in a file of its owner's.
+    File {
+        /// Which.
+        path: PathBuf,
+    },
+    /// A program prints it.
+    Command {
+        /// The program and its arguments; no shell looks at them.
+        command: Vec<String>,
+    },
+}
+
+/// A secret in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SecretInfo {
+    /// What it is called.
+    pub name: SecretName,
+    /// `value`, `file` or `command`; `damaged` if it cannot be opened.
+    pub kind: &'static str,
+    /// When it was set, in milliseconds since the Unix epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since_ms: Option<u64>,
+}
+
+/// Why a secret cannot be had, or kept. It is never said itself.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// There is none of this name.
+    #[error("there is no secret `{name}`; set it with `ringback secret set {name}`")]
+    Missing {
+        /// Its name.
+        name: SecretName,
+    },
+    /// A file of the vault cannot be used.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was attempted.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others may read what only the daemon's user should.
+    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod go=` on it", path.display())]
+    Exposed {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// What seals secrets is not a key.
+    #[error(
+        "`{}` is no sealing key; restore it from a backup, or remove the directory and set the \
+         secrets again",
+        path.display()
+    )]
+    SealingKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was sealed with another key, for another name, or changed since.
+    #[error(
+        "`{}` cannot be opened with the sealing key beside it; set it again with `ringback secret \
+         set {name}`",
+        path.display()
+    )]
+    NotOpened {
+        /// Its name.
+        name: SecretName,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no randomness.
+    #[error("the system gives no random bytes, so nothing can be sealed")]
+    Random,
+    /// What was given is no key.
+    #[error("a secret is one line of visible ASCII with at most 8192 characters")]
+    NoKey,
+    /// A file that holds a key cannot be used.
+    #[error(transparent)]
+    File(#[from] KeyError),
+    /// A command did not say it.
+    #[error(
+        "the command of the secret `{name}` {reason}; run it yourself as the daemon's user, or set \
+         the secret anew with `ringback secret set {name}`"
+    )]
+    Command {
+        /// Its name.
+        name: SecretName,
+        /// What happened.
+        reason: String,
+    },
+    /// A task of the daemon was ended.
+    #[error("the secret `{name}` was not read, because the daemon stops")]
+    Stopped {
+        /// Its name.
+        name: SecretName,
+    },
+}
+
+/// What a command said.
+#[derive(Debug)]
+struct Said {
+    entry: Entry,
+    secret: Secret,
+    at: Instant,
+}
+
+/// What is sealed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Entry {
+    since_ms: u64,
+    #[serde(flatten)]
+    source: SecretSource,
+}
+
+impl Default for CommandRules {
+    fn default() -> Self {
+        // A password manager asks its agent; a person who must type a passphrase is quicker than this.
+        Self { timeout: Duration::from_secs(20), kept: Duration::from_secs(60) }
+    }
+}
+
+impl Entry {
+    /// The secret, unless a command has to be asked for it. Blocks.
+    fn read(self) -> Result<(Option<Secret>, Self), SecretError> {
+        let secret = match &self.source {
+            SecretSource::Value { value } => Some(value.clone()),
+            SecretSource::File { path } => Some(KeyFile::new(path.clone()).read()?),
+            SecretSource::Command { .. } => None,
+        };
+        Ok((secret, self))
+    }
+}
+
+impl SecretSource {
+    /// A value, without the whitespace around it.
+    ///
+    /// # Errors
+    /// When it could be no key.
+    pub fn value(text: &str) -> Result<Self, SecretError> {
+        let value = one_key(text).ok_or(SecretError::NoKey)?;
+        Ok(Self::Value { value })
+    }
+
+    /// `value`, `file` or `command`.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Value { .. } => "value",
+            Self::File { .. } => "file",
+            Self::Command { .. } => "command",
+        }
+    }
+}
+
+/// Its kind alone: the words of a command may be as secret as what it prints.
+impl fmt::Debug for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind())
+    }
+}
+
+impl Vault {
+    /// The secrets in this directory, which need not exist yet.
+    #[must_use]
+    pub fn new(dir: PathBuf, rules: CommandRules) -> Self {
+        let sealed = Sealed::new(dir);
+        Self { sealed, rules, said: Mutex::default(), running: Semaphore::new(1) }
+    }
+
+    /// Keeps a secret, in place of the one of this name before. Durable when it returns. Blocks.
+    ///
+    /// # Errors
+    /// When it cannot be written; then the one before is still there.
+    pub fn set(
+        &self,
+        name: &SecretName,
+        source: SecretSource,
+        now_ms: u64,
+    ) -> Result<(), SecretError> {
+        self.sealed.write(name, &Entry { since_ms: now_ms, source })
+    }
+
+    /// Forgets a secret. Blocks.
+    ///
+    /// # Errors
+    /// When there is none, or its file cannot be removed.
+    pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
+        lock(&self.said).remove(name);
+        self.sealed.remove(name)
+    }
+
+    /// Every secret by name, without what it is. Blocks.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn list(&self) -> Result<Vec<SecretInfo>, SecretError> {
+        let shown = |name: SecretName| match self.sealed.read(&name) {
+            Ok(Entry { since_ms, source }) => {
+                SecretInfo { name, kind: source.kind(), since_ms: Some(since_ms) }
+            }
+            Err(_) => SecretInfo { name, kind: "damaged", since_ms: None },
+        };
+        Ok(self.sealed.names()?.into_iter().map(shown).collect())
+    }
+
+    /// Whether a secret can be had, as far as can be told without running a command. Blocks.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn look(&self, name: &SecretName) -> Result<(), SecretError> {
+        match self.sealed.read(name)?.source {
+            SecretSource::Value { .. } | SecretSource::Command { .. } => Ok(()),
+            SecretSource::File { path } => KeyFile::new(path).read().map(drop).map_err(Into::into),
+        }
+    }
+
+    /// The secret itself, as it is now; a command's for as long as that is kept.
+    ///
+    /// # Errors
+    /// Why it cannot be had.
+    ///
+    /// # Cancel safety
+    /// A command under way is ended.
+    pub async fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
+        let (sealed, wanted) = (self.sealed.clone(), name.clone());
+        let reading = tokio::task::spawn_blocking(move || sealed.read(&wanted)?.read());
+        let read = reading.await.map_err(|_| SecretError::Stopped { name: name.clone() })?;
+        match read? {
+            (Some(secret), _) => Ok(secret),
+            (None, entry) => self.ask(name, entry).await,
+        }
+    }
+
+    /// What the command of a secret says, or said a moment ago.
+    async fn ask(&self, name: &SecretName, entry: Entry) -> Result<Secret, SecretError> {
+        let stopped = || SecretError::Stopped { name: name.clone() };
+        if let Some(secret) = self.said(name, &entry) {
+            return Ok(secret);
+        }
+        let running = self.running.acquire().await.map_err(|_| stopped())?;
+        // Whoever had the place before may have asked for the same.
+        if let Some(secret) = self.said(name, &entry) {
+            return Ok(secret);
+        }
+        let SecretSource::Command { command } = &entry.source else { return Err(stopped()) };
+        let failed = |reason: String| SecretError::Command { name: name.clone(), reason };
+        let text = command::output(command, self.rules.timeout).await.map_err(failed)?;
+        let printed = "printed no key, which is one line of visible ASCII";
+        let secret = one_key(&text).ok_or_else(|| failed(printed.to_owned()))?;
+        let said = Said { entry, secret: secret.clone(), at: Instant::now() };
+        lock(&self.said).insert(name.clone(), said);
+        drop(running);
+        Ok(secret)
+    }
+
+    fn said(&self, name: &SecretName, entry: &Entry) -> Option<Secret> {
+        let said = lock(&self.said);
+        let is_fresh = |said: &&Said| said.entry == *entry && said.at.elapsed() < self.rules.kept;
+        said.get(name).filter(is_fresh).map(|said| said.secret.clone())
+    }
+}

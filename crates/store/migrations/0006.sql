@@ -1,0 +1,19 @@
+-- What sessions may spend on their models (none: no limit), and what they have spent.
+
+ALTER TABLE project ADD COLUMN max_tokens INTEGER;
+ALTER TABLE project ADD COLUMN max_time_ms INTEGER;
+ALTER TABLE project ADD COLUMN max_micro_usd INTEGER;
+
+ALTER TABLE session ADD COLUMN max_tokens INTEGER;
+ALTER TABLE session ADD COLUMN max_time_ms INTEGER;
+ALTER TABLE session ADD COLUMN max_micro_usd INTEGER;
+ALTER TABLE session ADD COLUMN n_requests INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN n_refused INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN bytes_up INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN bytes_down INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN input_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN output_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN is_estimated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN unpriced_tokens INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE session ADD COLUMN cost_micro_usd INTEGER;
+ALTER TABLE session ADD COLUMN working_ms INTEGER NOT NULL DEFAULT 0;
