@@ -37,7 +37,7 @@ const KERNEL_FILES: &[&str] = &[
     "/proc/vmallocinfo",
 ];
 /// What nothing else may be mounted on, in or around.
-const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::SESSION];
+const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION];
 /// What nothing else may be mounted on or around.
 const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 
@@ -78,6 +78,9 @@ pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartE
         return Err(StartError::ZeroByte { what });
     }
     resolved("the workspace", &spec.workspace)?;
+    if let Some(home) = &spec.home {
+        resolved("the home", home)?;
+    }
     if let Some(inside) = &spec.inside {
         resolved("the program for MCP", inside)?;
     }
@@ -245,6 +248,9 @@ impl Options {
 
     fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
         self.mount("--bind", &spec.workspace, Path::new(places::WORKSPACE));
+        if let Some(home) = &spec.home {
+            self.mount("--bind", home, Path::new(places::HOME));
+        }
         if let Some(dir) = &spec.session_dir {
             self.mount("--ro-bind", dir, Path::new(places::SESSION));
         }

@@ -193,6 +193,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         args: vec!["--version".into()],
         env: Vec::new(),
         workspace: sandbox.state_dir().join("etc"),
+        home: None,
         session_dir: None,
         inside: None,
         limits,

@@ -11,7 +11,7 @@ use crate::common::{Fixture, start_with};
 use crate::sessions::{call, end, is_idle, project, refused, said, say, to_project, until};
 
 /// Does what each message says, in a shell, and tells what came of it.
-const SHELL: &str = r#"while read -r line; do
+pub(crate) const SHELL: &str = r#"while read -r line; do
   text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
   printf '{"type":"message","text":"%s"}\n' "$(eval "$text" 2>&1 | tr '\n' ' ')"
   echo '{"type":"done"}'
@@ -72,7 +72,7 @@ async fn a_confined_agent_finds_everything_where_it_always_is() {
     assert!(started.confined);
     let (session, since) = (started.session_id, started.last_event_index);
     let events = until(&fixture, &who, session, since, is_idle).await;
-    let expected = "/mcp/bin/ringback-inside /mcp/relay.sock /workspace /workspace bin ";
+    let expected = "/mcp/bin/ringback-inside /mcp/relay.sock /home/agent /workspace bin ";
     assert_eq!(said(&events), [expected], "{events:?}");
     let listed: SessionListResponse = call(&fixture, &who, SessionListRequest::default()).await;
     assert!(listed.sessions[0].confined && listed.sessions[0].notice.is_none());

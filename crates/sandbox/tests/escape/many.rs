@@ -25,6 +25,7 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         workspace: bench.path("workspace"),
+        home: Some(bench.path("home")),
         session_dir: Some(bench.path("session")),
         inside: None,
         read_only: Vec::new(),
