@@ -144,6 +144,11 @@ async def converse(world, model, agent, message, permissions):
         await call(client, "session_message", session_id=begun["session_id"], message="Again.")
         assert FINAL in said(await caller.turn())
         assert PROMPT in json.dumps(model.requests[-1]["messages"]), model.requests[-1]
+        # What the agent keeps for itself is not what it made.
+        changed = await call(
+            client, "workspace_diff", project_id=project["project_id"], workspace_id=begun["workspace_id"],
+        )
+        assert changed["changes"] == [], changed
     print(f"   {time.monotonic() - started:.1f} s, {len(model.requests)} requests to the model", flush=True)
     return begun["session_id"], caller.since
 

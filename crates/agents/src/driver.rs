@@ -44,7 +44,7 @@ pub enum DriveError {
 }
 
 impl Driver {
-    /// Starts an agent that finds these files in its workspace. One that is started for each
+    /// Starts an agent that finds these files in its home. One that is started for each
     /// message is not started before the first.
     ///
     /// # Errors
@@ -57,11 +57,11 @@ impl Driver {
         let lasting = |(agent, handle)| (Self(Kind::Lasting(Box::new(agent))), handle);
         match protocol {
             Protocol::Lines => {
-                write_files(&spec.workspace, &files)?;
+                write_files(&spec.home, &files)?;
                 Ok(lasting(Agent::start(&spec)?))
             }
             Protocol::Acp(options) => {
-                write_files(&spec.workspace, &files)?;
+                write_files(&spec.home, &files)?;
                 Ok(lasting(Agent::start_acp(&spec, options)?))
             }
             Protocol::OneShot(shot) => {

@@ -88,7 +88,7 @@ mod tests {
         }
     }
 
-    /// Rule: a symlink in the workspace never leads a write of the daemon out of it.
+    /// Rule: a symlink in the home never leads a write of the daemon out of it.
     #[test]
     fn nothing_is_written_through_a_link() {
         let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -23,7 +23,7 @@
 //! * Lines, queues and what is kept of the error output have limits. What an agent writes that makes
 //!   no sense is told as [`AgentEvent::AgentGarbage`], and stops nothing.
 //! * An agent that does not begin or stop a conversation in time is ended.
-//! * Nothing is written through a link in an agent's workspace.
+//! * Nothing is written through a link in an agent's home.
 //! * No edge, no session and no store is known here.
 
 mod acp;

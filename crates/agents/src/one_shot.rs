@@ -165,7 +165,7 @@ impl OneShotAgent {
         let (args, input) = self.shot.call(&message);
         let mut spec = self.spec.clone();
         spec.args.extend(args);
-        let started = write_files(&spec.workspace, &self.files)
+        let started = write_files(&spec.home, &self.files)
             .map_err(|error| chain(&error))
             .and_then(|()| Agent::start_output(&spec, &input).map_err(|error| chain(&error)));
         match started {

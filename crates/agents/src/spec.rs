@@ -23,6 +23,8 @@ pub struct AgentSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The directory it works in.
     pub workspace: PathBuf,
+    /// Where it keeps things for itself, and finds its files.
+    pub home: PathBuf,
     /// Its limits.
     pub limits: AgentLimits,
     /// Who starts its processes, if not the driver itself as plain children.
@@ -146,6 +148,7 @@ impl fmt::Debug for AgentSpec {
             .field("args", &self.args)
             .field("env", &names)
             .field("workspace", &self.workspace)
+            .field("home", &self.home)
             .field("limits", &self.limits)
             .field("launcher", &self.launcher)
             .finish()
@@ -164,6 +167,7 @@ mod tests {
             args: Vec::new(),
             env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
             workspace: "w".into(),
+            home: "h".into(),
             limits: AgentLimits::default(),
             launcher: None,
         };

@@ -264,6 +264,8 @@ mod tests {
             args: Vec::new(),
             env: Vec::new(),
             workspace: workspace.to_owned(),
+            working_dir: None,
+            home: None,
             session_dir: None,
             inside: None,
             read_only: Vec::new(),

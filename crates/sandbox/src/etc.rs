@@ -11,7 +11,7 @@ pub(crate) const UID: &str = "1000";
 
 /// Files that every box has, with what is in them.
 const WRITTEN: &[(&str, &str)] = &[
-    ("passwd", "agent:x:1000:1000:agent:/workspace:/bin/sh\n"),
+    ("passwd", "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"),
     ("group", "agent:x:1000:\n"),
     ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ("hosts", "127.0.0.1 localhost\n::1 localhost\n"),

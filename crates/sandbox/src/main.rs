@@ -21,6 +21,7 @@ const HELP: &str = "\
 ringback-box --state DIR --workspace DIR [OPTIONS] -- PROGRAM [ARGUMENTS]
 ringback-box --state DIR --probe
 
+  --home DIR         the directory at /home/agent
   --session DIR      the directory at /mcp
   --inside FILE      the program at /mcp/bin/ringback-inside
   --hidden DIR       refuse to show this directory
@@ -73,6 +74,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             env: Vec::new(),
             workspace: PathBuf::new(),
             working_dir: None,
+            home: None,
             session_dir: None,
             inside: None,
             read_only: Vec::new(),
@@ -89,6 +91,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             Long("help") => return Ok(None),
             Long("state") => options.settings.state_dir = parser.value()?.into(),
             Long("workspace") => spec.workspace = parser.value()?.into(),
+            Long("home") => spec.home = Some(parser.value()?.into()),
             Long("session") => spec.session_dir = Some(parser.value()?.into()),
             Long("inside") => spec.inside = Some(parser.value()?.into()),
             Long("hidden") => options.settings.hidden.push(parser.value()?.into()),

@@ -9,7 +9,7 @@ use crate::error::StartError;
 use crate::spec::{ReadOnly, SandboxSpec, places};
 
 /// What nothing else may be mounted on, in or around.
-const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::SESSION];
+const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION];
 /// What nothing else may be mounted on or around.
 const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 
@@ -26,6 +26,9 @@ pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartE
         return Err(StartError::ZeroByte { what });
     }
     resolved("the workspace", &spec.workspace)?;
+    if let Some(home) = &spec.home {
+        resolved("the home", home)?;
+    }
     if let Some(inside) = &spec.inside {
         resolved("the program for MCP", inside)?;
     }

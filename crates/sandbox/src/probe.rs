@@ -218,6 +218,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         env: Vec::new(),
         workspace: sandbox.state_dir().join("etc"),
         working_dir: None,
+        home: None,
         session_dir: None,
         inside: None,
         limits,

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 
 /// Where things are in a box.
 pub mod places {
-    /// The workspace: the one directory of the host that can be written.
+    /// The workspace, which can be written.
     pub const WORKSPACE: &str = "/workspace";
+    /// The home, which can be written as well.
+    pub const HOME: &str = "/home/agent";
     /// The directory of the session.
     pub const SESSION: &str = "/mcp";
     /// The program that speaks MCP to the agent.
@@ -29,6 +31,8 @@ pub struct SandboxSpec {
     pub workspace: PathBuf,
     /// Where in the box it starts; in the workspace if nothing is said.
     pub working_dir: Option<PathBuf>,
+    /// What it keeps for itself, at [`places::HOME`]. It can write there.
+    pub home: Option<PathBuf>,
     /// The directory of its session, at [`places::SESSION`].
     pub session_dir: Option<PathBuf>,
     /// The program that speaks MCP to it, at [`places::INSIDE`].
@@ -129,6 +133,7 @@ impl fmt::Debug for SandboxSpec {
             .field("env", &names)
             .field("workspace", &self.workspace)
             .field("working_dir", &self.working_dir)
+            .field("home", &self.home)
             .field("session_dir", &self.session_dir)
             .field("inside", &self.inside)
             .field("read_only", &self.read_only)
@@ -152,6 +157,7 @@ mod tests {
             env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
             workspace: "w".into(),
             working_dir: None,
+            home: None,
             session_dir: None,
             inside: None,
             read_only: Vec::new(),

@@ -50,6 +50,7 @@ async fn version(program: &Path, env: Vec<(OsString, OsString)>) -> Option<Strin
         args: vec!["--version".into()],
         env,
         workspace: "/".into(),
+        home: "/".into(),
         limits: AgentLimits::default(),
         launcher: None,
     };

@@ -73,6 +73,8 @@ pub struct Setting<'a> {
     pub inside: &'a str,
     /// The server's arguments.
     pub inside_args: &'a [String],
+    /// Its home, as it sees it.
+    pub home: &'a str,
     /// The model it is pointed at; without one it uses what it finds itself.
     pub model: Option<&'a ModelDoor>,
     /// Who answers what it asks for. One that cannot ask is told to do nothing it would have to ask
@@ -160,6 +162,7 @@ impl Preset {
         let values = [
             ("inside", setting.inside),
             ("inside_args", &inside_args),
+            ("home", setting.home),
             ("model", &door.model),
             ("model_url", &door.url),
             ("model_key", &door.key),
@@ -192,7 +195,7 @@ impl Preset {
         if setting.model.is_some() {
             added.extend(self.model.args.iter().map(|arg| fill(arg, values)));
         }
-        let mut args = args.to_vec();
+        let mut args: Vec<_> = args.iter().map(|arg| fill(arg, values)).collect();
         if !args.is_empty() {
             // A `-` for the message stays the last.
             let end = args.len() - usize::from(args.last().is_some_and(|arg| arg == "-"));

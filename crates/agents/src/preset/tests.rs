@@ -11,6 +11,7 @@ fn prepared(name: &str, permissions: Permissions, has_model: bool) -> Prepared {
     preset(name).unwrap().prepare(&Setting {
         inside: "/mcp/bin/inside",
         inside_args: &inside_args,
+        home: "/home/agent",
         model: has_model.then_some(&door),
         permissions,
     })
@@ -29,7 +30,7 @@ fn every_preset_can_be_read_and_filled_in() {
                 let texts = texts.chain(prepared.env.values());
                 let files = prepared.files.iter().map(|file| &file.text);
                 for text in texts.chain(files) {
-                    for place in ["{inside", "{model", "{message"] {
+                    for place in ["{inside", "{model", "{message", "{home"] {
                         assert!(!text.contains(place), "{name}: {text}");
                     }
                 }

@@ -1,5 +1,5 @@
-//! The scripted agent as an agent of the Agent Client Protocol. Its conversations are files in the
-//! directory it works in, so that another of its kind can take them up again.
+//! The scripted agent as an agent of the Agent Client Protocol. Its conversations are files in its
+//! home, so that another of its kind can take them up again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ impl Conversation {
             Some(Server { program, args, env }) => Some(Mcp::start(program, args, env, era).await?),
         };
         let file = Self::file(&opening.cwd, name);
-        let made = std::fs::create_dir_all(opening.cwd.join(DIRECTORY));
+        let made = std::fs::create_dir_all(file.parent().unwrap_or(&opening.cwd));
         made.map_err(|error| format!("cannot keep conversations: {error}"))?;
         let (answers, answers_out) = mpsc::channel(1);
         let mut runner = Runner::new(mcp, Output::of_conversation(name));
@@ -110,8 +110,10 @@ impl Conversation {
         Ok(Self { file, runner, answers })
     }
 
+    /// Where a conversation is kept: in the home, or for want of one where it works.
     fn file(cwd: &Path, name: &str) -> PathBuf {
-        cwd.join(DIRECTORY).join(name.replace(['/', '.'], "_"))
+        let home = std::env::var_os("HOME").map_or_else(|| cwd.to_owned(), PathBuf::from);
+        home.join(DIRECTORY).join(name.replace(['/', '.'], "_"))
     }
 
     /// Says again what was said.

@@ -23,6 +23,7 @@ fn scripted(cwd: &Path, resume: Option<String>, permissions: Permissions) -> (Dr
     };
     let mut spec = spec(env!("CARGO_BIN_EXE_ringback-scripted-agent"), &["--acp"]);
     spec.workspace = cwd.to_owned();
+    spec.home = cwd.to_owned();
     let options = AcpOptions { cwd: cwd.to_owned(), servers: vec![server], resume, permissions };
     Driver::start(spec, Protocol::Acp(options), Vec::new()).unwrap()
 }

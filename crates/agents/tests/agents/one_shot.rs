@@ -11,7 +11,8 @@ const COMPLETION: &str = r#""type":"completion""#;
 fn shell(script: &str, shot: OneShot, files: Vec<ConfigFile>) -> (Driver, AgentHandle, Home) {
     let home = tempfile::tempdir().unwrap();
     let mut spec = spec("/bin/sh", &["-c", script, "agent"]);
-    spec.workspace = home.path().to_owned();
+    spec.env.push(("HOME".into(), home.path().into()));
+    spec.home = home.path().to_owned();
     let (driver, handle) = Driver::start(spec, Protocol::OneShot(shot), files).unwrap();
     (driver, handle, home)
 }
@@ -32,7 +33,7 @@ async fn a_message_is_a_run_and_the_next_one_continues() {
         is_begun: false,
     };
     let file = ConfigFile { path: "conf/mcp.json".into(), text: "{\"a\":1}".to_owned() };
-    let script = r#"cat conf/mcp.json; echo; printf '%s.' "$@"; cat"#;
+    let script = r#"cat $HOME/conf/mcp.json; echo; printf '%s.' "$@"; cat"#;
     let (mut driver, handle, _home) = shell(script, shot, vec![file]);
     handle.send("say {inside}").unwrap();
     let told = until(&mut driver, COMPLETION).await;

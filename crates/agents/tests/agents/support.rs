@@ -19,6 +19,7 @@ pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
         args: args.iter().map(Into::into).collect(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         workspace: std::env::temp_dir(),
+        home: std::env::temp_dir(),
         limits: AgentLimits::default(),
         launcher: None,
     }

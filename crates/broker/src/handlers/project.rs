@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use camino::Utf8Path;
 use ringback_core::network::is_within;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
@@ -193,11 +194,10 @@ impl Shared {
     async fn remove_workspace_dir(self: &Arc<Self>, workspace: &WorkspaceRecord) -> Result<()> {
         let (shared, id) = (Arc::clone(self), workspace.id);
         self.blocking(move || {
-            let removed = match std::fs::remove_dir_all(shared.workspace_path(id)) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-                Ok(()) | Err(_) => shared.forget_start(id),
-            };
-            removed.map_err(|error| {
+            let gone = remove_dir(&shared.workspace_path(id))
+                .and_then(|()| remove_dir(&shared.home_path(id)))
+                .and_then(|()| shared.forget_start(id));
+            gone.map_err(|error| {
                 let message = "the directory of a workspace could not be removed";
                 Error::internal("workspace", message).with_source(error)
             })
@@ -218,5 +218,14 @@ impl Shared {
             network: record.network,
             image: record.image.map(|image| image.as_str().to_owned()),
         }
+    }
+}
+
+/// Removes a directory, unless there is none.
+fn remove_dir(path: &Utf8Path) -> std::io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+
     }
 }

@@ -47,6 +47,9 @@ pub(super) struct Place {
     /// Where its workspace is on this machine.
     pub(super) host_workspace: Utf8PathBuf,
     pub(super) workspace: Utf8PathBuf,
+    /// Where its home is on this machine.
+    pub(super) host_home: Utf8PathBuf,
+    pub(super) home: Utf8PathBuf,
     pub(super) socket: Utf8PathBuf,
     /// The program inside, if there is one.
     pub(super) inside: Option<String>,
@@ -105,7 +108,7 @@ impl AgentCommand {
         env.extend(place.proxy_env());
         env.extend(self.env.clone());
         env.extend(place.env);
-        let home = place.workspace.as_str();
+        let home = place.home.as_str();
         for (name, value) in [("PATH", PATH), ("HOME", home), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
@@ -114,6 +117,7 @@ impl AgentCommand {
             args: command.map(Into::into).collect(),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             workspace: place.host_workspace.into(),
+            home: place.host_home.into(),
             limits: AgentLimits::default(),
             launcher: None,
         };
@@ -175,6 +179,7 @@ impl AgentCommand {
         let prepared = preset.prepare(&Setting {
             inside: place.inside.as_deref().unwrap_or_default(),
             inside_args: &server.args,
+            home: place.home.as_str(),
             model: door.as_ref(),
             permissions,
         });

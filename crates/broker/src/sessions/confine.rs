@@ -85,6 +85,7 @@ struct BoxProcess(Process);
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) workspace: Utf8PathBuf,
+    pub(super) home: Utf8PathBuf,
     /// Where its sockets are.
     pub(super) session_dir: Utf8PathBuf,
     /// The program inside.
@@ -159,6 +160,7 @@ impl BoxLauncher {
             env: agent.env.clone(),
             workspace: agent.workspace.clone(),
             working_dir: None,
+            home: Some(agent.home.clone()),
             session_dir: Some(self.session_dir.clone().into()),
             inside: self.inside.clone().map(Into::into),
             read_only: self.confiner.shown(&self.program),
@@ -216,17 +218,19 @@ impl Seen {
     pub(super) fn of(
         is_confined: bool,
         workspace: &Utf8Path,
+        home: &Utf8Path,
         session_dir: &Utf8Path,
         inside: Option<&Utf8Path>,
     ) -> Self {
-        let (workspace, session_dir, inside) = if is_confined {
-            let inside = inside.map(|_| Utf8Path::new(places::INSIDE));
-            (Utf8Path::new(places::WORKSPACE), Utf8Path::new(places::SESSION), inside)
+        let [workspace, home, session_dir] = if is_confined {
+            [places::WORKSPACE, places::HOME, places::SESSION].map(Utf8Path::new)
         } else {
-            (workspace, session_dir, inside)
+            [workspace, home, session_dir]
         };
+        let inside = inside.map(|at| if is_confined { Utf8Path::new(places::INSIDE) } else { at });
         Self {
             workspace: workspace.to_owned(),
+            home: home.to_owned(),
             session_dir: session_dir.to_owned(),
             inside: inside.map(Utf8Path::to_string),
         }

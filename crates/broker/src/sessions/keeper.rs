@@ -226,9 +226,10 @@ impl Keeper {
     /// What belongs to the session, as its agent sees it.
     fn agent_place(&self, inside: Option<&Utf8Path>, has_network: bool) -> Place {
         let host_workspace = self.shared.workspace_path(self.place.workspace);
+        let host_home = self.shared.home_path(self.place.workspace);
         let is_confined = self.shared.sessions.confiner.is_some();
-        let Seen { workspace, session_dir, inside } =
-            Seen::of(is_confined, &host_workspace, &self.dir, inside);
+        let Seen { workspace, home, session_dir, inside } =
+            Seen::of(is_confined, &host_workspace, &host_home, &self.dir, inside);
         let socket = session_dir.join("relay.sock");
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
@@ -243,6 +244,8 @@ impl Keeper {
         Place {
             host_workspace,
             workspace,
+            host_home,
+            home,
             socket,
             inside,
             model_socket,

@@ -114,9 +114,10 @@ impl Shared {
     }
 
     fn server_spec(&self, workspace: WorkspaceId, named: &CallerServer) -> Result<ServerSpec> {
+        let home = self.home_path(workspace).into_std_path_buf();
         let workspace = self.workspace_path(workspace).into_std_path_buf();
         let mut env: Vec<(OsString, OsString)> =
-            vec![("PATH".into(), PATH.into()), ("HOME".into(), workspace.clone().into())];
+            vec![("PATH".into(), PATH.into()), ("HOME".into(), home.into())];
         for name in &named.env {
             let value = std::env::var_os(name).ok_or_else(|| {
                 let message = format!("the daemon's environment has no `{name}`");

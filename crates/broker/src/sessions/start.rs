@@ -61,6 +61,12 @@ impl Shared {
         self.config.data_dir.join("workspaces").join(workspace.to_string())
     }
 
+    /// The home of the agents in a workspace: what they keep for themselves, such as their
+    /// conversations. Beside the workspaces, so that it is no part of what they made.
+    pub(crate) fn home_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
+        self.config.data_dir.join("homes").join(workspace.to_string())
+    }
+
     /// Starts a session. Its agent is started by its first message.
     pub(crate) async fn start_session(
         self: &Arc<Self>,
@@ -219,14 +225,16 @@ impl Shared {
         drop(self.tasks.spawn(keeper.run(inbox)));
     }
 
-    /// Makes the workspace's directory and one for the socket, which only this user can enter.
+    /// Makes the workspace's directory, its home and one for the socket, which only this user can
+    /// enter.
     async fn make_dirs(&self, workspace: WorkspaceId) -> Result<Utf8PathBuf> {
-        let workspace = self.workspace_path(workspace);
+        let (workspace, home) = (self.workspace_path(workspace), self.home_path(workspace));
         let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
         let dir = self.sessions.settings.run_dir.join("s").join(&digits[..12]);
         let made = dir.clone();
         self.blocking(move || {
             private_dir(&workspace).map_err(|error| not_made("a workspace", error))?;
+            private_dir(&home).map_err(|error| not_made("the home of an agent", error))?;
             private_dir(&made).map_err(|error| not_made("the directory of a session", error))
         })
         .await?;

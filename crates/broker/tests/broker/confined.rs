@@ -74,7 +74,7 @@ async fn a_confined_agent_finds_everything_where_it_always_is() {
     assert!(started.confined);
     let (session, since) = (started.session_id, started.last_event_index);
     let events = until(&fixture, &who, session, since, is_idle).await;
-    let expected = "/mcp/bin/ringback-inside /mcp/relay.sock /workspace /workspace bin ";
+    let expected = "/mcp/bin/ringback-inside /mcp/relay.sock /home/agent /workspace bin ";
     assert_eq!(said(&events), [expected], "{events:?}");
     let listed: SessionListResponse = call(&fixture, &who, SessionListRequest::default()).await;
     assert!(listed.sessions[0].confined && listed.sessions[0].notice.is_none());

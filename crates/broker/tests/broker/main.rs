@@ -13,6 +13,7 @@ mod confined;
 mod content;
 mod costs;
 mod files;
+mod homes;
 mod jobs;
 mod keys;
 mod lines;

@@ -228,6 +228,7 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
     assert!(shown.stdout.contains("may it? rm"), "{shown:?}");
     assert!(shown.stderr.contains("type a number"), "{shown:?}");
     assert!(shown.stdout.contains("+allowed"), "{shown:?}");
+    assert!(!shown.stdout.contains("scripted-agent"), "its conversation is in its home: {shown:?}");
 }
 
 /// REQ: "`ringback session attach`": a session that was kept is talked to, line by line.

@@ -187,6 +187,9 @@ impl Options {
 
     fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
         self.mount("--bind", &spec.workspace, Path::new(places::WORKSPACE));
+        if let Some(home) = &spec.home {
+            self.mount("--bind", home, Path::new(places::HOME));
+        }
         if let Some(dir) = &spec.session_dir {
             self.mount("--ro-bind", dir, Path::new(places::SESSION));
         }

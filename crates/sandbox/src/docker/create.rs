@@ -64,7 +64,10 @@ pub(super) fn body(
         entrypoint: Some(vec![text("the program", spec.program.as_os_str())?]),
         cmd: Some(args.collect::<Result<_, _>>()?),
         env: Some(env.collect::<Result<_, StartError>>()?),
-        working_dir: Some(places::WORKSPACE.to_owned()),
+        working_dir: Some(match &spec.working_dir {
+            Some(dir) => text("the directory", dir.as_os_str())?,
+            None => places::WORKSPACE.to_owned(),
+        }),
         labels: Some(home.labels.clone()),
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -148,6 +151,9 @@ fn mounts(spec: &SandboxSpec, home: &Home) -> Result<Vec<Mount>, StartError> {
         mounts.push(mount(&read_only.host, &read_only.inside, true)?);
     }
     mounts.push(mount(&spec.workspace, Path::new(places::WORKSPACE), false)?);
+    if let Some(home) = &spec.home {
+        mounts.push(mount(home, Path::new(places::HOME), false)?);
+    }
     if let Some(dir) = &spec.session_dir {
         mounts.push(mount(dir, Path::new(places::SESSION), true)?);
     }
@@ -178,7 +184,7 @@ fn mount(host: &Path, inside: &Path, is_read_only: bool) -> Result<Mount, StartE
 fn private(tmp_bytes: u64, image: &ImageInspect) -> HashMap<String, String> {
     let options = format!("rw,exec,nosuid,nodev,mode=1777,size={tmp_bytes}");
     let volumes = image.config.iter().flat_map(|config| config.volumes.iter().flatten());
-    let own = [places::WORKSPACE, places::SESSION];
+    let own = [places::WORKSPACE, places::HOME, places::SESSION];
     let volumes = volumes.filter(|path| !own.iter().any(|own| Path::new(path).starts_with(own)));
     [&"/tmp".to_owned()]
         .into_iter()

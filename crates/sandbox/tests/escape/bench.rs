@@ -123,7 +123,7 @@ impl Bench {
     fn with(user: User, backend: Backend) -> Self {
         let dir = tempfile::Builder::new().prefix("box").tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        for name in ["state", "workspace", "session", "other", "data"] {
+        for name in ["state", "workspace", "home", "session", "other", "data"] {
             let path = dir.path().join(name);
             fs::create_dir(&path).unwrap();
             if user == User::Nobody {

@@ -47,6 +47,7 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         workspace: bench.path("workspace"),
         working_dir: None,
+        home: Some(bench.path("home")),
         session_dir: Some(bench.path("session")),
         inside: None,
         read_only: match bench.backend {

@@ -124,7 +124,7 @@ fn a_symlink_in_the_workspace_leads_nowhere(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: the workspace, `/tmp` and shared memory can be written, nothing else.
+    /// Rule: the workspace, the home, `/tmp` and shared memory can be written, nothing else.
     only_the_workspace_and_private_places_can_be_written
 }
 fn only_the_workspace_and_private_places_can_be_written(bench: &Bench) {
@@ -136,6 +136,19 @@ fn only_the_workspace_and_private_places_can_be_written(bench: &Bench) {
         for path in /workspace/x /tmp/x /dev/shm/x; do echo x > $path && echo fine; done";
     bench.shell(&[], script).says("fine\nfine\nfine");
     assert!(bench.path("workspace/x").exists() && bench.path("session/relay.sock").exists());
+}
+
+everywhere! {
+    /// Rule: the home is the agent's own, it is where its user has it, and no part of the workspace.
+    a_home_can_be_written_and_is_outside_of_the_workspace
+}
+fn a_home_can_be_written_and_is_outside_of_the_workspace(bench: &Bench) {
+    let home = bench.path("home");
+    let script = "ls -A /home ~agent; echo x > ~agent/kept && cat /home/agent/kept; \
+        (echo x > /home/x) 2>/dev/null || ls -A /workspace";
+    let ran = bench.shell(&["--home", home.to_str().unwrap()], script);
+    assert_eq!(ran.out, "/home:\nagent\n\n/home/agent:\nx\n", "{ran:?}");
+    assert!(home.join("kept").exists());
 }
 
 everywhere! {

@@ -1,0 +1,120 @@
+//! What agents keep for themselves: in a home beside the workspace, and no part of what they made.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringback_broker::{AgentCommand, AgentProtocol, Broker, Clock, Config, Credential, Entropy};
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::request::{
+    AckResponse, ProjectDeleteRequest, SessionMessagedResponse, WorkspaceDeleteRequest,
+    WorkspaceDiffRequest, WorkspaceDiffResponse,
+};
+
+use crate::common::{Fixture, config, start_with};
+use crate::confined::{SHELL, with_shell};
+use crate::sessions::{call, end, is_idle, project, said, say, to_project, to_session, until};
+
+fn unconfined(config: &mut Config) {
+    let command = ["/bin/sh", "-c", SHELL].map(str::to_owned).to_vec();
+    let agent = AgentCommand { command, ..AgentCommand::default() };
+    config.sessions.agents.insert("shell".to_owned(), agent);
+    config.sessions.agent_default = "shell".to_owned();
+    config.sessions.end_grace = Duration::from_millis(50);
+}
+
+fn home(fixture: &Fixture, workspace: WorkspaceId) -> PathBuf {
+    fixture.dir.path().join("data/homes").join(workspace.to_string())
+}
+
+async fn told(fixture: &Fixture, project: ProjectId, text: &str) -> SessionMessagedResponse {
+    let who = Credential::local();
+    let started = say(fixture, &who, to_project(project, text)).await;
+    until(fixture, &who, started.session_id, started.last_event_index, is_idle).await;
+    started
+}
+
+async fn changed(fixture: &Fixture, project_id: ProjectId, workspace: WorkspaceId) -> Vec<String> {
+    let request = WorkspaceDiffRequest { project_id, workspace_id: workspace, path: None };
+    let diff: WorkspaceDiffResponse = call(fixture, &Credential::local(), request).await;
+    diff.changes.into_iter().map(|change| change.path).collect()
+}
+
+/// Rule: what an agent keeps for itself is no change of its workspace, confined or not; nobody else
+/// may look into its home, and it goes with the workspace.
+#[tokio::test]
+async fn what_an_agent_keeps_in_its_home_is_no_change_of_its_workspace() {
+    for setting in [with_shell, unconfined] {
+        let fixture = start_with(setting).await;
+        let who = Credential::local();
+        let project = project(&fixture, &who).await;
+        let text =
+            "mkdir -p ~/.local/share/goose; echo x > ~/.local/share/goose/log; echo x > made";
+        let begun = told(&fixture, project, text).await;
+        let workspace = begun.workspace_id;
+        assert_eq!(changed(&fixture, project, workspace).await, ["made"]);
+        let home = home(&fixture, workspace);
+        assert!(home.join(".local/share/goose/log").exists());
+        assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        end(&fixture, &who, begun.session_id).await;
+        let delete = WorkspaceDeleteRequest { project_id: project, workspace_id: workspace };
+        drop(call::<AckResponse>(&fixture, &who, delete).await);
+        assert!(!home.exists());
+    }
+}
+
+/// Rule: a home is the same after a restart, for that is where conversations are; each workspace has
+/// its own, and a project's go with it.
+#[tokio::test]
+async fn a_home_outlives_the_daemon_and_is_not_shared() {
+    let fixture = start_with(unconfined).await;
+    let who = Credential::local();
+    let made = project(&fixture, &who).await;
+    let begun = told(&fixture, made, "echo kept > ~/conversation").await;
+    let other = project(&fixture, &who).await;
+    let apart = told(&fixture, other, "true").await;
+    assert!(!home(&fixture, apart.workspace_id).join("conversation").exists());
+
+    let Fixture { dir, broker } = fixture;
+    broker.stop(Duration::from_millis(50)).await;
+    drop(broker);
+    let mut config = config(&dir);
+    unconfined(&mut config);
+    let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
+    let fixture = Fixture { dir, broker };
+    let asked = say(&fixture, &who, to_session(begun.session_id, "cat ~/conversation")).await;
+    let (session, since) = (asked.session_id, asked.last_event_index);
+    let events = until(&fixture, &who, session, since, is_idle).await;
+    assert_eq!(said(&events), ["kept "]);
+    end(&fixture, &who, session).await;
+    let delete = ProjectDeleteRequest { project_id: made };
+    drop(call::<AckResponse>(&fixture, &who, delete).await);
+    assert!(!home(&fixture, begun.workspace_id).exists());
+    assert!(home(&fixture, apart.workspace_id).exists());
+}
+
+/// Rule: the files that a preset comes with are found by its agent, and are no change of the
+/// workspace.
+#[tokio::test]
+async fn the_files_of_a_preset_are_in_the_home() {
+    for (preset, file) in [("claude", "$3"), ("codex", "$HOME/.codex/config.toml")] {
+        let fixture = start_with(|config| {
+            let script = format!("cat > read; grep -q ringback \"{file}\" && echo found");
+            let agent = AgentCommand {
+                command: ["/bin/sh", "-c", &script, preset].map(str::to_owned).to_vec(),
+                protocol: AgentProtocol::Preset(preset.to_owned()),
+                ..AgentCommand::default()
+            };
+            with_shell(config);
+            config.sessions.agents.insert("shell".to_owned(), agent);
+        })
+        .await;
+        let who = Credential::local();
+        let project = project(&fixture, &who).await;
+        let begun = say(&fixture, &who, to_project(project, "hello")).await;
+        let (session, since) = (begun.session_id, begun.last_event_index);
+        let events = until(&fixture, &who, session, since, is_idle).await;
+        assert_eq!(said(&events), ["found"], "{preset}: {events:?}");
+        assert_eq!(changed(&fixture, project, begun.workspace_id).await, ["read"], "{preset}");
+    }
+}
