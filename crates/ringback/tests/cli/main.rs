@@ -6,6 +6,9 @@ mod alone;
 mod calls;
 mod content;
 mod daemon;
+mod docker;
+#[path = "../../../../tests/docker/engine.rs"]
+mod engine;
 mod mcp;
 mod models;
 mod network;
