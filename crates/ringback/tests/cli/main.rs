@@ -7,6 +7,9 @@ mod calls;
 mod containers;
 mod content;
 mod daemon;
+mod docker;
+#[path = "../../../../tests/docker/engine.rs"]
+mod engine;
 mod mcp;
 mod models;
 mod network;
