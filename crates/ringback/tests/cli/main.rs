@@ -7,6 +7,8 @@ mod calls;
 mod containers;
 mod content;
 mod daemon;
+#[path = "../../../../tests/docker/engine.rs"]
+mod engine;
 mod mcp;
 mod models;
 mod network;
