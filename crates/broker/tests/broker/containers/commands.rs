@@ -2,8 +2,8 @@
 
 use ringback_proto::envelope::ResponseEnvelope;
 use ringback_proto::request::{
-    ContainerExecRequest, JobCancelRequest, JobCancelledResponse, ProjectDeleteRequest,
-    WorkspaceDeleteRequest,
+    AckResponse, ContainerExecRequest, JobCancelRequest, JobCancelledResponse,
+    ProjectDeleteRequest, WorkspaceDeleteRequest,
 };
 
 use super::on_each_backend;
@@ -157,7 +157,7 @@ async fn deleting_a_project_ends_its_commands(place: Place) {
     assert!(matches!(running, ResponseEnvelope::JobStarted { .. }), "{running:?}");
     until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
     let delete = ProjectDeleteRequest { project_id: project };
-    let _: ringback_proto::request::AckResponse = call(&place.fixture, &place.who, delete).await;
+    drop(call::<AckResponse>(&place.fixture, &place.who, delete).await);
     until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
     assert!(!place.has_dir(project));
 }

@@ -74,7 +74,7 @@ fn remove(tag: &str) {
     stream.read_to_end(&mut answer).unwrap();
 }
 
-fn with_image(image: impl ToString) -> ProjectCreateRequest {
+fn with_image(image: &str) -> ProjectCreateRequest {
     ProjectCreateRequest { image: Some(image.to_string()), ..named("p") }
 }
 
@@ -143,7 +143,8 @@ async fn an_image_is_built_and_its_project_runs_in_it() {
     let image = Image::new("RUN echo a step of the build; echo tools > /which");
     let Some(place) = image.place().await else { return };
     let writer = token(&place.fixture, Level::Write).await;
-    let made: ProjectResponse = call(&place.fixture, &writer, with_image(&image.name)).await;
+    let made: ProjectResponse =
+        call(&place.fixture, &writer, with_image(image.name.as_str())).await;
     let project = made.project_id;
     assert_eq!(made.image, Some(image.name.to_string()));
     for (code, message) in [
@@ -186,7 +187,8 @@ async fn a_second_build_is_busy_and_a_cancelled_one_ends() {
     let _: JobCancelledResponse =
         call(&place.fixture, &place.who, JobCancelRequest { job_id }).await;
     until(async || (n_running(&["sleep", &seconds]) == 0).then_some(())).await;
-    let made: ProjectResponse = call(&place.fixture, &place.who, with_image(&image.name)).await;
+    let made: ProjectResponse =
+        call(&place.fixture, &place.who, with_image(image.name.as_str())).await;
     let start = runs(made.project_id, "true");
     assert_eq!(refused(&place.fixture, &place.who, start).await.0, "conflict", "there is none");
 }
@@ -235,7 +237,8 @@ async fn an_image_that_is_gone_from_the_configuration_is_refused() {
     let image = Image::new("");
     let Some(place) = image.place().await else { return };
     followed(&place, image.rebuild()).await;
-    let made: ProjectResponse = call(&place.fixture, &place.who, with_image(&image.name)).await;
+    let made: ProjectResponse =
+        call(&place.fixture, &place.who, with_image(image.name.as_str())).await;
     let without = place.restarted().await;
     let start = runs(made.project_id, "true");
     let (code, message) = refused(&without.fixture, &without.who, start.clone()).await;

@@ -80,7 +80,7 @@ async fn a_container_without_a_command_waits(place: Place) {
     assert_eq!(code, "not_found");
     assert!(message.contains("container_start"), "{message}");
     let request = ContainerStartRequest { project_id: project, command: None };
-    let _: ContainerStateResponse = call(&place.fixture, &place.who, request).await;
+    drop(call::<ContainerStateResponse>(&place.fixture, &place.who, request).await);
     place.until_it_wrote(project, "waits").await;
     assert_eq!(place.stop(project).await.exit_code, Some(0), "it ends when it is asked to");
 }

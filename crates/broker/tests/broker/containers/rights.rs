@@ -5,8 +5,8 @@ use ringback_proto::ToolRequest;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
-    ContainerLogsRequest, ContainerStopRequest, ImageRebuildRequest, ProjectListRequest,
-    ProjectListResponse, TokenCreateRequest, TokenCreatedResponse,
+    ContainerLogsRequest, ContainerStateResponse, ContainerStopRequest, ImageRebuildRequest,
+    ProjectListRequest, ProjectListResponse, TokenCreateRequest, TokenCreatedResponse,
 };
 
 use super::place::{Place, executes, runs};
@@ -47,8 +47,7 @@ async fn a_stranger_sees_and_reaches_no_container() {
     let other = token(&place.fixture, Level::Write).await;
     let mine = project(&place.fixture, &own).await;
     let started = runs(mine, "echo secret; sleep 1000");
-    let _: ringback_proto::request::ContainerStateResponse =
-        call(&place.fixture, &own, started).await;
+    drop(call::<ContainerStateResponse>(&place.fixture, &own, started).await);
     for request in each(mine) {
         let name = request.row().name;
         assert_eq!(refused(&place.fixture, &other, request).await.0, "not_found", "{name}");
@@ -75,7 +74,7 @@ async fn a_token_for_one_project_names_no_image() {
     let narrow = place.fixture.broker.authenticate(made.token.expose()).unwrap();
     let by_name = ImageRebuildRequest { project_id: None, image: Some("rust".to_owned()) };
     assert_eq!(refused(&place.fixture, &narrow, by_name).await.0, "permission_denied");
-    let state: ringback_proto::request::ContainerStateResponse =
+    let state: ContainerStateResponse =
         call(&place.fixture, &narrow, runs(project, "sleep 1000")).await;
     assert_eq!(state.project_id, project);
 }
