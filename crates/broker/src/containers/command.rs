@@ -72,9 +72,9 @@ impl Shared {
         project: ProjectId,
         spec: CommandSpec,
     ) -> Result<ExecResultResponse> {
-        self.visible_project(&ctx.principal, project).await?;
+        let record = self.visible_project(&ctx.principal, project).await?;
         let boxes = self.boxes("a command").await?;
-        self.check_confinement().await?;
+        self.check_boxes(&record).await?;
         let place = match spec.workspace {
             None if boxes.takes_commands() => Place::Container,
             workspace => Place::Box(workspace),

@@ -96,9 +96,9 @@ impl Shared {
         project: ProjectId,
         command: Option<Vec<String>>,
     ) -> Result<ContainerInfo> {
-        self.visible_project(principal, project).await?;
+        let record = self.visible_project(principal, project).await?;
         let boxes = self.boxes("a container").await?;
-        self.check_confinement().await?;
+        self.check_boxes(&record).await?;
         let claimed = lock(&self.containers.table).claim(project);
         if let Some(live) = claimed.map_err(|refusal| refused(project, refusal))? {
             return running(&live, command.as_ref(), project);
@@ -124,6 +124,7 @@ impl Shared {
         let interior = Interior { command: words, dir, image: image.clone(), working_dir: None };
         let spec = self.box_spec(boxes, interior, command.is_none()).await?;
         let confined = boxes.sandbox.start(spec).await.map_err(|error| not_started(&error))?;
+        let image = image.or_else(|| boxes.default_image());
         Ok((Make { backend: boxes.backend(), image, command }, confined))
     }
 

@@ -1,9 +1,11 @@
 //! Boxes for what is not an agent: containers, commands and builds of images.
 
-use ringback_proto::{Error, ErrorKind, Result};
+use ringback_proto::record::ProjectRecord;
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{BackendChoice, BackendKind, Network, ReadOnly, Sandbox, SandboxSpec};
 
 use super::SandboxRules;
+use crate::failure;
 use crate::shared::Shared;
 
 /// What makes boxes here, and what they are like.
@@ -28,6 +30,11 @@ impl Boxes {
             BackendKind::Bubblewrap => false,
             BackendKind::Docker => true,
         }
+    }
+
+    /// The image of those that name none.
+    pub(crate) fn default_image(&self) -> Option<String> {
+        self.rules.docker.image.clone().filter(|_| self.has_images())
     }
 
     /// Whether one that runs takes a further command.
@@ -55,22 +62,32 @@ impl Boxes {
 
 impl Shared {
     /// What makes boxes here, for something that is refused where nothing does. Whether they are complete
-    /// is for [`Self::check_confinement`] to say.
+    /// is for [`Self::check_boxes`] to say.
     pub(crate) async fn boxes(&self, what: &str) -> Result<Boxes> {
-        let Some(confiner) = self.sessions.confiner.clone() else {
-            let message = format!(
-                "nothing confines agents here (sandbox.backend = \"none\"), so {what} cannot be had; \
-                 set `sandbox.backend` to `bubblewrap` or `docker`"
-            );
-            return Err(Error::new(ErrorKind::Conflict, message));
-        };
+        let confiner = self.sessions.confiner.clone().ok_or_else(|| unconfined(what))?;
         let rules = confiner.rules().clone();
         if rules.backend == BackendChoice::Auto {
-            // Decides what makes them. Something may be missing that is not needed, such as an image.
-            if let Err(error) = self.check_confinement().await {
-                tracing::debug!(%error, "sandboxes are not complete");
-            }
+            // Decides what makes them. What is missing may not be needed.
+            self.missing_layer(&confiner, true).await?;
         }
         Ok(Boxes { sandbox: self.open_sandbox(&confiner).await?, rules })
     }
+
+    /// Whether boxes for a project are complete; if they cannot be, none is made.
+    pub(crate) async fn check_boxes(&self, project: &ProjectRecord) -> Result<()> {
+        let confiner = self.sessions.confiner.clone().ok_or_else(|| unconfined("a sandbox"))?;
+        let missing = self.missing_layer(&confiner, project.image.is_some()).await?;
+        missing.map_or(Ok(()), |missing| {
+            let message = format!("no sandbox is made: {}", failure::causes(&missing));
+            Err(Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted))
+        })
+    }
+}
+
+fn unconfined(what: &str) -> Error {
+    let message = format!(
+        "nothing confines agents here (sandbox.backend = \"none\"), so {what} cannot be had; set \
+         `sandbox.backend` to `bubblewrap` or `docker`"
+    );
+    Error::new(ErrorKind::Conflict, message)
 }

@@ -9,7 +9,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
-    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Limits, Network, OpenError,
+    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Layer, Limits, Network, OpenError,
     Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
@@ -256,20 +256,34 @@ impl Sessions {
 }
 
 impl Shared {
-    /// Whether agents are confined as they should be; if they cannot be, none is started.
-    pub(crate) async fn check_confinement(&self) -> Result<()> {
+    /// Whether agents are confined as they should be; if they cannot be, none is started. One that has an
+    /// image of its own needs no other.
+    pub(crate) async fn check_confinement(&self, has_image: bool) -> Result<()> {
         let Some(confiner) = self.sessions.confiner.clone() else { return Ok(()) };
-        if confiner.is_complete.load(Ordering::Relaxed) {
-            return Ok(());
+        match self.missing_layer(&confiner, has_image).await? {
+            None => Ok(()),
+            Some(missing) => Err(refused(&missing)),
         }
-        let sandbox = self.open_sandbox(&confiner).await?;
-        let probe = sandbox.probe(&confiner.rules.limits).await;
-        match probe.first_missing() {
+    }
+
+    /// What is missing of what is promised, if something is.
+    pub(super) async fn missing_layer(
+        &self,
+        confiner: &Arc<Confiner>,
+        has_image: bool,
+    ) -> Result<Option<StartError>> {
+        if confiner.is_complete.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let sandbox = self.open_sandbox(confiner).await?;
+        let missing = sandbox.probe(&confiner.rules.limits).await.first_missing();
+        match missing {
             // What is missing may be installed at any time; what is there stays.
             None => confiner.is_complete.store(true, Ordering::Relaxed),
-            Some(missing) => return Err(refused(&missing)),
+            Some(StartError::Layer { layer: Layer::Image, .. }) if has_image => return Ok(None),
+            Some(_) => {}
         }
-        Ok(())
+        Ok(missing)
     }
 
     /// Ends agents that outlived a daemon that was killed.

@@ -83,7 +83,7 @@ impl Shared {
             .unwrap_or_else(|| settings.agent_default.clone());
         self.check_agent(&agent)?;
         if agent != ELSEWHERE {
-            self.check_confinement().await?;
+            self.check_confinement(start.project.image.is_some()).await?;
             self.check_image(&start.project).await?;
         }
         let network = self.network_of(&start, &agent)?;

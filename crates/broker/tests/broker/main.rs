@@ -10,8 +10,11 @@ mod callers;
 mod calls;
 mod common;
 mod confined;
+mod containers;
 mod content;
 mod costs;
+#[path = "../../../../tests/docker/engine.rs"]
+mod engine;
 mod files;
 mod homes;
 mod jobs;

@@ -1,6 +1,35 @@
 //! Containers and images, as a user meets them.
 
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use crate::engine;
 use crate::support::{Daemon, file, is_confinable};
+
+/// An image that goes with its test: all tests share an engine.
+struct Image {
+    name: String,
+    dir: tempfile::TempDir,
+}
+
+impl Image {
+    fn new(steps: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let dockerfile = format!("FROM {}\n{steps}\n", engine::IMAGE);
+        file(dir.path(), "Dockerfile", dockerfile.as_bytes());
+        Self { name: format!("cli{}", std::process::id()), dir }
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        let mut stream = UnixStream::connect(engine::socket().unwrap()).unwrap();
+        let path = format!("/images/ringback-{}:latest", self.name);
+        write!(stream, "DELETE {path} HTTP/1.0\r\n\r\n").unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+    }
+}
 
 /// Waits until a command of the line says something.
 fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
@@ -90,4 +119,42 @@ fn images_are_listed_and_refused_without_an_engine() {
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(refused.stderr.contains("bubblewrap has no images"), "{refused:?}");
     }
+}
+
+/// REQ: "image per project, `image_rebuild` as a job with streamed build log": from the command line, with
+/// the program inside waiting in the project's container.
+#[test]
+fn an_image_is_built_and_a_container_waits_in_it() {
+    let Some(socket) = engine::socket() else { return };
+    let image = Image::new("RUN echo a step of the build; echo tools > /which");
+    let (name, dir) = (&image.name, image.dir.path().display());
+    let default = engine::IMAGE;
+    let config = format!(
+        "[sandbox]\nbackend = \"docker\"\ndocker = \"{socket}\"\nimage = \"{default}\"\n\
+         [sandbox.images.{name}]\ndir = \"{dir}\"\n"
+    );
+    let home = tempfile::tempdir().unwrap();
+    let path = file(home.path(), "config.toml", config.as_bytes());
+    let daemon = Daemon::start_with(&["--config", path.to_str().unwrap()]);
+    let project = daemon.run(&["project", "create", "app", "--image", name]).line();
+    let early = daemon.run(&["container", "start", &project]);
+    assert_eq!(early.code, 1, "{early:?}");
+    assert!(early.stderr.contains("was not built yet"), "{early:?}");
+
+    let built = daemon.run(&["image", "rebuild", "--project", &project]).done();
+    for part in ["a step of the build", "sha256:"] {
+        assert!(built.stdout.contains(part), "{part}: {built:?}");
+    }
+    let started = daemon.run(&["container", "start", &project, "--json"]).json();
+    assert_eq!((&started["status"], &started["backend"]), (&"running".into(), &"docker".into()));
+    assert_eq!(started["image"], format!("ringback-{name}:latest"));
+    let said = daemon.run(&["container", "exec", &project, "--", "cat", "/which"]).done();
+    assert_eq!(said.stdout, "tools\n");
+    let failed = daemon.run(&["container", "exec", &project, "--", "sh", "-c", "exit 9"]);
+    assert_eq!(failed.code, 9, "{failed:?}");
+    let state = Path::new(daemon.told("token_file")).parent().unwrap().join("sandbox");
+    assert_eq!(engine::containers(&state).len(), 1);
+    let stopped = daemon.run(&["container", "stop", &project, "--json"]).json();
+    assert_eq!((&stopped["status"], &stopped["exit_code"]), (&"stopped".into(), &0.into()));
+    assert!(engine::containers(&state).is_empty(), "nothing is left");
 }

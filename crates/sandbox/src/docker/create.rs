@@ -55,6 +55,10 @@ pub(super) fn body(
         let what = "the environment";
         Ok(format!("{}={}", text(what, name)?, text(what, value)?))
     });
+    let working_dir = match &spec.working_dir {
+        Some(dir) => text("the directory", dir.as_os_str())?,
+        None => places::WORKSPACE.to_owned(),
+    };
     let args = spec.args.iter().map(|arg| text("an argument", arg));
     let (user, hostname) = (home.user.clone(), "sandbox".to_owned());
     Ok(ContainerCreateBody {
@@ -64,10 +68,7 @@ pub(super) fn body(
         entrypoint: Some(vec![text("the program", spec.program.as_os_str())?]),
         cmd: Some(args.collect::<Result<_, _>>()?),
         env: Some(env.collect::<Result<_, StartError>>()?),
-        working_dir: Some(match &spec.working_dir {
-            Some(dir) => text("the directory", dir.as_os_str())?,
-            None => places::WORKSPACE.to_owned(),
-        }),
+        working_dir: Some(working_dir),
         labels: Some(home.labels.clone()),
         attach_stdin: Some(true),
         attach_stdout: Some(true),

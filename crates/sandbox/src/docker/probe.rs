@@ -96,6 +96,7 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
         args: vec!["--version".into()],
         env: Vec::new(),
         workspace: docker.shared.state_dir.join("etc"),
+        working_dir: None,
         session_dir: None,
         inside: None,
         read_only: Vec::new(),

@@ -1,0 +1,224 @@
+//! How containers start, what they say, and how they end.
+
+use std::time::Duration;
+
+use ringback_proto::request::{
+    AckResponse, ContainerLogsRequest, ContainerStartRequest, ContainerStateResponse,
+    ContainerStatus, ProjectDeleteRequest,
+};
+use ringback_sandbox::BackendChoice;
+
+use super::on_each_backend;
+use super::place::{Place, executes, n_running, runs, unique_seconds, until};
+use crate::common::result;
+use crate::engine;
+use crate::sessions::{call, refused};
+
+on_each_backend! {
+    /// REQ: "container_start|stop|logs|exec work on both where they make sense".
+    a_container_runs_until_it_is_stopped
+    /// Rule: a container that nobody gave a command waits.
+    a_container_without_a_command_waits
+    /// Rule: a program that ends by itself is told with its exit code and its last words.
+    a_program_that_ends_is_told
+    /// Rule: the directory of a container is kept as long as its project.
+    its_directory_is_kept_and_goes_with_the_project
+    /// Rule: a container ends with the daemon, and leaves nothing.
+    a_container_ends_with_the_daemon
+    /// Rule: a container that ignores the request to end is killed, with all it started.
+    what_will_not_end_is_killed
+    /// Rule: a container has no network, no session, and no way to the rest of this machine.
+    a_container_is_confined
+    /// Rule: what a container writes takes a bounded part of memory.
+    what_is_kept_of_its_output_has_a_limit
+}
+
+async fn a_container_runs_until_it_is_stopped(place: Place) {
+    let project = place.project().await;
+    assert_eq!(place.shown(project).await.container, None);
+    let script = "echo one; echo two >&2; while :; do sleep 0.05; done";
+    let started = place.start(project, script).await;
+    let backend = if place.is_docker() { "docker" } else { "bubblewrap" };
+    assert_eq!((started.status, started.backend.as_str()), (ContainerStatus::Running, backend));
+    assert_eq!(started.image.as_deref(), place.is_docker().then_some(engine::IMAGE));
+    let logs = until(async || {
+        let logs = place.logs(project).await;
+        (logs.text.contains("one\n") && logs.text.contains("two\n")).then_some(logs)
+    })
+    .await;
+    assert!(!logs.truncated, "{logs:?}");
+    let shown = place.shown(project).await.container.unwrap();
+    assert_eq!((shown.status, Some(shown.since)), (ContainerStatus::Running, started.since));
+
+    let again = place.start(project, script).await;
+    assert_eq!(again, started, "it runs already");
+    let (code, message) = refused(&place.fixture, &place.who, runs(project, "echo another")).await;
+    assert_eq!(code, "conflict");
+    assert!(message.contains("container_stop"), "{message}");
+
+    let stopped = place.stop(project).await;
+    assert_eq!(stopped.status, ContainerStatus::Stopped);
+    assert!(stopped.exit_code.is_some() && stopped.since >= started.since, "{stopped:?}");
+    assert_eq!(place.stop(project).await, stopped, "and stays so");
+    assert!(place.logs(project).await.text.contains("two\n"), "what it wrote is kept");
+    let last = ContainerLogsRequest { project_id: project, lines: Some(1) };
+    let last: ringback_proto::request::ContainerLogsResponse =
+        call(&place.fixture, &place.who, last).await;
+    assert!(last.truncated && last.text.lines().count() == 1, "{last:?}");
+}
+
+async fn a_container_without_a_command_waits(place: Place) {
+    let project = place.project().await;
+    let stopped = place.stop(project).await;
+    assert_eq!((stopped.status, stopped.since), (ContainerStatus::Stopped, None));
+    let (code, message) = refused(
+        &place.fixture,
+        &place.who,
+        ContainerLogsRequest { project_id: project, lines: None },
+    )
+    .await;
+    assert_eq!(code, "not_found");
+    assert!(message.contains("container_start"), "{message}");
+    let request = ContainerStartRequest { project_id: project, command: None };
+    drop(call::<ContainerStateResponse>(&place.fixture, &place.who, request).await);
+    place.until_it_wrote(project, "waits").await;
+    assert_eq!(place.stop(project).await.exit_code, Some(0), "it ends when it is asked to");
+}
+
+async fn a_program_that_ends_is_told(place: Place) {
+    let project = place.project().await;
+    place.start(project, "echo last words; exit 3").await;
+    let ended = until(async || {
+        let container = place.shown(project).await.container?;
+        (container.status == ContainerStatus::Stopped).then_some(container)
+    })
+    .await;
+    assert_eq!(ended.exit_code, Some(3));
+    assert_eq!(place.logs(project).await.text, "last words\n");
+    place.start(project, "echo again; exit 0").await;
+    let logs = place.until_it_wrote(project, "again").await;
+    assert_eq!(logs, "again\n", "a new one has its own");
+}
+
+async fn its_directory_is_kept_and_goes_with_the_project(place: Place) {
+    let project = place.project().await;
+    place.start(project, "pwd; echo kept > kept; echo done; sleep 1000").await;
+    place.until_it_wrote(project, "/workspace\ndone\n").await;
+    let place = place.restarted().await;
+    assert_eq!(place.shown(project).await.container, None);
+    place.start(project, "cat /workspace/kept; sleep 1000").await;
+    place.until_it_wrote(project, "kept\n").await;
+    assert!(place.has_dir(project));
+    let deleted: AckResponse =
+        call(&place.fixture, &place.who, ProjectDeleteRequest { project_id: project }).await;
+    assert!(deleted.message.contains("is deleted"));
+    assert!(!place.has_dir(project));
+    assert_eq!(n_left(&place), 0, "its container went with it");
+}
+
+async fn a_container_ends_with_the_daemon(place: Place) {
+    let project = place.project().await;
+    let seconds = unique_seconds();
+    place.start(project, &format!("echo up; exec sleep {seconds}")).await;
+    place.until_it_wrote(project, "up").await;
+    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    place.fixture.broker.stop(Duration::from_secs(5)).await;
+    assert_eq!(n_running(&["sleep", &seconds]), 0);
+    assert_eq!(n_left(&place), 0);
+}
+
+async fn what_will_not_end_is_killed(place: Place) {
+    let project = place.project().await;
+    let seconds = unique_seconds();
+    let script =
+        format!("trap '' TERM; setsid sleep {seconds} & echo up; while :; do sleep 0.05; done");
+    place.start(project, &script).await;
+    place.until_it_wrote(project, "up").await;
+    until(async || (n_running(&["sleep", &seconds]) == 1).then_some(())).await;
+    let stopped = place.stop(project).await;
+    assert_eq!(stopped.exit_code, Some(137), "{stopped:?}");
+    assert_eq!(n_running(&["sleep", &seconds]), 0);
+}
+
+async fn a_container_is_confined(place: Place) {
+    let project = place.project().await;
+    let dir = place.fixture.dir.path().display().to_string();
+    let script = format!(
+        "ls -d {dir} {dir}/data /mcp/relay.sock 2>/dev/null; cat /proc/net/dev | grep -v 'lo:\\||' ; \
+         env | sort; touch /made 2>/dev/null && echo writes; echo end; sleep 1000"
+    );
+    place.start(project, &script).await;
+    let said = place.until_it_wrote(project, "end\n").await;
+    for line in said.lines() {
+        let is_known = ["HOME=/workspace", "LANG=C.UTF-8", "PWD=/workspace", "end"].contains(&line)
+            || ["PATH=", "OLDPWD=", "SHLVL=", "_=", "HOSTNAME="]
+                .iter()
+                .any(|name| line.starts_with(name));
+        assert!(is_known, "{line}: {said}");
+    }
+}
+
+async fn what_is_kept_of_its_output_has_a_limit(place: Place) {
+    let project = place.project().await;
+    let script = "head -c 1000000 /dev/zero | tr '\\0' a; echo; echo end; sleep 1000";
+    place.start(project, script).await;
+    place.until_it_wrote(project, "end\n").await;
+    let logs = place.logs(project).await;
+    assert!(logs.truncated && logs.text.len() <= 256 << 10, "{}", logs.text.len());
+}
+
+/// What the sandbox has left: boxes that were not cleaned up.
+fn n_left(place: &Place) -> usize {
+    let state = place.fixture.dir.path().join("data/sandbox");
+    if place.is_docker() {
+        return engine::containers(&state).len();
+    }
+    std::fs::read_dir(state.join("boxes")).unwrap().count()
+}
+
+/// Rule: there are at most `sandbox.containers_max` containers; one more is busy, and says what to do.
+#[tokio::test]
+async fn one_container_more_than_there_may_be_is_busy() {
+    let one = |config: &mut ringback_broker::Config| config.containers.containers_max = 1;
+    let place = Place::with(BackendChoice::Bubblewrap, one).await;
+    let (first, second) = (place.project().await, place.project().await);
+    place.start(first, "sleep 1000").await;
+    let refusal = refused(&place.fixture, &place.who, runs(second, "sleep 1000")).await;
+    assert_eq!(refusal.0, "busy");
+    assert!(refusal.1.contains("sandbox.containers_max"), "{refusal:?}");
+    place.stop(first).await;
+    place.start(second, "sleep 1000").await;
+}
+
+/// Rule: where nothing would confine them there are no containers.
+#[tokio::test]
+async fn without_a_sandbox_there_are_no_containers() {
+    let none = |config: &mut ringback_broker::Config| {
+        config.sessions.confinement = ringback_broker::Confinement::Unconfined;
+    };
+    let place = Place::with(BackendChoice::Bubblewrap, none).await;
+    let project = place.project().await;
+    let refusals = [
+        refused(&place.fixture, &place.who, runs(project, "true")).await,
+        refused(&place.fixture, &place.who, executes(project, "true")).await,
+    ];
+    for (code, message) in refusals {
+        assert_eq!(code, "conflict");
+        assert!(message.contains("sandbox.backend"), "{message}");
+    }
+}
+
+/// Rule: a start that fails leaves nothing, and its place to others.
+#[tokio::test]
+async fn a_start_that_fails_leaves_its_place() {
+    let one = |config: &mut ringback_broker::Config| {
+        config.containers.containers_max = 1;
+        config.sessions.inside = None;
+    };
+    let place = Place::with(BackendChoice::Bubblewrap, one).await;
+    let (first, second) = (place.project().await, place.project().await);
+    let request = ContainerStartRequest { project_id: first, command: None };
+    let error = result(&place.fixture.broker, &place.who, request).await.unwrap_err();
+    assert!(error.message.contains("name a `command`"), "{error:?}");
+    place.start(second, "sleep 1000").await;
+}

@@ -1,0 +1,206 @@
+//! A broker with a sandbox, and short ways to use its containers.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::Utf8PathBuf;
+use ringback_broker::{Broker, Clock, Config, Confinement, Credential, Entropy, SandboxRules};
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::request::{
+    ContainerExecRequest, ContainerLogsRequest, ContainerLogsResponse, ContainerStartRequest,
+    ContainerStateResponse, ContainerStopRequest, ExecResultResponse, ProjectGetRequest,
+    ProjectResponse, SessionResponse, SessionSpawnRequest,
+};
+use ringback_sandbox::{BackendChoice, DockerSettings};
+
+use crate::common::{self, Fixture, result};
+use crate::confined::{Inside, rules};
+use crate::engine;
+use crate::sessions::{call, end, project, with_echo};
+
+/// A wait that is longer than this is a failure.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What waits in a container that nobody gave a command.
+const WAITS: &str = "#!/bin/sh\ntrap 'exit 0' TERM\necho waits\nwhile :; do sleep 0.05; done\n";
+
+/// A daemon with containers of one kind.
+pub(crate) struct Place {
+    pub(crate) fixture: Fixture,
+    pub(crate) who: Credential,
+    pub(crate) backend: BackendChoice,
+}
+
+impl Place {
+    pub(crate) async fn bubblewrap() -> Self {
+        Self::with(BackendChoice::Bubblewrap, |_| ()).await
+    }
+
+    /// With containers of an engine; `None` where the tests are told to do without.
+    pub(crate) async fn docker() -> Option<Self> {
+        engine::socket()?;
+        Some(Self::with(BackendChoice::Docker, |_| ()).await)
+    }
+
+    pub(crate) async fn with(backend: BackendChoice, change: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(&dir, backend);
+        change(&mut config);
+        let fixture = Fixture { broker: started(config).await, dir };
+        Self { fixture, who: Credential::local(), backend }
+    }
+
+    /// The same after the daemon was stopped and started again.
+    pub(crate) async fn restarted(self) -> Self {
+        let Self { fixture: Fixture { dir, broker }, who, backend } = self;
+        broker.stop(Duration::from_secs(5)).await;
+        drop(broker);
+        let broker = started(config(&dir, backend)).await;
+        Self { fixture: Fixture { broker, dir }, who, backend }
+    }
+
+    pub(crate) fn is_docker(&self) -> bool {
+        self.backend == BackendChoice::Docker
+    }
+
+    pub(crate) async fn project(&self) -> ProjectId {
+        project(&self.fixture, &self.who).await
+    }
+
+    /// A workspace that a session had.
+    pub(crate) async fn workspace(&self, project: ProjectId) -> WorkspaceId {
+        let spawn = SessionSpawnRequest {
+            project_id: project,
+            workspace_id: None,
+            create_workspace: true,
+            agent: None,
+            context: None,
+            caller_id: None,
+            caller_tools: None,
+            network: None,
+        };
+        let session: SessionResponse = call(&self.fixture, &self.who, spawn).await;
+        end(&self.fixture, &self.who, session.session_id).await;
+        session.workspace_id
+    }
+
+    /// Starts a container that runs a script.
+    pub(crate) async fn start(&self, project: ProjectId, script: &str) -> ContainerStateResponse {
+        call(&self.fixture, &self.who, runs(project, script)).await
+    }
+
+    pub(crate) async fn stop(&self, project: ProjectId) -> ContainerStateResponse {
+        call(&self.fixture, &self.who, ContainerStopRequest { project_id: project }).await
+    }
+
+    pub(crate) async fn shown(&self, project: ProjectId) -> ProjectResponse {
+        call(&self.fixture, &self.who, ProjectGetRequest { project_id: project }).await
+    }
+
+    pub(crate) async fn logs(&self, project: ProjectId) -> ContainerLogsResponse {
+        let request = ContainerLogsRequest { project_id: project, lines: None };
+        call(&self.fixture, &self.who, request).await
+    }
+
+    /// Waits until the container has written this.
+    pub(crate) async fn until_it_wrote(&self, project: ProjectId, text: &str) -> String {
+        until(async || {
+            let logs = self.logs(project).await.text;
+            logs.contains(text).then_some(logs)
+        })
+        .await
+    }
+
+    pub(crate) async fn exec(
+        &self,
+        request: ContainerExecRequest,
+    ) -> Result<ExecResultResponse, ToolError> {
+        let response = result(&self.fixture.broker, &self.who, request).await?;
+        Ok(ExecResultResponse::try_from(response).unwrap())
+    }
+
+    /// What a script in the container says, which has to go well. Where a command goes into the
+    /// container, that runs.
+    pub(crate) async fn says(&self, project: ProjectId, script: &str) -> String {
+        let done = self.exec(executes(project, script)).await.unwrap();
+        assert_eq!((done.exit_code, done.stderr.as_str()), (0, ""), "{done:?}");
+        done.stdout
+    }
+
+    /// Whether a directory of this project is there.
+    pub(crate) fn has_dir(&self, project: ProjectId) -> bool {
+        let dir = self.fixture.dir.path().join("data/containers");
+        dir.join(project.to_string()).exists()
+    }
+}
+
+/// Waits for something, and gives it.
+pub(crate) async fn until<T>(mut look: impl AsyncFnMut() -> Option<T>) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("it takes too long")
+}
+
+pub(crate) fn script(script: &str) -> Vec<String> {
+    ["/bin/sh", "-c", script].map(str::to_owned).into()
+}
+
+pub(crate) fn runs(project: ProjectId, text: &str) -> ContainerStartRequest {
+    ContainerStartRequest { project_id: project, command: Some(script(text)) }
+}
+
+pub(crate) fn executes(project: ProjectId, text: &str) -> ContainerExecRequest {
+    ContainerExecRequest {
+        project_id: project,
+        command: script(text),
+        working_dir: None,
+        timeout_ms: None,
+        workspace_id: None,
+    }
+}
+
+/// Processes of this machine with these words as their command line.
+pub(crate) fn n_running(words: &[&str]) -> usize {
+    let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    lines.filter(|line| line == expected.as_bytes()).count()
+}
+
+/// A number of seconds that no other test sleeps.
+pub(crate) fn unique_seconds() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{}", 100_000 + u64::from(std::process::id()) * 100 + u64::from(n))
+}
+
+pub(crate) fn config(dir: &tempfile::TempDir, backend: BackendChoice) -> Config {
+    let mut config = common::config(dir);
+    with_echo(&mut config);
+    config.sessions.end_grace = Duration::from_millis(500);
+    let mut rules = SandboxRules { backend, ..rules(&config) };
+    if backend == BackendChoice::Docker {
+        let socket = engine::socket().unwrap_or_default().to_owned();
+        rules.docker = DockerSettings { socket, image: Some(engine::IMAGE.to_owned()) };
+    }
+    config.sessions.confinement = Confinement::Sandbox(rules);
+    let waits = Utf8PathBuf::from_path_buf(dir.path().join("waits")).unwrap();
+    if !waits.exists() {
+        std::fs::write(&waits, WAITS).unwrap();
+        std::fs::set_permissions(&waits, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    config.sessions.inside = Some(Arc::new(Inside(waits)));
+    config
+}
+
+async fn started(config: Config) -> Broker {
+    Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
+}
