@@ -61,8 +61,8 @@ pub use ringback_core::network;
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest,
-    NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules, SessionFollower,
-    SessionPass, SessionSettings, SessionView,
+    AgentCommand, AgentProtocol, Confinement, Disk, DiskLimits, InsideProgram, KeepFree, ModelDoor,
+    ModelRequest, NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules,
+    SessionFollower, SessionPass, SessionSettings, SessionView, Space,
 };
 pub use workspaces::START_LIMITS;

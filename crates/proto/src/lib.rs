@@ -22,6 +22,7 @@ pub mod frame;
 pub mod ids;
 pub mod msgpack;
 pub mod network;
+pub mod permission;
 pub mod principal;
 pub mod raw;
 pub mod ready;

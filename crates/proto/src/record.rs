@@ -8,6 +8,7 @@ use crate::ids::{
     VariationSetId, WorkspaceId,
 };
 use crate::network::NetworkPolicy;
+use crate::permission::PermissionPolicy;
 use crate::principal::{Level, PrincipalId, Target};
 use crate::request::ProjectLimits;
 
@@ -277,6 +278,8 @@ pub struct ProjectRecord {
     pub limits: ProjectLimits,
     /// What its sessions may reach, unless they say otherwise.
     pub network: Option<NetworkPolicy>,
+    /// What is answered when its agents ask for permission, where it says.
+    pub permissions: Option<PermissionPolicy>,
     /// When it was made.
     pub created_at: UnixMs,
 }
@@ -380,6 +383,13 @@ pub enum Record {
     },
     /// A new project.
     ProjectCreated(Box<ProjectRecord>),
+    /// Agents of a project get other answers.
+    ProjectPermissions {
+        /// Which.
+        id: ProjectId,
+        /// What is answered now; none if the project does not say.
+        permissions: Option<PermissionPolicy>,
+    },
     /// A project is gone, and with it its workspaces and sessions. Refused while one is live.
     ProjectDeleted {
         /// Which.

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod network;
 pub mod offer;
 mod passing;
+mod permissions;
 pub mod project;
 pub mod run;
 pub mod serve;

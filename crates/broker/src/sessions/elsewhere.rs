@@ -119,6 +119,7 @@ impl Shared {
             key_level: None,
             limits: ProjectLimits::default(),
             network: None,
+            permissions: None,
             created_at: self.now().unix,
         };
         self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;

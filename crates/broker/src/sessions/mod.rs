@@ -8,6 +8,7 @@
 mod agent;
 mod caller;
 mod confine;
+mod disk;
 mod doors;
 mod elsewhere;
 mod end;
@@ -16,6 +17,8 @@ mod keeper;
 mod key;
 mod network;
 mod pass;
+mod permissions;
+mod questions;
 mod say;
 mod server;
 mod start;
@@ -25,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::Permissions;
+use ringback_agents::{Permissions, SharedPolicy};
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
@@ -37,6 +40,7 @@ pub use self::agent::AgentProtocol;
 pub(crate) use self::caller::offered;
 use self::confine::Confiner;
 pub use self::confine::{Confinement, SandboxRules};
+pub use self::disk::{Disk, DiskLimits, KeepFree, Space};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
@@ -46,6 +50,7 @@ use self::network::{Doors, Reach};
 pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
+use self::questions::Questions;
 pub(crate) use self::start::{Origin, StartSession};
 use crate::sync::lock;
 
@@ -70,6 +75,8 @@ pub struct SessionSettings {
     pub inside: Option<Arc<dyn InsideProgram>>,
     /// What keeps agents from the rest of this machine.
     pub confinement: Confinement,
+    /// How much room they have on the disk.
+    pub disk: DiskLimits,
 }
 
 impl SessionSettings {
@@ -86,6 +93,7 @@ impl SessionSettings {
             permissions: Permissions::Ask,
             inside: None,
             confinement: Confinement::Unconfined,
+            disk: DiskLimits::default(),
         }
     }
 
@@ -207,6 +215,8 @@ pub(crate) struct Sessions {
     pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
+    questions: Mutex<Questions>,
+    guard: disk::Guard,
     relay: OnceLock<Arc<dyn RelayDoor>>,
     /// Where the URLs of sessions start, if there is a listener for them.
     url: OnceLock<String>,
@@ -242,6 +252,8 @@ pub(crate) struct Live {
     doors: Mutex<Option<Doors>>,
     /// What it may reach, if that is ours to say.
     reach: Option<Reach>,
+    /// What its agent is answered that asks for permission.
+    permissions: SharedPolicy,
     /// What opens the session's URL.
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
@@ -254,6 +266,8 @@ impl Sessions {
             confiner: Confiner::new(&settings.confinement),
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
+            questions: Mutex::default(),
+            guard: disk::Guard::default(),
             relay: OnceLock::new(),
             url: OnceLock::new(),
             models: OnceLock::new(),

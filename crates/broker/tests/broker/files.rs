@@ -375,6 +375,7 @@ async fn the_key_of_a_session_opens_its_own_workspace_alone() {
         agent: None,
         key_level: Some(Level::Write),
         network: None,
+        permissions: None,
     };
     let made: ringback_proto::request::ProjectResponse =
         call(&place.fixture, &place.who, keyed).await;

@@ -94,6 +94,7 @@ async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError>
         agent: None,
         key_level: None,
         network: None,
+        permissions: None,
     };
     let made = result(&fixture.broker, &Credential::local(), made).await?;
     let project = ProjectResponse::try_from(made).unwrap();

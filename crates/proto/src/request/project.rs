@@ -3,6 +3,7 @@
 use super::wire_struct;
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::network::NetworkPolicy;
+use crate::permission::PermissionPolicy;
 use crate::principal::Level;
 
 wire_struct! {
@@ -26,6 +27,20 @@ wire_struct! {
         /// absent. Above that needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
+        /// What is answered when its agents ask for permission; as the agent's settings or the
+        /// daemon's say if absent. More than those needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
+    }
+
+    /// What of a project is to be another one. What is absent stays.
+    ProjectUpdateRequest {
+        /// The project.
+        project_id: ProjectId,
+        /// What is answered when its agents ask for permission, from the next question on; an empty
+        /// policy leaves it to the agent's settings. More than those needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
     }
 
     /// What the sessions of a project are limited to; the daemon's own limit where absent.
@@ -67,6 +82,9 @@ wire_struct! {
         /// What its sessions may reach, where that was said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
+        /// What is answered when its agents ask for permission, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
     }
 
     /// Which projects.

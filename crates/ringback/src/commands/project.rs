@@ -5,14 +5,16 @@ use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectDeleteRequest, ProjectGetRequest, ProjectLimits,
-    ProjectListRequest, ProjectListResponse, ProjectResponse, WorkspaceDeleteRequest,
-    WorkspaceListRequest, WorkspaceListResponse,
+    ProjectListRequest, ProjectListResponse, ProjectResponse, ProjectUpdateRequest,
+    WorkspaceDeleteRequest, WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::tool::tools::{
-    ProjectCreate, ProjectDelete, ProjectGet, ProjectList, WorkspaceDelete, WorkspaceList,
+    ProjectCreate, ProjectDelete, ProjectGet, ProjectList, ProjectUpdate, WorkspaceDelete,
+    WorkspaceList,
 };
 
 use super::network::NetworkArgs;
+use super::permissions::{self, PermissionArgs};
 use super::token::Scope;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
@@ -23,7 +25,8 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback project create notes\n  ringback project create robot --key read   its \
-                  agents may also read with the daemon's own tools\n  ringback project list\n  ringback project \
+                  agents may also read with the daemon's own tools\n  ringback project create careful --permissions ask --permission 'bash*=deny'\n  ringback \
+                  project update proj_… --permissions allow\n  ringback project list\n  ringback project \
                   workspaces proj_…\n  ringback project delete proj_…"
 )]
 pub struct ProjectArgs {
@@ -63,6 +66,17 @@ pub enum ProjectAction {
         /// What its agents may reach.
         #[command(flatten)]
         network: NetworkArgs,
+        /// What its agents are answered that ask.
+        #[command(flatten)]
+        permissions: PermissionArgs,
+    },
+    /// Change what the agents of a project are answered that ask for permission
+    Update {
+        /// Its id
+        id: ProjectId,
+        /// What they are answered; without any, as the agent's settings say.
+        #[command(flatten)]
+        permissions: PermissionArgs,
     },
     /// List projects, newest first
     List {
@@ -110,14 +124,29 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
                 max_sessions,
                 max_depth,
                 network,
+                permissions,
             } => {
                 let (key_level, network) = (key.map(Level::from), network.policy()?);
+                let permissions = permissions.policy()?;
                 let limits = ProjectLimits { max_sessions, max_depth, ..ProjectLimits::default() };
                 let limits = (limits != ProjectLimits::default()).then_some(limits);
-                let request =
-                    ProjectCreateRequest { name, description, limits, agent, key_level, network };
+                let request = ProjectCreateRequest {
+                    name,
+                    description,
+                    limits,
+                    agent,
+                    key_level,
+                    network,
+                    permissions,
+                };
                 let made = client.call::<ProjectCreate>(request).await?;
                 screen.answer(&made, |made| made.project_id.to_string())
+            }
+            ProjectAction::Update { id, permissions } => {
+                let permissions = Some(permissions.policy()?.unwrap_or_default());
+                let request = ProjectUpdateRequest { project_id: id, permissions };
+                let project = client.call::<ProjectUpdate>(request).await?;
+                screen.answer(&project, |project| shown(screen, project))
             }
             ProjectAction::List { name, limit } => {
                 let request =
@@ -175,6 +204,7 @@ fn shown(screen: Screen, project: &ProjectResponse) -> String {
     pairs.extend(project.agent.as_ref().map(|agent| ("agent", agent.clone())));
     pairs.extend(project.key_level.map(|level| ("key", level.to_string())));
     pairs.extend(project.network.as_ref().map(|network| ("network", network.to_string())));
+    pairs.extend(project.permissions.as_ref().map(|it| ("permissions", permissions::shown(it))));
     screen.pairs(&pairs)
 }
 

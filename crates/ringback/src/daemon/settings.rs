@@ -138,6 +138,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         permissions: keys.permissions,
         inside: Some(inside),
         confinement: confinement(config)?,
+        disk: config.sandbox.disk(),
     })
 }
 

@@ -100,6 +100,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
             idle_ms: row.opt_u64("idle_ms")?,
         },
         network: row.opt_network()?,
+        permissions: row.opt_permissions()?,
         created_at: row.u64("created_at")?,
     })
 }

@@ -2,6 +2,7 @@
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
+use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, UnixMs, WorkspaceRecord};
 use rusqlite::{Connection, Params, params};
 
@@ -21,8 +22,8 @@ pub(super) fn project_created(
     let inserted = connection
         .prepare_cached(
             "INSERT INTO project (id, name, name_small, description, owner, agent, key_level,
-                 max_depth, max_agents, max_sessions, idle_ms, created_at, network)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                 max_depth, max_agents, max_sessions, idle_ms, created_at, network, permissions)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         )?
         .execute(params![
             project.id.as_bytes(),
@@ -38,8 +39,20 @@ pub(super) fn project_created(
             opt_int(project.limits.idle_ms),
             int(project.created_at),
             project.network.as_ref().map(ToString::to_string),
+            project.permissions.as_ref().map(ToString::to_string),
         ]);
     taken(inserted, || format!("project {}", project.id))
+}
+
+pub(super) fn project_permissions(
+    connection: &Connection,
+    id: ProjectId,
+    permissions: Option<&PermissionPolicy>,
+) -> Result<(), ApplyError> {
+    let sql = "UPDATE project SET permissions = ?2 WHERE id = ?1";
+    let text = permissions.map(ToString::to_string);
+    let n_changed = connection.prepare_cached(sql)?.execute(params![id.as_bytes(), text])?;
+    found(n_changed, CommitError::NoProject { id })
 }
 
 pub(super) fn project_deleted(

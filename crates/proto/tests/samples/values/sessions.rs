@@ -2,6 +2,7 @@
 
 use ringback_proto::any::{Any, Format};
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
+use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
 
@@ -36,6 +37,10 @@ const fn limits() -> ProjectLimits {
 
 fn network() -> NetworkPolicy {
     "allow example.org:443 *.example.org:* 10.0.0.0/8:80 [fd00::1]:65535".parse().expect("a policy")
+}
+
+fn permissions() -> PermissionPolicy {
+    "deny\nread *=allow\n*=ask".parse().expect("a policy")
 }
 
 fn caller_tools() -> Vec<CallerTool> {
@@ -80,6 +85,7 @@ sample!(
         agent: None,
         key_level: None,
         network: None,
+        permissions: None,
     },
     Self {
         name: awkward(),
@@ -88,7 +94,13 @@ sample!(
         agent: Some("script".into()),
         key_level: Some(Level::Write),
         network: Some(network()),
+        permissions: Some(permissions()),
     }
+);
+sample!(
+    ProjectUpdateRequest,
+    Self { project_id: project(), permissions: None },
+    Self { project_id: project(), permissions: Some(permissions()) }
 );
 sample!(
     ProjectResponse,
@@ -101,6 +113,7 @@ sample!(
         key_level: None,
         created_at: 0,
         network: None,
+        permissions: None,
     },
     Self {
         project_id: project(),
@@ -111,6 +124,7 @@ sample!(
         key_level: Some(Level::Read),
         created_at: u64::MAX,
         network: Some(NetworkPolicy::default()),
+        permissions: Some(PermissionPolicy::default()),
     }
 );
 sample!(

@@ -69,6 +69,7 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
         agent: None,
         key_level: Some(Level::Read),
         network: None,
+        permissions: None,
     };
     let project = client.call::<ProjectCreate>(project).await?.project_id;
     let tools = vec![tool("weather", "Tells the weather"), tool("send", "Sends you a message")];

@@ -151,6 +151,7 @@ pub(in crate::commands) async fn project(
         agent: None,
         key_level: None,
         network: None,
+        permissions: None,
     };
     Ok(client.call::<ProjectCreate>(request).await?.project_id)
 }
