@@ -21,7 +21,8 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// Starts, size and memory.
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let dir = settings.temporary()?;
-    let (echo, inside) = (static_echo(dir.path())?, built(settings)?);
+    let echo = built_static(dir.path(), "echo", include_str!("echo.c"))?;
+    let inside = built(settings)?;
     let server = Server::daemon(settings, dir.path(), dir.path())?;
     let session = Session::open(&server).await?;
     let mut rounds = Vec::new();
@@ -62,24 +63,26 @@ async fn start_echo(program: &Path) -> anyhow::Result<Duration> {
     Ok(start.elapsed())
 }
 
-fn static_echo(dir: &Path) -> anyhow::Result<PathBuf> {
-    let (source, program) = (dir.join("echo.c"), dir.join("echo"));
-    std::fs::write(&source, include_str!("echo.c"))?;
+/// A small program in C, linked statically.
+pub(crate) fn built_static(dir: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
+    let (source, program) = (dir.join(name).with_extension("c"), dir.join(name));
+    std::fs::write(&source, text)?;
     let mut cc = std::process::Command::new("cc");
     let built = cc.args(["-O2", "-static", "-o"]).arg(&program).arg(&source).status();
-    anyhow::ensure!(built.context("there is no `cc`")?.success(), "the echo cannot be built");
+    anyhow::ensure!(built.context("there is no `cc`")?.success(), "`{name}.c` cannot be built");
     Ok(program)
 }
 
 /// The static program that the daemon has in its binary, where its build leaves it.
-fn built(settings: &Settings) -> anyhow::Result<PathBuf> {
+pub(crate) fn built(settings: &Settings) -> anyhow::Result<PathBuf> {
     let below = settings.dir.with_file_name("inside-static");
     let targets = std::fs::read_dir(&below).with_context(|| format!("no `{}`", below.display()))?;
     let mut found = targets.flatten().map(|target| target.path().join("inside/ringback-inside"));
     found.find(|program| program.exists()).context("the program inside is not built")
 }
 
-fn median_us(mut times: Vec<Duration>) -> f64 {
+/// The median, in microseconds.
+pub(crate) fn median_us(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e6
 }

@@ -15,6 +15,7 @@
 mod bare;
 mod bare_circle;
 mod bare_mcp;
+mod boxed;
 mod circle;
 mod content;
 mod figure;
@@ -51,6 +52,7 @@ Usage: cargo xtask bench [NAME] [--json] [--quick]
   circle   calls of a caller's tools, from agent to caller and back, against a bare relay
   crowd    memory of 1,000 sessions with sockets and callers, and the CPU of a call among them
   inside   the program inside: its start against a bare static echo, its size and memory
+  boxed    a session in a sandbox, to its tools listed, against a bare `bwrap`
   lines    calls of client tools against a bare relay
   clients  memory of 10,000 clients, and the CPU of a call to one of them against 10
   tools    the CPU of a page, a lookup and a call with 100,000 registered tools against 100
@@ -104,6 +106,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("circle") => circle::calls(&settings).await?,
         Some("crowd") => circle::many(&settings).await?,
         Some("inside") => inside::run(&settings).await?,
+        Some("boxed") => boxed::run(&settings).await?,
         Some("lines") => lines::calls(&settings).await?,
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
@@ -130,6 +133,7 @@ async fn all(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     figures.extend(circle::calls(settings).await?);
     figures.extend(circle::many(settings).await?);
     figures.extend(inside::run(settings).await?);
+    figures.extend(boxed::run(settings).await?);
     figures.extend(lines::calls(settings).await?);
     figures.extend(lines::clients(settings).await?);
     figures.extend(lines::registered(settings).await?);

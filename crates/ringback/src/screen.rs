@@ -174,6 +174,12 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
+/// How many there are, for people.
+pub(crate) fn counted(count: usize, of: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {of}{plural}")
+}
+
 /// A time span for people.
 pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds {

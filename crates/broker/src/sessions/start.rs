@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::SharedPolicy;
+use ringback_agents::preset::preset;
 use ringback_core::sessions::{NewSession, Where};
 use ringback_proto::ids::{SessionId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
@@ -122,9 +123,16 @@ impl Shared {
             return Ok(());
         }
         let names: Vec<_> = self.sessions.settings.agents.keys().map(String::as_str).collect();
+        let how = match preset(agent) {
+            Some(_) => format!(
+                "add `[sessions.agents.{agent}]` with `preset = \"{agent}\"` to the configuration and \
+                 restart the daemon; `ringback agents check {agent}` says what else it needs"
+            ),
+            None => "`ringback agents list` shows agents that need no more than a name".to_owned(),
+        };
         let message = format!(
             "there is no agent `{agent}`; the configuration has {}, and `{ELSEWHERE}` is one that \
-             runs at the session's URL",
+             runs at the session's URL; {how}",
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         );
         Err(Error::invalid_field("agent", message))

@@ -47,8 +47,13 @@ pub(crate) fn compare(
         now.keys().filter(|path| !start.files.contains_key(*path)).cloned().collect();
     paths.extend(&new);
     paths.sort_unstable();
+    paths.retain(|path| path.starts_with(below));
+    if paths.is_empty() && below != Path::new("") {
+        // What is there and has nothing to show is as it was; what is not there is asked for in vain.
+        tree.entry(below).map_err(failure::tree)?;
+    }
     let mut compared = Compared::default();
-    for path in paths.into_iter().filter(|path| path.starts_with(below)) {
+    for path in paths {
         if stop.is_cancelled() {
             return Err(Error::cancelled("the comparison was told to stop"));
         }

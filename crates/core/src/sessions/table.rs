@@ -307,6 +307,9 @@ impl<E> SessionTable<E> {
 fn past(what: &str, limit: u32, of: &str) -> Error {
     Error::new(
         ErrorKind::Busy,
-        format!("{what} {limit} {of}; end some, or raise the project's limits"),
+        format!(
+            "{what} {limit} {of}; `ringback session list` names them and `ringback session end ID` ends \
+             one, or raise the project's limits"
+        ),
     )
 }

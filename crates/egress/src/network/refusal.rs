@@ -73,7 +73,8 @@ impl Refusal {
     pub(super) fn response(self, session: SessionId) -> Response<Full<Bytes>> {
         let what_to_do = match self {
             Self::Denied(_) => format!(
-                "; whoever runs it can change that with `ringback session network {session}`"
+                "; whoever runs it can change that with \
+                 `ringback session network {session} allow HOST:PORT`"
             ),
             Self::Target | Self::Unresolved | Self::Unreachable | Self::Late | Self::Broken => {
                 String::new()

@@ -102,7 +102,14 @@ async fn one(name: &str, screen: Screen, environment: &Environment) -> Result<()
             ("program", row.path.clone().unwrap_or_default()),
             ("version", row.version.clone().unwrap_or_else(|| "it does not say".to_owned())),
         ])
-    })
+    })?;
+    let (name, program) = (row.name, row.path.unwrap_or_default());
+    screen.remark(format_args!(
+        "next: have these lines in the configuration (`ringback config path`), and restart the daemon\n\n\
+         [sessions.agents.{name}]\npreset = \"{name}\"\ncommand = [\"{program}\"]\n\
+         provider = \"NAME\"   # of [providers.NAME], which has the key\nmodel = \"MODEL\""
+    ));
+    Ok(())
 }
 
 async fn checked(preset: &'static Preset, environment: &Environment) -> Row {

@@ -26,7 +26,7 @@ use crate::commands::session::{changes, start};
 use crate::config::Environment;
 use crate::connect::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
-use crate::screen::{Screen, size};
+use crate::screen::{Screen, counted, size};
 
 /// The type of a copy on its way.
 const MIME_ARCHIVE: &str = "application/x-tar";
@@ -139,7 +139,8 @@ async fn work(
         screen.item(&Told::Copied { session_id: id, files, bytes }, |_| String::new())?;
     }
     let (size, dir) = (size(bytes), copy.dir().display());
-    screen.remark(format_args!("session {id} has a copy of {dir}: {files} files, {size}"));
+    let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
+    screen.remark(format_args!("session {id} has a copy of {dir}: {files}, {size}"));
     if let Some(notice) = &session.notice {
         screen.remark(format_args!("note: {notice}"));
     }

@@ -71,6 +71,10 @@ fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     assert!(shown.stdout.contains(diff.stdout.trim_end()), "{diff:?}");
     let part = run(&daemon, &["session", "diff", &id, "src"]).done();
     assert!(!part.stdout.contains("new.txt") && part.stdout.contains("main.txt"), "{part:?}");
+    for path in ["nosuch", "../outside"] {
+        let nothing = run(&daemon, &["session", "diff", &id, path]);
+        assert!(nothing.code == 1 && nothing.stderr.contains(path), "{nothing:?}");
+    }
     let dry = run(&daemon, &["session", "apply", &id, "--dry-run"]).done();
     assert!(dry.stdout.contains("added  new.txt") && !dir.join("new.txt").exists(), "{dry:?}");
     let applied = run(&daemon, &["session", "apply", &id]).done();
@@ -125,6 +129,11 @@ fn nothing_is_applied_through_a_link() {
     assert_eq!(refused.code, 1, "{refused:?}");
     assert!(refused.stderr.contains("`door`"), "{refused:?}");
     assert!(!clean.join("new.txt").exists(), "nothing is written of what is refused");
+    let words = [&words[..], &["--except", "door", "--except", "old.txt"]].concat();
+    let applied = run(&daemon, &words).done();
+    assert!(applied.stderr.contains("2 files left out"), "{applied:?}");
+    assert!(clean.join("new.txt").exists() && !clean.join("door").exists());
+    assert!(clean.join("old.txt").exists(), "what is left out is not removed either");
 }
 
 fn project_beside(daemon: &Daemon) -> PathBuf {
@@ -144,6 +153,10 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert_eq!(missing.code, 1, "{missing:?}");
     let unknown = agent(&daemon, &dir, SCRIPT, &["--agent", "gandalf"]);
     assert!(unknown.code == 1 && unknown.stderr.contains("scripted"), "{unknown:?}");
+    let preset = agent(&daemon, &dir, SCRIPT, &["--agent", "goose"]);
+    assert!(preset.stderr.contains("[sessions.agents.goose]"), "{preset:?}");
+    let tool = agent(&daemon, &dir, SCRIPT, &["--tool", "notify=notify.sh"]);
+    assert!(tool.code == 2 && tool.stderr.contains("`./notify.sh`"), "{tool:?}");
     fs::File::create(dir.join("large")).unwrap().set_len((256 << 20) + 1).unwrap();
     let large = agent(&daemon, &dir, SCRIPT, &[]);
     assert!(large.code == 1 && large.stderr.contains("268435456 bytes"), "{large:?}");

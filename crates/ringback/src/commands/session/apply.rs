@@ -20,12 +20,15 @@ use super::origin::Origins;
 use crate::config::Environment;
 use crate::connect::Target;
 use crate::failure::Failure;
-use crate::screen::Screen;
+use crate::screen::{Screen, counted};
+
+/// What helps against a file that cannot be applied.
+const LEAVE_OUT: &str = "`--except PATH` leaves a file out";
 
 /// What to apply.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n\nNothing is \
+    after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n  ringback session apply gogol_… --except target\n\nNothing is \
                   written if a file here is neither as it was copied nor as the agent left it, unless \
                   `--force` is given. No symbolic link is followed, none is made that leads out of the \
                   directory, and nothing is written below `.git`."
@@ -39,6 +42,9 @@ pub struct ApplyArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// A file or directory to leave out; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub except: Vec<PathBuf>,
     /// Overwrite files that changed here since the copy
     #[arg(long)]
     pub force: bool,
@@ -90,7 +96,11 @@ async fn apply(
     dir: &Path,
 ) -> Result<(), Failure> {
     let session = client.call::<SessionGet>(SessionGetRequest { session_id: args.id }).await?;
-    let changes = changes::of(client, args.id, None).await?.changes;
+    let mut changes = changes::of(client, args.id, None).await?.changes;
+    let n_changed = changes.len();
+    changes
+        .retain(|change| !args.except.iter().any(|path| Path::new(&change.path).starts_with(path)));
+    let n_left_out = n_changed - changes.len();
     let mut plan = plan(tree, &changes, args.force)?;
     check_links(client, &session, &changes).await?;
     // What was a directory may be a file now, and the other way round.
@@ -110,8 +120,11 @@ async fn apply(
         })?;
     }
     let n_done = plan.iter().filter(|(_, deed)| *deed != Deed::Nothing).count();
-    let would = if args.dry_run { "would be " } else { "" };
-    screen.remark(format_args!("{n_done} files {would}changed in {}", dir.display()));
+    let (files, would) = (counted(n_done, "file"), if args.dry_run { "would be " } else { "" });
+    screen.remark(format_args!("{files} {would}changed in {}", dir.display()));
+    if n_left_out > 0 {
+        screen.remark(format_args!("{} left out", counted(n_left_out, "file")));
+    }
     Ok(())
 }
 
@@ -148,7 +161,7 @@ fn plan<'a>(
         plan.push((change, deed));
     }
     if !refused.is_empty() {
-        let text = format!("nothing was written: {}", refused.join("; "));
+        let text = format!("nothing was written: {}; {LEAVE_OUT}", refused.join("; "));
         return Err(Failure::Wrong(text));
     }
     if !conflicts.is_empty() && !force {
@@ -222,7 +235,7 @@ async fn check_links(
         let target = get(client, session, change).await?.target.unwrap_or_default();
         if leads_out(Path::new(&change.path), Path::new(&target)) {
             let text = format!(
-                "nothing was written: `{}` is a link to `{target}`, out of the directory",
+                "nothing was written: `{}` is a link to `{target}`, out of the directory; {LEAVE_OUT}",
                 change.path
             );
             return Err(Failure::Wrong(text));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use clap::Args;
+use ringback_agents::preset::find_program;
 use ringback_client::Client;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::ids::SessionId;
@@ -95,6 +96,9 @@ impl CallerArgs {
             let text = format!("there is a schema for `{name}`, and no `--tool {name}=COMMAND`");
             return Err(Failure::Usage(text));
         }
+        for tool in &self.tools {
+            tool.check()?;
+        }
         let declared = |tool: &LocalTool| {
             let schema = self.schemas.iter().find(|schema| schema.name == tool.name);
             tool.declared(schema.map(|schema| schema.path.as_path()))
@@ -125,6 +129,26 @@ impl LocalTool {
             input_schema: Some(Raw(Any { format: Format::Json, bytes })),
             timeout_ms: None,
         })
+    }
+
+    /// Whether there is such a program: an agent would learn it only when it calls.
+    fn check(&self) -> Result<(), Failure> {
+        let Program { name: program, .. } = self.program();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = if program.as_encoded_bytes().contains(&b'/') {
+            Path::new(&program).exists()
+        } else {
+            find_program(&program.to_string_lossy(), &path).is_some()
+        };
+        if is_there {
+            return Ok(());
+        }
+        let (name, program) = (&self.name, program.display());
+        let text = format!(
+            "there is no program `{program}` for `--tool {name}`; a path has a `/`, such as \
+             `./{program}`"
+        );
+        Err(Failure::Usage(text))
     }
 
     fn program(&self) -> Program {
