@@ -12,11 +12,13 @@ import json
 import secrets
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp_types import ElicitResult
 
 from runner import check, main
 from wire import Daemon
@@ -179,6 +181,53 @@ def the_python_sdk_works_over_stdio_with_a_handshake(world):
 @check
 def the_python_sdk_works_over_stdio_without_a_handshake(world):
     asyncio.run(python_sdk(world, over_stdio, "auto", "2026-07-28"))
+
+
+def asking(world, directory):
+    """A daemon whose agent asks for permission."""
+    config = Path(directory, "config.toml")
+    command = json.dumps([world.binary, "scripted-agent", "--acp"])
+    config.write_text(
+        f'[sessions]\nagent = "talks"\n[sessions.agents.talks]\nprotocol = "acp"\ncommand = {command}\n'
+    )
+    return Daemon(world.binary, RINGBACK_CONFIG=str(config))
+
+
+async def answer_form(daemon, mode):
+    """A client of the SDK shows the form, and the agent goes on with the answer."""
+    shown = []
+
+    async def on_form(_, params):
+        shown.append(params)
+        return ElicitResult(action="accept", content={"answer": "once"})
+
+    steps = '{"ask":{"tool":"rm -rf"}}\n{"print":{}}'
+    follows, level = ({"follow": True}, {"log_level": "info"}) if mode == "auto" else ({}, {})
+    async with create_mcp_http_client(headers={"Authorization": f"Bearer {daemon.token}"}) as http:
+        transport = streamable_http_client(f"{daemon.http}/mcp", http_client=http)
+        async with Client(transport, mode=mode, elicitation_callback=on_form, **level) as client:
+            made = await client.call_tool("project_create", {"name": "forms"})
+            arguments = {"project_id": made.structured_content["project_id"], "message": steps} | follows
+            told = await client.call_tool("session_message", arguments)
+            assert not told.is_error, told
+            place = {"session_id": told.structured_content["session_id"], "wait_ms": 200}
+            events = []
+            with anyio.fail_after(LIMIT):
+                while not any(event.get("status") == "idle" for event in events):
+                    page = await client.call_tool("session_events", place)
+                    events = page.structured_content["events"]
+    assert len(shown) == 1 and "rm -rf" in shown[0].message, shown
+    said = [event["text"] for event in events if event.get("role") == "assistant"]
+    assert said == ["once"], events
+    by = [event["role"] for event in events if event["type"] == "permission_answer"]
+    assert by == ["caller"], events
+
+
+@check
+def a_client_answers_what_an_agent_asks(world):
+    with tempfile.TemporaryDirectory() as directory, asking(world, directory) as daemon:
+        for mode in ["legacy", "auto"]:
+            asyncio.run(answer_form(daemon, mode))
 
 
 class Line:

@@ -241,9 +241,9 @@ impl Agent {
 
     fn on_message(&mut self, message: Option<Told>) {
         match message {
-            Some(Told { text, n_aborts }) => {
-                self.n_aborts = n_aborts;
-                self.talk.tell(text, &mut self.out);
+            Some(told) => {
+                self.n_aborts = told.n_aborts;
+                self.talk.tell(told, &mut self.out);
             }
             None => self.stdin = None,
         }

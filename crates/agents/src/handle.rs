@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::attached::Attached;
 use crate::event::Message;
 use crate::talk::Control;
 
@@ -30,6 +31,9 @@ pub struct AgentHandle {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) text: String,
+    pub(crate) attached: Vec<Attached>,
+    /// How many bytes of a line are left for what is attached.
+    pub(crate) room: usize,
     /// How many aborts came before it: those do not mean it.
     pub(crate) n_aborts: u64,
 }
@@ -82,13 +86,27 @@ impl AgentHandle {
     /// # Errors
     /// When it is not taken; then the agent does not see it.
     pub fn send(&self, text: impl Into<String>) -> Result<(), SendError> {
+        self.send_with(text, Vec::new())
+    }
+
+    /// Gives the agent a message with files that are in its workspace. One that can be shown what is
+    /// in them is, as far as a line has room; others find them there.
+    ///
+    /// # Errors
+    /// When it is not taken; then the agent does not see it.
+    pub fn send_with(
+        &self,
+        text: impl Into<String>,
+        attached: Vec<Attached>,
+    ) -> Result<(), SendError> {
         let message = Message::Message { text: text.into() };
         let line_bytes_max = self.line_bytes_max;
-        if message.encode().len() > line_bytes_max {
+        let Some(room) = line_bytes_max.checked_sub(message.encode().len()) else {
             return Err(SendError::TooLarge { line_bytes_max });
-        }
+        };
         let Message::Message { text } = message;
-        let told = Told { text, n_aborts: self.n_aborts.load(Ordering::Acquire) };
+        let n_aborts = self.n_aborts.load(Ordering::Acquire);
+        let told = Told { text, attached, room, n_aborts };
         self.messages.try_send(told).map_err(|error| SendError::of(&error))
     }
 

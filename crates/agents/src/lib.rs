@@ -28,6 +28,7 @@
 
 mod acp;
 mod agent;
+mod attached;
 mod child;
 mod driver;
 mod event;
@@ -35,6 +36,7 @@ mod files;
 mod handle;
 mod one_shot;
 mod permission;
+mod policy;
 pub mod preset;
 pub mod scripted;
 pub mod server;
@@ -46,10 +48,12 @@ mod text;
 
 pub use acp::{AcpOptions, McpServer};
 pub use agent::Agent;
+pub use attached::Attached;
 pub use driver::{DriveError, Driver, Protocol};
 pub use event::{AgentEvent, Message, PlanEntry, StopReason, Usage};
 pub use files::{ConfigFile, WriteFileError, write_files};
 pub use handle::{AgentHandle, SendError};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
+pub use policy::{PatternError, Policy, SharedPolicy};
 pub use spec::{AgentLimits, AgentProcess, AgentSpec, Exiting, Launched, Launcher, StartError};

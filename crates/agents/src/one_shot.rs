@@ -156,7 +156,7 @@ impl OneShotAgent {
     }
 
     fn on_message(&mut self, message: Option<Told>) -> Option<AgentEvent> {
-        let Some(Told { text: message, n_aborts }) = message else {
+        let Some(Told { text: message, n_aborts, .. }) = message else {
             // There will be no more.
             self.phase = Phase::Over;
             return Some(ended());

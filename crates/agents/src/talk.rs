@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::acp::Conversation;
 use crate::event::{AgentEvent, Message, StopReason};
+use crate::handle::Told;
 use crate::spec::AgentLimits;
 use crate::text::Text;
 
@@ -139,10 +140,11 @@ impl Talk {
         }
     }
 
-    pub(crate) fn tell(&mut self, text: String, out: &mut Out) {
+    pub(crate) fn tell(&mut self, told: Told, out: &mut Out) {
         match self {
-            Self::Lines => out.write(&Message::Message { text }.encode()),
-            Self::Acp(conversation) => conversation.prompt(&text, out),
+            // What is attached is in its workspace.
+            Self::Lines => out.write(&Message::Message { text: told.text }.encode()),
+            Self::Acp(conversation) => conversation.prompt(&told, out),
             Self::Output(_) => {}
         }
     }

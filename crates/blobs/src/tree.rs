@@ -16,7 +16,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
 use ringback_proto::ids::BlobHash;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 pub use self::archive::{Packed, pack, unpack};
@@ -156,6 +156,29 @@ impl Tree {
         Ok(n_bytes)
     }
 
+    /// Writes a file where nothing has its name, and the directories it is in; else as
+    /// [`Tree::write`].
+    ///
+    /// # Errors
+    /// As [`Tree::write`], and when something has the name.
+    pub fn write_new(&self, path: &Path, content: &mut dyn Read) -> Result<u64, TreeError> {
+        let path = inner(path)?;
+        let (dir, name) = self.parent(&path)?;
+        let temp = temp_name();
+        let failed = |errno| TreeError::of(errno, "write", &path);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o644);
+        let fd = rustix::fs::openat(&dir, &temp, flags, mode).map_err(failed)?;
+        let half = HalfWritten { dir: dir.as_fd(), name: &temp, done: false };
+        let copied = io::copy(content, &mut File::from(fd));
+        let n_bytes = copied.map_err(TreeError::on("write", &path))?;
+        half.finish_new(name).map_err(|errno| match errno {
+            Errno::EXIST => TreeError::Taken { path: path.clone() },
+            errno => failed(errno),
+        })?;
+        Ok(n_bytes)
+    }
+
     /// Makes a link, and the directories it is in; as [`Tree::write`].
     ///
     /// # Errors
@@ -272,6 +295,16 @@ impl HalfWritten<'_> {
     /// Takes a name's place, whatever had it. Renaming follows no link.
     fn finish(mut self, name: &OsStr) -> Result<(), Errno> {
         rustix::fs::renameat(self.dir, self.name, self.dir, name)?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl HalfWritten<'_> {
+    /// Takes a name that nothing has.
+    fn finish_new(mut self, name: &OsStr) -> Result<(), Errno> {
+        let flags = RenameFlags::NOREPLACE;
+        rustix::fs::renameat_with(self.dir, self.name, self.dir, name, flags)?;
         self.done = true;
         Ok(())
     }

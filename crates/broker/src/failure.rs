@@ -93,6 +93,7 @@ pub(crate) fn rooted(error: &OpenRootedError) -> Error {
 pub(crate) fn tree(error: TreeError) -> Error {
     match &error {
         TreeError::NotFound { .. } => Error::new(ErrorKind::NotFound, error.to_string()),
+        TreeError::Taken { .. } => Error::new(ErrorKind::Conflict, error.to_string()),
         TreeError::Outside { .. }
         | TreeError::Link { .. }
         | TreeError::NotAFile { .. }

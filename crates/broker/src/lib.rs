@@ -63,8 +63,8 @@ pub use ringback_core::network;
 pub use ringback_core::sessions::SessionLimits;
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, Confinement, InsideProgram, ModelDoor, ModelRequest,
-    NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules, SessionFollower,
-    SessionPass, SessionSettings, SessionView, Spent,
+    AgentCommand, AgentProtocol, Confinement, Disk, DiskLimits, InsideProgram, KeepFree, ModelDoor,
+    ModelRequest, NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules,
+    SessionFollower, SessionPass, SessionSettings, SessionView, Space, Spent,
 };
 pub use workspaces::START_LIMITS;

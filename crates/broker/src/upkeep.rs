@@ -15,10 +15,11 @@ const SWEEPS_PER_ROUND: u32 = 60;
 /// Expired jobs removed in one commit, so that housekeeping never holds up the writer for long.
 const PURGE_MAX: usize = 500;
 
-/// Starts the two background tasks. They end when the broker stops.
+/// Starts the background tasks. They end when the broker stops.
 pub(crate) fn start(shared: &Arc<Shared>) {
     drop(shared.tasks.spawn(deadlines(Arc::clone(shared))));
     drop(shared.tasks.spawn(housekeeping(Arc::clone(shared))));
+    drop(shared.tasks.spawn(Arc::clone(shared).guard_disk()));
 }
 
 /// Tells calls, jobs and lines whose time is up.

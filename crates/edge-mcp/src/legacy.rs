@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
+use ringback_mcp_wire::elicitation::takes_forms;
 use ringback_mcp_wire::outgoing::{self, Capabilities, InitializeResult, Stamp};
 use ringback_mcp_wire::{
     ClientRequest, Code, Era, Fault, Id, Initialize, Message, Notification, Request, Version,
@@ -20,7 +21,7 @@ use serde::Serialize;
 pub(crate) use self::sessions::Sessions;
 pub(crate) use self::streams::{delete, delete_session, get, get_stream};
 
-use self::session::Session;
+use self::session::{Opened, Session};
 use crate::peer::Peer;
 use crate::post::PROTOCOL_VERSION;
 use crate::state::State;
@@ -51,9 +52,11 @@ pub(crate) async fn post(
             Ok(session) => on_notification(&session, &told),
             Err(response) => *response,
         },
-        // Nothing is asked of a client, so nothing waits for its answers.
-        Message::Reply(_) => match find(&state, &peer, &headers, None) {
-            Ok(_) => respond::accepted(),
+        Message::Reply(reply) => match find(&state, &peer, &headers, None) {
+            Ok(session) => {
+                courier::on_reply(&state, &session, &peer, &reply).await;
+                respond::accepted()
+            }
             Err(response) => *response,
         },
     }
@@ -62,13 +65,18 @@ pub(crate) async fn post(
 fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     let id = &request.id;
     let asked = match ClientRequest::of(request, Era::Legacy) {
-        Ok(ClientRequest::Initialize(Initialize { protocol_version })) => protocol_version,
+        Ok(ClientRequest::Initialize(asked)) => asked,
         Ok(_) => return respond::fault(Some(id), &Fault::method_not_found("?"), Era::Legacy),
         Err(fault) => return respond::fault(Some(id), &fault, Era::Legacy),
     };
-    let version = Version::settle(&asked);
-    let (tools, instructions) = (peer.fingerprint(&state.broker), peer.instructions());
-    let Some(session) = state.sessions.open(peer, version, tools) else {
+    let Initialize { protocol_version, capabilities } = asked;
+    let (version, instructions) = (Version::settle(&protocol_version), peer.instructions());
+    let opened = Opened {
+        tools: peer.fingerprint(&state.broker),
+        // There are no forms before that.
+        takes_forms: version >= Version::V2025_06_18 && takes_forms(&capabilities),
+    };
+    let Some(session) = state.sessions.open(peer, version, opened) else {
         let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
         return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };

@@ -24,11 +24,14 @@
 //! * A call whose caller has left is cancelled, unless the caller was told its job's id.
 //! * Whoever holds a caller's tools holds them by an open stream, and is gone at once when it closes.
 //! * Sessions, streams and what they keep are bounded; a slow reader costs only itself.
+//! * Whoever is asked for a permission may write to the session that asks; what it says goes the way
+//!   of every other answer, and the first one counts.
 //! * Input that some clients send wrongly is put right here and nowhere else.
 //! * At the URL of a session there are that session's tools and no others, whoever asks.
 //! * This crate binds nothing and checks no `Host` or `Origin`: that is the listener's.
 
 mod agent;
+mod asking;
 mod caller;
 mod changes;
 mod config;

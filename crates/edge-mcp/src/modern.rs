@@ -3,6 +3,7 @@
 mod following;
 mod headers;
 mod listen;
+mod parked;
 
 use std::sync::Arc;
 
@@ -10,9 +11,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use ringback_mcp_wire::elicitation::takes_forms;
 use ringback_mcp_wire::outgoing::{self, Cache, CacheScope, DiscoverResult};
-use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Request};
+use ringback_mcp_wire::{CallTool, ClientRequest, Code, Era, Fault, Id, Message, Object, Request};
 
+use self::following::Client;
+use self::parked::Parked;
+pub(crate) use self::parked::ParkedCalls;
 use crate::peer::Peer;
 use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Interest, Outcome, Step, Wanted};
@@ -56,7 +61,13 @@ async fn answer(
             page.map(ok).map_err(|error| tools::list_fault(&error))
         }
         ClientRequest::CallTool(call) => {
-            Ok(call_tool(state, &peer, headers, id, call, wanted).await)
+            let takes_forms = meta.client_capabilities().is_some_and(|can| takes_forms(&can));
+            let client = Client { id: id.clone(), tool: call.name.to_string(), takes_forms };
+            if let Some(name) = call.state.clone() {
+                let can_follow = can_follow(headers, &wanted);
+                return go_on(state, &peer, client, &name, &call.responses, can_follow).await;
+            }
+            Ok(call_tool(state, &peer, headers, client, call, wanted).await)
         }
         ClientRequest::Listen(filter) => {
             Ok(listen::open(Arc::clone(state), peer, id.clone(), filter))
@@ -77,12 +88,13 @@ async fn call_tool(
     state: &Arc<State>,
     peer: &Peer,
     headers: &HeaderMap,
-    id: &Id,
+    client: Client,
     call: CallTool<'_>,
     wanted: Wanted,
 ) -> Response {
+    let id = &client.id;
     let takes_events = respond::accepts_events(headers);
-    let can_follow = takes_events && wanted.log.is_some_and(|least| least <= reach::LEVEL);
+    let can_follow = can_follow(headers, &wanted);
     let mut follow = match tools::begin(&state.broker, Asked { id, peer, call, wanted, can_follow })
     {
         Begun::Done(outcome) => return done(state, peer, headers, id, &outcome),
@@ -91,7 +103,7 @@ async fn call_tool(
     match peer {
         Peer::Caller(credential) if follow.interest().is_some_and(Interest::follows) => {
             let (state, credential) = (Arc::clone(state), credential.clone());
-            respond::events(following::events(state, credential, id.clone(), follow))
+            respond::events(following::events(state, credential, client, follow))
         }
         Peer::Caller(_) if follow.is_long() && takes_events => {
             respond::events(events(Arc::clone(state), id.clone(), follow))
@@ -107,6 +119,45 @@ async fn call_tool(
             done(state, peer, headers, id, &outcome)
         }
     }
+}
+
+/// Whether there is a way to tell what happens in a session.
+fn can_follow(headers: &HeaderMap, wanted: &Wanted) -> bool {
+    respond::accepts_events(headers) && wanted.log.is_some_and(|least| least <= reach::LEVEL)
+}
+
+/// Goes on with a call that was answered with a question. It is not made again: what it did is done.
+async fn go_on(
+    state: &Arc<State>,
+    peer: &Peer,
+    client: Client,
+    name: &str,
+    responses: &Object<'_>,
+    can_follow: bool,
+) -> Result<Response, Fault> {
+    let Peer::Caller(credential) = peer else {
+        return Err(Fault::invalid_params("no call waits for an answer here"));
+    };
+    if !can_follow {
+        let message = "go on as the call began: with `io.modelcontextprotocol/logLevel` in `_meta`, \
+            and `text/event-stream` accepted";
+        return Err(Fault::invalid_params(message));
+    }
+    let parked = state.parked.take(name, credential.id(), &client.tool).ok_or_else(|| {
+        let message = "no call of yours waits under this `requestState`; `session_events` follows \
+            the session, and `session_message` answers what it asks";
+        Fault::invalid_params(message)
+    })?;
+    let Parked { question, stay, .. } = parked;
+    let question = match responses.get(&question.request_id) {
+        Some(result) => {
+            question.answer(&state.broker, credential, result).await;
+            None
+        }
+        None => Some(question),
+    };
+    let (state, credential) = (Arc::clone(state), credential.clone());
+    Ok(respond::events(following::resumed(state, credential, client, stay, question)))
 }
 
 /// The answer to a call that is over.

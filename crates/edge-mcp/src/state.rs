@@ -8,6 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::legacy::Sessions;
+use crate::modern::ParkedCalls;
 
 /// How to use the server, for the model behind a client.
 pub(crate) const INSTRUCTIONS: &str = "Tools answer with their result. Work that takes long is \
@@ -26,6 +27,8 @@ pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) server: Implementation,
     pub(crate) sessions: Sessions,
+    /// Calls that wait for the answer to a question.
+    pub(crate) parked: ParkedCalls,
     /// Calls of sessions, which may outlive the connection they came by.
     pub(crate) calls: TaskTracker,
     /// Fires when streams that wait for news are to end.
@@ -41,6 +44,7 @@ impl State {
                 version: config.version.clone(),
             },
             sessions: Sessions::new(config.sessions),
+            parked: ParkedCalls::default(),
             calls: TaskTracker::new(),
             stopping: CancellationToken::new(),
             broker,

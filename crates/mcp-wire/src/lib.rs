@@ -22,6 +22,7 @@
 //! * An object with the same name twice is refused: two readers could read two things.
 
 mod compact;
+pub mod elicitation;
 mod fault;
 mod id;
 mod limits;

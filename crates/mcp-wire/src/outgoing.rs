@@ -1,9 +1,12 @@
 //! Results and notifications as a server sends them, stamped as the era wants them.
 
+use std::collections::BTreeMap;
+
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::elicitation::{self, Form};
 use crate::fault::Fault;
 use crate::id::Id;
 use crate::meta::{LogLevel, keys};
@@ -112,6 +115,17 @@ pub struct CallResult<'a> {
     pub meta: Option<(&'static str, &'a RawValue)>,
 }
 
+/// A question in place of the result of a call: the call is to be made again, with the answer.
+#[derive(Debug)]
+pub struct InputRequired<'a> {
+    /// What the answer goes by.
+    pub key: &'a str,
+    /// The question.
+    pub form: Form<'a>,
+    /// What the next call brings back.
+    pub state: &'a str,
+}
+
 /// The end of a subscription.
 #[derive(Debug)]
 pub struct ListenEnd<'a> {
@@ -144,6 +158,13 @@ pub enum Told<'a> {
     ToolsListChanged {
         /// The subscription it belongs to, in the modern era.
         subscription: Option<&'a Id>,
+    },
+    /// A request of ours need not be answered any more.
+    Cancelled {
+        /// Which.
+        id: &'a Id,
+        /// Why.
+        reason: &'a str,
     },
     /// A subscription is open.
     ListenAcknowledged {
@@ -178,6 +199,11 @@ pub trait Answer {
     /// # Errors
     /// When the writer fails.
     fn write<M: serde::ser::SerializeMap>(&self, map: &mut M, era: Era) -> Result<(), M::Error>;
+
+    /// What kind of result it is.
+    fn kind(&self) -> &'static str {
+        "complete"
+    }
 
     /// What its `_meta` carries besides the stamp.
     fn meta(&self) -> Option<(&'static str, &RawValue)> {
@@ -238,6 +264,22 @@ pub fn error(id: Option<&Id>, fault: &Fault) -> String {
     json(&Response { jsonrpc: "2.0", id, error })
 }
 
+/// A request of ours, as JSON on one line.
+///
+/// # Panics
+/// Never: what is put in is JSON or plain data.
+#[must_use]
+pub fn request(id: &Id, method: &str, params: &impl Serialize) -> String {
+    #[derive(Serialize)]
+    struct Request<'a, P> {
+        jsonrpc: &'static str,
+        id: &'a Id,
+        method: &'a str,
+        params: &'a P,
+    }
+    json(&Request { jsonrpc: "2.0", id, method, params })
+}
+
 /// A notification, as JSON on one line.
 ///
 /// # Panics
@@ -255,6 +297,7 @@ pub fn notification(told: &Told<'_>) -> String {
         Told::Progress { .. } => "notifications/progress",
         Told::Log { .. } => "notifications/message",
         Told::ToolsListChanged { .. } => "notifications/tools/list_changed",
+        Told::Cancelled { .. } => "notifications/cancelled",
         Told::ListenAcknowledged { .. } => "notifications/subscriptions/acknowledged",
     };
     let params = match told {
@@ -262,6 +305,7 @@ pub fn notification(told: &Told<'_>) -> String {
         Told::ToolsListChanged { subscription: Some(_) }
         | Told::Progress { .. }
         | Told::Log { .. }
+        | Told::Cancelled { .. }
         | Told::ListenAcknowledged { .. } => Some(told),
     };
     json(&Notification { jsonrpc: "2.0", method, params })
@@ -280,7 +324,7 @@ impl<A: Answer> Serialize for Stamped<'_, A> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         if matches!(self.stamp, Stamp::Modern(_)) {
-            map.serialize_entry("resultType", "complete")?;
+            map.serialize_entry("resultType", self.answer.kind())?;
         }
         self.answer.write(&mut map, self.stamp.era())?;
         let meta = ResultMeta { stamp: self.stamp, answer: self.answer };
@@ -371,6 +415,23 @@ impl Answer for CallResult<'_> {
     }
 }
 
+impl Answer for InputRequired<'_> {
+    fn write<M: serde::ser::SerializeMap>(&self, map: &mut M, _: Era) -> Result<(), M::Error> {
+        #[derive(Serialize)]
+        struct Asked<'a> {
+            method: &'static str,
+            params: &'a Form<'a>,
+        }
+        let asked = Asked { method: elicitation::METHOD, params: &self.form };
+        map.serialize_entry("inputRequests", &BTreeMap::from([(self.key, asked)]))?;
+        map.serialize_entry("requestState", self.state)
+    }
+
+    fn kind(&self) -> &'static str {
+        "input_required"
+    }
+}
+
 impl Answer for ListenEnd<'_> {
     fn write<M: serde::ser::SerializeMap>(&self, _: &mut M, _: Era) -> Result<(), M::Error> {
         Ok(())
@@ -401,6 +462,10 @@ impl Serialize for Told<'_> {
             Self::ToolsListChanged { subscription: None } => {}
             Self::ToolsListChanged { subscription: Some(id) } => {
                 map.serialize_entry("_meta", &Subscription { id })?;
+            }
+            Self::Cancelled { id, reason } => {
+                map.serialize_entry("requestId", id)?;
+                map.serialize_entry("reason", reason)?;
             }
             Self::ListenAcknowledged { id, filter } => {
                 map.serialize_entry("notifications", filter)?;

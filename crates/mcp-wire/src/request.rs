@@ -38,6 +38,8 @@ pub enum ClientRequest<'a> {
 pub struct Initialize<'a> {
     /// The version the client wants.
     pub protocol_version: Cow<'a, str>,
+    /// What the client can do; empty if it does not say.
+    pub capabilities: Object<'a>,
 }
 
 /// A call of a tool.
@@ -47,6 +49,10 @@ pub struct CallTool<'a> {
     pub name: Cow<'a, str>,
     /// With what, as it came.
     pub arguments: Option<&'a RawValue>,
+    /// What goes on, if an earlier call was answered with a question.
+    pub state: Option<Cow<'a, str>>,
+    /// The answers to what was asked, by their keys.
+    pub responses: Object<'a>,
 }
 
 /// Which changes a subscription is for. Others that a client may name are not made here, and the
@@ -87,13 +93,20 @@ fn initialize<'a>(params: &Object<'a>) -> Result<Initialize<'a>, Fault> {
     let protocol_version = params
         .text("protocolVersion")
         .ok_or_else(|| Fault::invalid_params("`protocolVersion` is a text"))?;
-    Ok(Initialize { protocol_version })
+    let capabilities = params.get("capabilities").and_then(|raw| Object::of(raw).ok());
+    Ok(Initialize { protocol_version, capabilities: capabilities.unwrap_or_default() })
 }
 
 fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
     let name =
         params.text("name").ok_or_else(|| Fault::invalid_params("`name` is the name of a tool"))?;
-    Ok(CallTool { name, arguments: params.get("arguments") })
+    let responses = params.get("inputResponses").and_then(|raw| Object::of(raw).ok());
+    Ok(CallTool {
+        name,
+        arguments: params.get("arguments"),
+        state: params.text("requestState"),
+        responses: responses.unwrap_or_default(),
+    })
 }
 
 fn cursor(params: &Object<'_>) -> Result<Option<String>, Fault> {

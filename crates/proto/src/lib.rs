@@ -23,6 +23,7 @@ pub mod ids;
 pub mod money;
 pub mod msgpack;
 pub mod network;
+pub mod permission;
 pub mod principal;
 pub mod raw;
 pub mod ready;

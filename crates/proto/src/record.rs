@@ -8,6 +8,7 @@ use crate::ids::{
     VariationSetId, WorkspaceId,
 };
 use crate::network::NetworkPolicy;
+use crate::permission::PermissionPolicy;
 use crate::principal::{Level, PrincipalId, Target};
 use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
 
@@ -279,6 +280,8 @@ pub struct ProjectRecord {
     pub network: Option<NetworkPolicy>,
     /// What its sessions and its container run in.
     pub image: Option<ProjectImage>,
+    /// What is answered when its agents ask for permission, where it says.
+    pub permissions: Option<PermissionPolicy>,
     /// When it was made.
     pub created_at: UnixMs,
 }
@@ -415,6 +418,13 @@ pub enum Record {
     },
     /// A new project.
     ProjectCreated(Box<ProjectRecord>),
+    /// Agents of a project get other answers.
+    ProjectPermissions {
+        /// Which.
+        id: ProjectId,
+        /// What is answered now; none if the project does not say.
+        permissions: Option<PermissionPolicy>,
+    },
     /// A project is gone, and with it its workspaces and sessions. Refused while one is live.
     ProjectDeleted {
         /// Which.

@@ -180,6 +180,10 @@ macro_rules! tool_table {
                 name: "project_get", timing: AsyncShort, job: false, level: Read, audit: Each,
                 about: "Tells everything about one project.",
             }
+            ProjectUpdate(ProjectUpdateRequest) -> ProjectResponse {
+                name: "project_update", timing: AsyncShort, job: false, level: Write, audit: Each,
+                about: "Changes what is answered when the agents of a project ask for permission. Sessions that live follow at their next question.",
+            }
             ProjectDelete(ProjectDeleteRequest) -> AckResponse {
                 name: "project_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
                 about: "Deletes a project with its workspaces and past sessions. Sessions that live must be ended first.",
@@ -345,7 +349,7 @@ macro_rules! response_table {
             ClapAnalyzed(ClapAnalyzedResponse) = "clap_analyzed";
             /// Of `orpheus_classify`.
             OrpheusClassified(OrpheusClassifiedResponse) = "orpheus_classified";
-            /// Of `project_create` and `project_get`.
+            /// Of `project_create`, `project_get` and `project_update`.
             Project(ProjectResponse) = "project";
             /// Of `project_list`.
             ProjectList(ProjectListResponse) = "project_list";

@@ -17,6 +17,7 @@ pub mod mcp;
 pub mod network;
 pub mod offer;
 mod passing;
+mod permissions;
 pub mod project;
 pub mod run;
 pub mod secret;

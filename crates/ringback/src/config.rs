@@ -35,7 +35,7 @@ pub use error::{ConfigError, EXIT_BAD_CONFIG, Origin, UnknownKey};
 pub use flags::ServeFlags;
 pub use images::{ImageEntry, Images};
 pub use providers::{ProviderEntry, Providers, Secrets};
-pub use sandbox::{Bound, Sandbox, SandboxBackend};
+pub use sandbox::{Bound, Kept, Sandbox, SandboxBackend};
 pub use section::Key;
 pub use sections::{Files, Hoot, Http, Limits, Log, Mcp, Models, Root, Studio, Telemetry};
 pub use sessions::{AgentEntry, Agents, CallerTools, Sessions};

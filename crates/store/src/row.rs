@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
 use ringback_proto::network::NetworkPolicy;
+use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::principal::{Level, PrincipalId, Target};
 use ringback_proto::record::{JobState, SessionState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
@@ -89,6 +90,7 @@ pub(crate) trait Columns {
     fn level(&self) -> Result<Level>;
     fn opt_level(&self, column: &str) -> Result<Option<Level>>;
     fn opt_network(&self) -> Result<Option<NetworkPolicy>>;
+    fn opt_permissions(&self) -> Result<Option<PermissionPolicy>>;
     fn target(&self) -> Result<Target>;
     fn tags(&self) -> Result<Vec<String>>;
 }
@@ -170,6 +172,12 @@ impl Columns for Row<'_> {
     fn opt_network(&self) -> Result<Option<NetworkPolicy>> {
         let text: Option<String> = self.get("network")?;
         let convert = |text: String| text.parse().map_err(|_| damaged("network", Type::Text));
+        text.map(convert).transpose()
+    }
+
+    fn opt_permissions(&self) -> Result<Option<PermissionPolicy>> {
+        let text: Option<String> = self.get("permissions")?;
+        let convert = |text: String| text.parse().map_err(|_| damaged("permissions", Type::Text));
         text.map(convert).transpose()
     }
 

@@ -147,6 +147,9 @@ pub(crate) fn apply(
         Record::SessionChanged { id, state, at } => {
             sessions::session_changed(connection, *id, *state, *at)?;
         }
+        Record::ProjectPermissions { id, permissions } => {
+            sessions::project_permissions(connection, *id, permissions.as_ref())?;
+        }
         Record::SessionNetwork { id, network } => {
             sessions::session_network(connection, *id, network)?;
         }

@@ -38,7 +38,7 @@ pub(super) struct Question {
     request: Id,
     /// The call that it is about.
     pub(super) call: String,
-    tool: String,
+    pub(super) tool: String,
     options: Vec<PermissionOption>,
 }
 

@@ -4,6 +4,7 @@
 //! and updates of kinds that are not known here are passed over.
 
 mod asked;
+mod blocks;
 mod read;
 mod tools;
 mod write;
@@ -13,9 +14,11 @@ use std::path::PathBuf;
 use ringback_mcp_wire::{Fault, Id, Limits, Message, Object, RawValue, Reply};
 
 use self::asked::Questions;
+use self::read::Takes;
 use self::tools::ToolCalls;
 use crate::event::{AgentEvent, StopReason};
-use crate::permission::Permissions;
+use crate::handle::Told;
+use crate::policy::SharedPolicy;
 use crate::talk::{Out, Wait};
 use crate::text::Text;
 
@@ -34,7 +37,7 @@ pub struct AcpOptions {
     /// The conversation to take up again, if the agent can; else another is begun, and said so.
     pub resume: Option<String>,
     /// Who answers what it asks for.
-    pub permissions: Permissions,
+    pub permissions: SharedPolicy,
 }
 
 /// An MCP server on standard input and output.
@@ -61,6 +64,7 @@ pub(crate) struct Conversation {
     said: Text,
     thought: Text,
     calls: ToolCalls,
+    takes: Takes,
     questions: Questions,
 }
 
@@ -86,6 +90,7 @@ impl Conversation {
             said: Text::default(),
             thought: Text::default(),
             calls: ToolCalls::default(),
+            takes: Takes::default(),
             questions: Questions::new(agent),
         };
         let request = conversation.request("initialize", &write::Initialize::new(VERSION), out);
@@ -143,8 +148,9 @@ impl Conversation {
         !self.said.is_empty() || !self.thought.is_empty()
     }
 
-    pub(crate) fn prompt(&mut self, text: &str, out: &mut Out) {
-        let prompt = write::Prompt::new(&self.id, text);
+    pub(crate) fn prompt(&mut self, told: &Told, out: &mut Out) {
+        let blocks = blocks::of(told, &self.options.cwd, self.takes);
+        let prompt = write::Prompt { session_id: &self.id, prompt: blocks };
         let request = write::request(&mut self.request_next, "session/prompt", &prompt, out);
         self.stage = Stage::Prompting { request, is_aborting: false };
     }
@@ -171,7 +177,8 @@ impl Conversation {
         match asked::Question::read(id, params) {
             Some(question) => {
                 self.calls.tell(&question.call, out);
-                self.questions.ask(question, self.options.permissions, out);
+                let answer = self.options.permissions.of(&question.tool);
+                self.questions.ask(question, answer, out);
             }
             None => write::refuse(id, &Fault::invalid_params("this asks for nothing"), out),
         }
@@ -215,6 +222,7 @@ impl Conversation {
             out.is_over = true;
             return;
         }
+        self.takes = initialized.takes;
         match self.options.resume.take() {
             Some(id) if initialized.can_load => {
                 let load = write::Load { session_id: &id, begin: write::Begin::new(&self.options) };

@@ -17,6 +17,16 @@ const ENTRIES_MAX: usize = 100;
 pub(super) struct Initialized {
     pub(super) version: Option<u64>,
     pub(super) can_load: bool,
+    pub(super) takes: Takes,
+}
+
+/// What an agent takes in a prompt besides texts and links.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Takes {
+    pub(super) images: bool,
+    pub(super) audio: bool,
+    /// What is in a file, with its name.
+    pub(super) files: bool,
 }
 
 impl Initialized {
@@ -25,8 +35,17 @@ impl Initialized {
         let can = object(&result, "agentCapabilities");
         Self {
             version: value(&result, "protocolVersion"),
-            can_load: can.and_then(|can| value(&can, "loadSession")).unwrap_or(false),
+            can_load: can.as_ref().and_then(|can| value(can, "loadSession")).unwrap_or(false),
+            takes: Takes::of(&can.unwrap_or_default()),
         }
+    }
+}
+
+impl Takes {
+    fn of(can: &Object<'_>) -> Self {
+        let prompts = object(can, "promptCapabilities").unwrap_or_default();
+        let takes = |name| value(&prompts, name).unwrap_or(false);
+        Self { images: takes("image"), audio: takes("audio"), files: takes("embeddedContext") }
     }
 }
 

@@ -1,12 +1,17 @@
 //! A conversation, line by line.
 
 use super::*;
+use crate::Permissions;
+
+fn told(text: &str) -> Told {
+    Told { text: text.to_owned(), attached: Vec::new(), room: 1 << 20, n_aborts: 0 }
+}
 
 /// What is written and told when the agent says these lines, after a conversation has begun and the
 /// first message was said.
 fn said(lines: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut conversation, mut out) = open(Permissions::Ask);
-    conversation.prompt("go", &mut out);
+    conversation.prompt(&told("go"), &mut out);
     out = Out::default();
     for line in lines {
         assert!(conversation.hear(line.as_bytes(), &mut out), "{line}");
@@ -17,7 +22,8 @@ fn said(lines: &[&str]) -> (Vec<String>, Vec<String>) {
 
 fn open(permissions: Permissions) -> (Conversation, Out) {
     let mut out = Out::default();
-    let options = AcpOptions { cwd: "/w".into(), permissions, ..AcpOptions::default() };
+    let options =
+        AcpOptions { cwd: "/w".into(), permissions: permissions.into(), ..AcpOptions::default() };
     let mut conversation = Conversation::begin(options, "p7", &mut out);
     for line in [
         r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}"#,
@@ -162,7 +168,7 @@ fn what_is_not_known_is_passed_over() {
 #[test]
 fn a_question_waits_for_its_answer_and_takes_no_other() {
     let (mut conversation, mut out) = open(Permissions::Ask);
-    conversation.prompt("go", &mut out);
+    conversation.prompt(&told("go"), &mut out);
     out = Out::default();
     conversation.hear(ASK.as_bytes(), &mut out);
     let (written, told) = seen(&mut out);
@@ -195,7 +201,7 @@ fn a_question_waits_for_its_answer_and_takes_no_other() {
 fn a_policy_answers_by_itself() {
     for (permissions, option) in [(Permissions::Allow, "y"), (Permissions::Deny, "n")] {
         let (mut conversation, mut out) = open(permissions);
-        conversation.prompt("go", &mut out);
+        conversation.prompt(&told("go"), &mut out);
         out = Out::default();
         conversation.hear(ASK.as_bytes(), &mut out);
         let (written, told) = seen(&mut out);
@@ -209,7 +215,7 @@ fn a_policy_answers_by_itself() {
 fn an_abort_takes_questions_back() {
     let (mut conversation, mut out) = open(Permissions::Ask);
     conversation.abort(&mut out);
-    conversation.prompt("go", &mut out);
+    conversation.prompt(&told("go"), &mut out);
     conversation.hear(ASK.as_bytes(), &mut out);
     out = Out::default();
     conversation.abort(&mut out);

@@ -1,11 +1,11 @@
 //! What is said to the agent.
 
-use std::borrow::Cow;
 use std::path::Path;
 
 use ringback_mcp_wire::{Fault, Id};
 use serde::Serialize;
 
+use super::blocks::Block;
 use super::{AcpOptions, McpServer};
 use crate::talk::Out;
 
@@ -108,14 +108,8 @@ pub(super) struct Load<'a> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompt<'a> {
-    session_id: &'a str,
-    prompt: [Block<'a>; 1],
-}
-
-#[derive(Serialize)]
-struct Block<'a> {
-    r#type: &'static str,
-    text: Cow<'a, str>,
+    pub(super) session_id: &'a str,
+    pub(super) prompt: Vec<Block<'a>>,
 }
 
 /// Something about a conversation as a whole.
@@ -151,12 +145,6 @@ impl<'a> Begin<'a> {
             env: server.env.iter().map(|(name, value)| Variable { name, value }).collect(),
         };
         Self { cwd: &options.cwd, mcp_servers: options.servers.iter().map(server).collect() }
-    }
-}
-
-impl<'a> Prompt<'a> {
-    pub(super) const fn new(session_id: &'a str, text: &'a str) -> Self {
-        Self { session_id, prompt: [Block { r#type: "text", text: Cow::Borrowed(text) }] }
     }
 }
 

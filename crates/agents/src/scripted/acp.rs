@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ringback_mcp_wire::{Era, Id, Limits, Line, Lines, Message, Object};
+use ringback_mcp_wire::{Era, Id, Limits, Line, Lines, Message, Object, RawValue};
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::mpsc;
 
@@ -27,11 +27,17 @@ enum Wanted {
     Initialize(Id),
     Begin(Id, Opening),
     TakeUp(Id, Opening, String),
-    Prompt(Id, String),
+    Prompt(Id, Prompt),
     Cancel,
     Answer(Option<String>),
     /// Something that there is not.
     Unknown(Option<Id>),
+}
+
+/// A message: its text, and the blocks that are none.
+struct Prompt {
+    text: String,
+    blocks: Vec<String>,
 }
 
 /// Where a conversation is, and with which server.
@@ -60,7 +66,10 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
     while let Some(wanted) = reader.next().await? {
         match wanted {
             Wanted::Initialize(id) => {
-                let can = r#"{"loadSession":true,"promptCapabilities":{},"mcpCapabilities":{}}"#;
+                let prompts = r#"{"image":true,"audio":true,"embeddedContext":true}"#;
+                let can = format!(
+                    r#"{{"loadSession":true,"promptCapabilities":{prompts},"mcpCapabilities":{{}}}}"#
+                );
                 respond(&id, &format!(r#"{{"protocolVersion":1,"agentCapabilities":{can}}}"#))?;
             }
             Wanted::Begin(id, opening) => {
@@ -79,12 +88,12 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
                 conversation = Some(taken);
                 respond(&id, "{}")?;
             }
-            Wanted::Prompt(id, text) => {
+            Wanted::Prompt(id, prompt) => {
                 let Some(conversation) = &mut conversation else {
                     refuse(&id, "no conversation has begun")?;
                     continue;
                 };
-                if let Some(code) = conversation.turn(&id, &text, &mut reader).await? {
+                if let Some(code) = conversation.turn(&id, &prompt, &mut reader).await? {
                     return Ok(code);
                 }
             }
@@ -134,10 +143,12 @@ impl Conversation {
     async fn turn(
         &mut self,
         id: &Id,
-        message: &str,
+        prompt: &Prompt,
         reader: &mut Reader,
     ) -> Result<Option<u8>, String> {
+        let message = &prompt.text;
         self.runner.recalled = self.messages();
+        self.runner.blocks.clone_from(&prompt.blocks);
         let mut kept = self.messages();
         kept.push(message.to_owned());
         let lines: String = kept.iter().map(|message| json(message) + "\n").collect();
@@ -242,10 +253,13 @@ fn list<'a, T: serde::Deserialize<'a>>(of: &Object<'a>, name: &str) -> Vec<T> {
     of.get(name).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-fn prompt(params: &Object<'_>) -> String {
-    let blocks: Vec<Object<'_>> = list(params, "prompt");
-    let texts: Vec<_> = blocks.iter().filter_map(|block| block.text("text")).collect();
-    texts.join("\n")
+fn prompt(params: &Object<'_>) -> Prompt {
+    let blocks: Vec<&RawValue> = list(params, "prompt");
+    let text = |raw: &&RawValue| Some(Object::of(raw).ok()?.text("text")?.into_owned());
+    let texts: Vec<_> = blocks.iter().filter_map(text).collect();
+    let is_other = |raw: &&&RawValue| text(raw).is_none();
+    let others = blocks.iter().filter(is_other).map(|raw| raw.get().to_owned());
+    Prompt { text: texts.join("\n"), blocks: others.collect() }
 }
 
 fn respond(id: &Id, result: &str) -> Result<(), String> {

@@ -29,6 +29,8 @@ pub(super) struct Runner {
     last: Option<Outcome>,
     /// What it was told in the turns before.
     pub(super) recalled: Vec<String>,
+    /// What came with the message besides texts.
+    pub(super) blocks: Vec<String>,
     /// Answers to what it asks permission for.
     pub(super) answers: Option<mpsc::Receiver<Option<String>>>,
 }
@@ -58,7 +60,15 @@ struct Begun<'a> {
 
 impl Runner {
     pub(super) const fn new(mcp: Option<Mcp>, output: Output) -> Self {
-        Self { mcp, output, n_calls: 0, last: None, recalled: Vec::new(), answers: None }
+        Self {
+            mcp,
+            output,
+            n_calls: 0,
+            last: None,
+            recalled: Vec::new(),
+            blocks: Vec::new(),
+            answers: None,
+        }
     }
 
     /// Does every step, and tells what happens.
@@ -83,6 +93,7 @@ impl Runner {
                 self.output.tell(&AgentEvent::Plan { entries })?;
             }
             Step::Recall {} => self.output.say(self.recalled.join("; "))?,
+            Step::Attached {} => self.output.say(self.blocks.join("; "))?,
             Step::Ask { tool } => return self.ask(&tool).await,
             Step::List {} => {
                 let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;

@@ -21,6 +21,8 @@ pub(super) enum Step {
     Plan(Vec<String>),
     /// Say what it was told in the turns before, if it keeps conversations.
     Recall {},
+    /// Says what came with the message besides its text.
+    Attached {},
     /// Ask for permission; the answer is the last result.
     Ask { tool: String },
     /// List the tools, and log their names.

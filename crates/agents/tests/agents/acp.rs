@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringback_agents::{
-    AcpOptions, AgentEvent, AgentHandle, Driver, McpServer, Permissions, Protocol,
+    AcpOptions, AgentEvent, AgentHandle, Attached, Driver, McpServer, Permissions, Protocol,
 };
 
 use crate::scripted::SERVER;
@@ -24,8 +24,38 @@ fn scripted(cwd: &Path, resume: Option<String>, permissions: Permissions) -> (Dr
     let mut spec = spec(env!("CARGO_BIN_EXE_ringback-scripted-agent"), &["--acp"]);
     spec.workspace = cwd.to_owned();
     spec.home = cwd.to_owned();
-    let options = AcpOptions { cwd: cwd.to_owned(), servers: vec![server], resume, permissions };
+    let (cwd, permissions) = (cwd.to_owned(), permissions.into());
+    let options = AcpOptions { cwd, servers: vec![server], resume, permissions };
     Driver::start(spec, Protocol::Acp(options), Vec::new()).unwrap()
+}
+
+/// REQ: "Attachments arrive as files in the workspace or content blocks": an agent that takes them is
+/// shown what is in them.
+#[tokio::test]
+async fn what_comes_with_a_message_is_shown_to_an_agent_that_takes_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut driver, handle) = scripted(directory.path(), None, Permissions::Ask);
+    let attached = |name: &str, mime: Option<&str>, data: &'static [u8]| Attached {
+        name: name.to_owned(),
+        mime_type: mime.map(ToOwned::to_owned),
+        size: data.len(),
+        data: Some(data.into()),
+    };
+    let files = vec![
+        attached("pixel.png", Some("image/png"), b"\x89PNG"),
+        attached("tune.wav", Some("audio/wav"), b"RIFF"),
+        attached("notes.txt", Some("text/plain"), b"remember"),
+        attached("data.bin", None, b"\0\xff"),
+    ];
+    handle.send_with(r#"{"attached":{}}"#, files).unwrap();
+    let told = until(&mut driver, "completion").await.join("\n");
+    for part in ["image/png", "iVBORw==", "audio/wav", "remember", "resource_link", "data.bin"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let many = vec![attached("big.txt", None, &[b'x'; 2 << 20])];
+    handle.send_with(r#"{"attached":{}}"#, many).unwrap();
+    let told = until(&mut driver, "completion").await.join("\n");
+    assert!(told.contains("resource_link") && told.contains("2097152"), "{}", told.len());
 }
 
 /// A shell as an agent of the protocol.

@@ -8,6 +8,12 @@ use rustix::io::Errno;
 /// Why something in a tree was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
+    /// Something has the name already.
+    #[error("there is a `{}` already", path.display())]
+    Taken {
+        /// Which.
+        path: PathBuf,
+    },
     /// The path is absolute, or has `..` in it.
     #[error("`{}` does not stay inside; give a path without `..` from its top", path.display())]
     Outside {

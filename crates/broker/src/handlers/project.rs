@@ -11,8 +11,8 @@ use ringback_proto::record::{ProjectRecord, Record, WorkspaceRecord};
 use ringback_proto::request::{
     AckResponse, ConfigLimitsRequest, LimitsResponse, ProjectCreateRequest, ProjectDeleteRequest,
     ProjectGetRequest, ProjectLimits, ProjectListRequest, ProjectListResponse, ProjectResponse,
-    RemainingLimits, WorkspaceDeleteRequest, WorkspaceInfo, WorkspaceListRequest,
-    WorkspaceListResponse,
+    ProjectUpdateRequest, RemainingLimits, WorkspaceDeleteRequest, WorkspaceInfo,
+    WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
@@ -30,8 +30,16 @@ const DESCRIPTION_CHARS_MAX: usize = 4000;
 
 impl Handler<tools::ProjectCreate> for Native {
     async fn handle(ctx: Context, request: ProjectCreateRequest) -> Result<ProjectResponse> {
-        let ProjectCreateRequest { name, description, limits, agent, key_level, network, image } =
-            request;
+        let ProjectCreateRequest {
+            name,
+            description,
+            limits,
+            agent,
+            key_level,
+            network,
+            image,
+            permissions,
+        } = request;
         check_text("name", &name, NAME_CHARS_MAX)?;
         if let Some(description) = &description {
             check_text("description", description, DESCRIPTION_CHARS_MAX)?;
@@ -52,6 +60,10 @@ impl Handler<tools::ProjectCreate> for Native {
                 Shared::may_loosen(&ctx.principal, "a network beyond the agent's model")?;
             }
         }
+        let permissions = permissions.filter(|policy| !policy.is_empty());
+        if let Some(permissions) = &permissions {
+            ctx.shared.check_permissions(&ctx.principal, permissions)?;
+        }
         if let Some(agent) = &agent {
             ctx.shared.check_agent(agent)?;
         }
@@ -69,6 +81,7 @@ impl Handler<tools::ProjectCreate> for Native {
             limits,
             network,
             image,
+            permissions,
             created_at: ctx.now().unix,
         };
         ctx.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
@@ -95,6 +108,27 @@ impl Handler<tools::ProjectGet> for Native {
     async fn handle(ctx: Context, request: ProjectGetRequest) -> Result<ProjectResponse> {
         let record = ctx.shared.visible_project(&ctx.principal, request.project_id).await?;
         Ok(ctx.shared.shown(record))
+    }
+}
+
+impl Handler<tools::ProjectUpdate> for Native {
+    async fn handle(ctx: Context, request: ProjectUpdateRequest) -> Result<ProjectResponse> {
+        let ProjectUpdateRequest { project_id: id, permissions } = request;
+        let mut project = ctx.shared.visible_project(&ctx.principal, id).await?;
+        let Some(permissions) = permissions else {
+            let message = "say what is to change: `permissions` is all that can";
+            return Err(Error::invalid_field("permissions", message));
+        };
+        // An agent does not decide what it is allowed.
+        if ctx.shared.session_of_key(&ctx.principal).is_some() {
+            return Err(Error::forbidden("changing a project", "a token that is no session's own"));
+        }
+        ctx.shared.check_permissions(&ctx.principal, &permissions)?;
+        project.permissions = Some(permissions).filter(|policy| !policy.is_empty());
+        let permissions = project.permissions.clone();
+        ctx.commit(vec![Record::ProjectPermissions { id, permissions }]).await?;
+        ctx.shared.follow_permissions(id, project.permissions.as_ref())?;
+        Ok(shown(project))
     }
 }
 
@@ -217,6 +251,7 @@ impl Shared {
             created_at: record.created_at,
             network: record.network,
             image: record.image.map(|image| image.as_str().to_owned()),
+            permissions: record.permissions,
         }
     }
 }
@@ -226,6 +261,5 @@ fn remove_dir(path: &Utf8Path) -> std::io::Result<()> {
     match std::fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
-
     }
 }

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
 use ringback_agents::{
     AcpOptions, AgentLimits, AgentSpec, ConfigFile, McpServer, OneShot, Permissions, Protocol,
+    SharedPolicy,
 };
 
 use super::AgentCommand;
@@ -63,6 +64,14 @@ pub(super) struct Place {
     pub(super) server_env: Vec<(String, String)>,
 }
 
+/// What an agent is answered that asks for permission.
+#[derive(Debug)]
+pub(super) struct Answers {
+    /// Whatever it asks for; `Ask` if that depends.
+    pub(super) overall: Permissions,
+    pub(super) policy: SharedPolicy,
+}
+
 /// An agent that can be started.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -97,10 +106,9 @@ impl AgentCommand {
     pub(super) fn ready(
         &self,
         place: Place,
-        permissions: Permissions,
+        permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Ready, String> {
-        let permissions = self.permissions.unwrap_or(permissions);
         let started = self.started(&place, permissions, conversation)?;
         let program = started.command.first().cloned().unwrap_or_default();
         let mut command = self.forwarded(&place, started.command).into_iter();
@@ -140,7 +148,7 @@ impl AgentCommand {
     fn started(
         &self,
         place: &Place,
-        permissions: Permissions,
+        permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Started, String> {
         let inside = place.inside.clone().unwrap_or_default();
@@ -166,7 +174,7 @@ impl AgentCommand {
         &self,
         name: &str,
         place: &Place,
-        permissions: Permissions,
+        permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Started, String> {
         let preset = preset(name).ok_or_else(|| format!("there is no preset `{name}`"))?;
@@ -181,7 +189,7 @@ impl AgentCommand {
             inside_args: &server.args,
             home: place.home.as_str(),
             model: door.as_ref(),
-            permissions,
+            permissions: permissions.overall,
         });
         let mut command = self.command.clone();
         if command.is_empty() {
@@ -215,8 +223,9 @@ impl Place {
         all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    fn acp(&self, permissions: Permissions, resume: Option<String>) -> AcpOptions {
+    fn acp(&self, permissions: &Answers, resume: Option<String>) -> AcpOptions {
         let servers = self.inside.iter().map(|_| self.server()).collect();
+        let permissions = permissions.policy.clone();
         AcpOptions { cwd: self.workspace.clone().into(), servers, resume, permissions }
     }
 

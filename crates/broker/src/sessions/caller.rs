@@ -1,9 +1,11 @@
 //! What callers do with sessions: say something to one, offer it tools, look at it.
 
-use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_agents::Attached;
+use ringback_blobs::Tree;
 use ringback_core::policy::{self, Sight};
 use ringback_core::sessions::Where;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
@@ -20,6 +22,7 @@ use super::say::event;
 use super::server::check_server;
 use super::{Origin, StartSession};
 use crate::Broker;
+use crate::failure;
 use crate::identity::Credential;
 use crate::lines::ToolOffer;
 use crate::shared::Shared;
@@ -29,6 +32,8 @@ use crate::sync::lock;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Files that one message may bring.
 const ATTACHMENTS_MAX: usize = 32;
+/// What is in the files of one message that an agent is shown: a line of its has no room for more.
+const SHOWN_BYTES_MAX: usize = 1 << 20;
 /// Events that one request gets when it does not say.
 const EVENTS_DEFAULT: u32 = 100;
 /// Events that one request gets at most.
@@ -153,7 +158,7 @@ impl Shared {
         {
             live.account.reopen();
         }
-        let mut told = self.deliver(found, request.message)?;
+        let mut told = self.deliver(found, request.message, request.attachments)?;
         if let Some((url, token)) = self.first_pass(principal.id, found.place) {
             (told.url, told.token) = (Some(url), token);
         }
@@ -184,13 +189,20 @@ impl Shared {
             Error::new(ErrorKind::Conflict, message)
         })?;
         let last = lock(&self.sessions.table).last_index(session);
-        let order = match answer {
-            Some(answer) if self.answer_limit(principal, &live, &answer)? => None,
-            Some(answer) => Some(Order::Answer(answer)),
-            None => Some(Order::Abort),
+        let pass = |order| match live.orders.try_send(order) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Error::busy("the queue of messages of this session")),
         };
-        if order.is_some_and(|order| live.orders.try_send(order).is_err()) {
-            return Err(Error::busy("the queue of messages of this session"));
+        match answer {
+            Some(answer) => {
+                // What asks at a limit may be another session of the same budget.
+                let asker = live.account.asker(&answer.request_id).unwrap_or(session);
+                self.answer_question(asker, &answer, || {
+                    let is_limit = self.answer_limit(principal, &live, &answer)?;
+                    if is_limit { Ok(()) } else { pass(Order::Answer(answer.clone())) }
+                })?;
+            }
+            None => pass(Order::Abort)?,
         }
         Ok(SessionMessagedResponse {
             session_id: session,
@@ -224,7 +236,8 @@ impl Shared {
         };
         let place = place.ok_or_else(|| Error::not_found("session", session))?;
         if to.is_some() {
-            return self.deliver(Found { place, spawned: false, made_workspace: false }, message);
+            let found = Found { place, spawned: false, made_workspace: false };
+            return self.deliver(found, message, Vec::new());
         }
         let principal = self.tokens.principal(place.owner, self.now())?;
         let project = self.visible_project(&principal, place.project).await?;
@@ -242,7 +255,7 @@ impl Shared {
             limits: None,
         };
         let found = self.spawn(start).await?;
-        self.deliver(found, message)
+        self.deliver(found, message, Vec::new())
     }
 
     /// Takes what a caller offers a session.
@@ -399,21 +412,12 @@ impl Shared {
         if files.is_empty() {
             return Ok(());
         }
-        let dir = self.workspace_path(workspace);
-        let files = files.to_vec();
+        let (path, files) = (self.workspace_path(workspace), files.to_vec());
         self.blocking(move || {
-            for file in files {
-                let path = dir.join(&file.filename);
-                // `create_new` follows no link that an agent may have put there.
-                let written = std::fs::OpenOptions::new()
-                    .write(true)
-                    .create_new(true)
-                    .open(&path)
-                    .and_then(|mut out| out.write_all(&file.data.0));
-                written.map_err(|error| {
-                    let message = format!("`{}` cannot be written: {error}", file.filename);
-                    Error::new(ErrorKind::Conflict, message)
-                })?;
+            let tree = Tree::open(path.as_std_path()).map_err(failure::tree)?;
+            for Attachment { filename, data, .. } in files {
+                let written = tree.write_new(Path::new(&filename), &mut &*data.0);
+                written.map_err(failure::tree)?;
             }
             Ok(())
         })
@@ -421,7 +425,12 @@ impl Shared {
     }
 
     /// Hands a message to the keeper of a session.
-    fn deliver(&self, found: Found, message: String) -> Result<SessionMessagedResponse> {
+    fn deliver(
+        &self,
+        found: Found,
+        message: String,
+        files: Vec<Attachment>,
+    ) -> Result<SessionMessagedResponse> {
         let place = found.place;
         let live =
             self.sessions.live(place.id).ok_or_else(|| Error::not_found("session", place.id))?;
@@ -430,10 +439,11 @@ impl Shared {
             table.begin_turn(place.id)?;
             table.last_index(place.id)
         };
+        let attached = attached(files);
         let role = Some("user".to_owned());
         let text = Some(super::say::bounded(message.clone()));
         self.say(place.id, SessionEventInfo { role, text, ..event("message") });
-        if live.orders.try_send(Order::Message(message)).is_err() {
+        if live.orders.try_send(Order::Message(message, attached)).is_err() {
             lock(&self.sessions.table).end_turn(self.now(), place.id);
             return Err(Error::busy("the queue of messages of this session"));
         }
@@ -527,6 +537,19 @@ fn check_no_key(request: &SessionMessageRequest) -> Result<()> {
     let message = "this session runs with the key it was started with; start another with \
                    `create_workspace`, or end this one first";
     Err(Error::invalid_field("api_key", message))
+}
+
+/// Files as an agent is shown them. What is too much for a line of its is not kept for it: it waits.
+fn attached(files: Vec<Attachment>) -> Vec<Attached> {
+    let mut room = SHOWN_BYTES_MAX;
+    let shown = |file: Attachment| {
+        let size = file.data.0.len();
+        let fits = size <= room;
+        room -= if fits { size } else { 0 };
+        let data = fits.then_some(file.data.0);
+        Attached { name: file.filename, mime_type: file.mime_type, size, data }
+    };
+    files.into_iter().map(shown).collect()
 }
 
 fn check_message(message: &str, attachments: &[Attachment]) -> Result<()> {

@@ -121,6 +121,7 @@ impl Shared {
             limits: ProjectLimits::default(),
             network: None,
             image: None,
+            permissions: None,
             created_at: self.now().unix,
         };
         self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;

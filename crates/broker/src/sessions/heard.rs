@@ -3,6 +3,7 @@
 use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
 use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
 
+use super::questions::{ANSWERED, ASKED};
 use super::say::{bounded, event};
 
 /// The event by which a conversation can be taken up again.
@@ -30,7 +31,7 @@ pub(super) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
         AgentEvent::PermissionRequest { id, tool, options, .. } => asked(id, tool, options),
         AgentEvent::PermissionAnswer { id, option, by } => {
             let (request_id, role) = (Some(id), Some(by));
-            SessionEventInfo { request_id, role, text: option, ..event("permission_answer") }
+            SessionEventInfo { request_id, role, text: option, ..event(ANSWERED) }
         }
         AgentEvent::Conversation { id, .. } => said(CONVERSATION, id),
         AgentEvent::Log { text } => said("log", text),
@@ -72,7 +73,7 @@ fn asked(id: String, tool: String, options: Vec<PermissionOption>) -> SessionEve
         text: Some(bounded(answers.join(", "))),
         tool_name: Some(bounded(tool)),
         options: options.into_iter().map(choice).collect(),
-        ..event("permission_request")
+        ..event(ASKED)
     }
 }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentEvent, AgentHandle, Driver, Launcher};
+use ringback_agents::{
+    AgentEvent, AgentHandle, Attached, Driver, Launcher, Permissions, SharedPolicy,
+};
 use ringback_core::sessions::Where;
 use ringback_proto::record::{Record, SessionState};
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo};
@@ -14,8 +16,9 @@ use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::agent::{INSIDE, Place, Ready};
+use super::agent::{Answers, INSIDE, Place, Ready};
 use super::confine::{BoxLauncher, Seen};
+use super::disk::Watch;
 use super::heard::shown;
 use super::say::{bounded, event};
 use super::server::Served;
@@ -33,8 +36,8 @@ const SERVERS_SLACK: Duration = Duration::from_secs(1);
 /// What a keeper is told.
 #[derive(Debug)]
 pub(super) enum Order {
-    /// A message for the agent.
-    Message(String),
+    /// A message for the agent, with files that are in its workspace.
+    Message(String, Vec<Attached>),
     /// The answer to what the agent asked permission for; without an option it is taken back.
     Answer(Box<PermissionAnswer>),
     /// Stop what the agent does, and forget what it was told.
@@ -52,6 +55,8 @@ struct Running {
     handle: AgentHandle,
     /// Where it runs, if it is confined.
     launcher: Option<Arc<BoxLauncher>>,
+    /// Keeps it from filling the disk.
+    _watch: Watch,
 }
 
 /// What belongs to one session's agent.
@@ -60,11 +65,20 @@ pub(super) struct Keeper {
     shared: Arc<Shared>,
     place: Where,
     agent: String,
-    dir: Utf8PathBuf,
-    key: Option<Key>,
+    kept: Kept,
     done: watch::Sender<bool>,
     /// The conversation that the next agent goes on with; `None` if that was not looked up.
     conversation: Option<Option<String>>,
+}
+
+/// What a keeper has for its agents.
+#[derive(Debug)]
+pub(super) struct Kept {
+    /// Where the session's sockets are.
+    pub(super) dir: Utf8PathBuf,
+    pub(super) key: Option<Key>,
+    /// What they are answered that ask for permission.
+    pub(super) permissions: SharedPolicy,
 }
 
 impl Keeper {
@@ -72,12 +86,11 @@ impl Keeper {
         shared: Arc<Shared>,
         place: Where,
         agent: &str,
-        dir: Utf8PathBuf,
-        key: Option<Key>,
+        kept: Kept,
         done: watch::Sender<bool>,
     ) -> Self {
         let agent = agent.to_owned();
-        Self { shared, place, agent, dir, key, done, conversation: None }
+        Self { shared, place, agent, kept, done, conversation: None }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -89,7 +102,9 @@ impl Keeper {
                 order = inbox.recv() => match order {
                     None | Some(Order::End) => break,
                     // Boxed, as is all that is seldom under way: most sessions rest, and many may.
-                    Some(Order::Message(text)) => Box::pin(self.tell(&mut running, text)).await,
+                    Some(Order::Message(text, attached)) => {
+                        Box::pin(self.tell(&mut running, text, attached)).await;
+                    }
                     Some(Order::Answer(answer)) => {
                         let PermissionAnswer { request_id, option } = *answer;
                         self.pass(&running, |handle| handle.answer(request_id, option));
@@ -117,13 +132,14 @@ impl Keeper {
     async fn end(&self, running: Option<Box<Running>>, mut servers: JoinSet<()>) {
         let grace = self.shared.sessions.settings.end_grace;
         if let Some(running) = running {
-            let Running { mut agent, handle, launcher } = *running;
+            let Running { mut agent, handle, launcher, _watch } = *running;
             handle.terminate(grace);
             while agent.next().await.is_some() {}
             if let Some(launcher) = launcher {
                 launcher.gone().await;
             }
         }
+        self.shared.take_questions_back(self.place.id);
         // Their streams have ended with the session, and so do they; each has the grace of an agent.
         let ended = async { while servers.join_next().await.is_some() {} };
         if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
@@ -132,7 +148,12 @@ impl Keeper {
     }
 
     /// Passes a message on, to an agent that is started for it if there is none.
-    async fn tell(&mut self, running: &mut Option<Box<Running>>, text: String) {
+    async fn tell(
+        &mut self,
+        running: &mut Option<Box<Running>>,
+        text: String,
+        attached: Vec<Attached>,
+    ) {
         if self.agent == ELSEWHERE {
             // Whoever is at the URL finds it among the events.
             return self.turn_ended().await;
@@ -146,7 +167,7 @@ impl Keeper {
         self.changed(SessionState::Running).await;
         self.shared.work_begins(self.place.id);
         if let Some(running) = running
-            && let Err(error) = running.handle.send(text)
+            && let Err(error) = running.handle.send_with(text, attached)
         {
             self.say(SessionEventInfo { text: Some(error.to_string()), ..event("error") });
             self.turn_ended().await;
@@ -170,29 +191,50 @@ impl Keeper {
 
     async fn start(&mut self) -> Result<Running, String> {
         let settings = &self.shared.sessions.settings;
-        let (usual, permissions) =
-            (settings.agents.get(&self.agent).cloned(), settings.permissions);
+        let usual = settings.agents.get(&self.agent).cloned();
         let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
+        self.shared.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
         let inside = if is_wanted { Some(self.inside().await?) } else { None };
         // What it does is compared with how the workspace is now, if it is the first there.
         let remembered = self.shared.remember_start(self.place.workspace).await;
         remembered.map_err(|error| error.to_string())?;
+        let overall = self.permissions().await?;
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref(), has_network);
+        let permissions = Answers { overall, policy: self.kept.permissions.clone() };
         let Ready { mut spec, program, protocol, files } =
-            usual.ready(place, permissions, conversation)?;
+            usual.ready(place, &permissions, conversation)?;
         let image = self.shared.image_of_session(self.place.project).await;
         let image = image.map_err(|error| error.to_string())?;
         let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
-            BoxLauncher::new(confiner, self.dir.clone(), inside, program.into(), image)
+            BoxLauncher::new(confiner, self.kept.dir.clone(), inside, program.into(), image)
         });
         spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
         let started = self.shared.blocking(move || Ok(Driver::start(spec, protocol, files)));
         let (agent, handle) =
             started.await.map_err(|error| error.to_string())?.map_err(|error| causes(&error))?;
-        Ok(Running { agent, handle, launcher })
+        let watch = self.shared.watch(self.place, &handle);
+        Ok(Running { agent, handle, launcher, _watch: watch })
+    }
+
+    /// Sets what the agent is answered, and says what holds whatever it asks for.
+    async fn permissions(&self) -> Result<Permissions, String> {
+        let mut known = None;
+        loop {
+            let project = self.shared.policy_of(self.place.project).await;
+            let project = project.map_err(|error| error.to_string())?;
+            let policy = self.shared.policy_for(project.as_ref(), &self.agent);
+            let policy = policy.map_err(|error| causes(&error))?;
+            let overall = policy.overall();
+            // A change that came after this was read sets its own.
+            if known.as_ref() == Some(&project) {
+                return Ok(overall);
+            }
+            self.kept.permissions.set(policy);
+            known = Some(project);
+        }
     }
 
     /// Whether there is a door to the network now.
@@ -229,13 +271,13 @@ impl Keeper {
         let host_home = self.shared.home_path(self.place.workspace);
         let is_confined = self.shared.sessions.confiner.is_some();
         let Seen { workspace, home, session_dir, inside } =
-            Seen::of(is_confined, &host_workspace, &host_home, &self.dir, inside);
+            Seen::of(is_confined, &host_workspace, &host_home, &self.kept.dir, inside);
         let socket = session_dir.join("relay.sock");
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
             ("RINGBACK_SESSION".to_owned(), self.place.id.to_string()),
         ]);
-        let key = self.key.as_ref().map(|key| key.secret.expose().to_owned());
+        let key = self.kept.key.as_ref().map(|key| key.secret.expose().to_owned());
         let server_env: Vec<_> =
             key.into_iter().map(|key| ("OUBLIETTE_API_KEY".to_owned(), key)).collect();
         env.extend(server_env.clone());
@@ -270,7 +312,10 @@ impl Keeper {
         match after {
             After::GoesOn => {}
             After::TurnEnded => self.turn_ended().await,
-            After::Gone => self.rests().await,
+            After::Gone => {
+                self.shared.take_questions_back(self.place.id);
+                self.rests().await;
+            }
         }
     }
 

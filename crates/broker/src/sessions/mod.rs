@@ -9,6 +9,7 @@ mod agent;
 mod boxes;
 mod caller;
 mod confine;
+mod disk;
 mod doors;
 mod elsewhere;
 mod end;
@@ -17,6 +18,8 @@ mod keeper;
 mod key;
 mod network;
 mod pass;
+mod permissions;
+mod questions;
 mod say;
 mod server;
 mod spending;
@@ -27,7 +30,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::Permissions;
+use ringback_agents::{Permissions, SharedPolicy};
 use ringback_core::sessions::{SessionLimits, SessionTable};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
@@ -43,6 +46,7 @@ pub(crate) use self::boxes::Boxes;
 pub(crate) use self::caller::offered;
 use self::confine::Confiner;
 pub use self::confine::{Confinement, SandboxRules};
+pub use self::disk::{Disk, DiskLimits, KeepFree, Space};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
@@ -52,6 +56,7 @@ use self::network::{Doors, Reach};
 pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
+use self::questions::Questions;
 use self::spending::Account;
 pub use self::spending::Spent;
 pub(crate) use self::start::{Origin, StartSession};
@@ -82,6 +87,8 @@ pub struct SessionSettings {
     pub spending: SpendLimits,
     /// How long somebody who is asked at a limit may take to answer.
     pub limit_wait: Duration,
+    /// How much room they have on the disk.
+    pub disk: DiskLimits,
 }
 
 impl SessionSettings {
@@ -100,6 +107,7 @@ impl SessionSettings {
             confinement: Confinement::Unconfined,
             spending: SpendLimits::default(),
             limit_wait: Duration::from_secs(5 * 60),
+            disk: DiskLimits::default(),
         }
     }
 
@@ -226,6 +234,8 @@ pub(crate) struct Sessions {
     pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     journal: Arc<Journal>,
+    questions: Mutex<Questions>,
+    guard: disk::Guard,
     relay: OnceLock<Arc<dyn RelayDoor>>,
     /// Where the URLs of sessions start, if there is a listener for them.
     url: OnceLock<String>,
@@ -263,6 +273,8 @@ pub(crate) struct Live {
     reach: Option<Reach>,
     /// What it has spent, and from what.
     account: Account,
+    /// What its agent is answered that asks for permission.
+    permissions: SharedPolicy,
     /// What opens the session's URL.
     bearer: Bearer,
     /// The servers that are its callers, by what they are called.
@@ -283,6 +295,8 @@ impl Sessions {
             confiner: Confiner::new(&settings.confinement),
             table: Mutex::new(SessionTable::new(settings.events_kept_max)),
             live: Mutex::new(HashMap::new()),
+            questions: Mutex::default(),
+            guard: disk::Guard::default(),
             relay: OnceLock::new(),
             url: OnceLock::new(),
             models: OnceLock::new(),

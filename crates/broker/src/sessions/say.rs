@@ -53,6 +53,7 @@ impl Shared {
     pub(super) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
         event.session_id = session;
         event.at_ms = self.now().unix;
+        self.note_question(session, &event);
         let event = Arc::new(event);
         let heard = {
             let mut table = lock(&self.sessions.table);

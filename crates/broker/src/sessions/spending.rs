@@ -85,6 +85,11 @@ impl Account {
         })
     }
 
+    /// The session that asks at a limit, if that is what was asked.
+    pub(super) fn asker(&self, request_id: &str) -> Option<SessionId> {
+        self.budget.is_asked(request_id).then_some(self.budget.holder)
+    }
+
     fn add(&self, id: SessionId, change: impl Fn(&mut Ledger)) {
         change(&mut lock(&self.budget.ledger));
         if self.budget.holder != id {

@@ -5,6 +5,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::SharedPolicy;
 use ringback_agents::preset::preset;
 use ringback_core::sessions::{NewSession, Where};
 use ringback_proto::ids::{SessionId, WorkspaceId};
@@ -16,7 +17,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
-use super::keeper::{Keeper, ORDERS_MAX};
+use super::keeper::{Keeper, Kept, ORDERS_MAX};
 use super::network::{Doors, Holder, Reach};
 use super::{Account, Bearer, ELSEWHERE, Key, Live};
 use crate::shared::Shared;
@@ -85,6 +86,7 @@ impl Shared {
         if agent != ELSEWHERE {
             self.check_confinement(start.project.image.is_some()).await?;
             self.check_image(&start.project).await?;
+            self.check_disk().await?;
         }
         let network = self.network_of(&start, &agent)?;
         let now = self.now().unix;
@@ -207,6 +209,7 @@ impl Shared {
         let Parts { dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
+        let permissions = SharedPolicy::default();
         let live = Arc::new(Live {
             orders,
             over,
@@ -216,12 +219,14 @@ impl Shared {
             doors: Mutex::new(Some(doors)),
             reach,
             account,
+            permissions: permissions.clone(),
             bearer: Bearer::default(),
             servers: Mutex::default(),
         });
         lock(&self.sessions.live).insert(place.id, live);
         self.say_state(place.id, SessionState::Starting, None);
-        let keeper = Keeper::new(Arc::clone(self), place, agent, dir, key, done);
+        let keeper =
+            Keeper::new(Arc::clone(self), place, agent, Kept { dir, key, permissions }, done);
         drop(self.tasks.spawn(keeper.run(inbox)));
     }
 

@@ -10,7 +10,7 @@ mod unified;
 
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, TreeLimits};
-use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::WorkspaceRecord;
 use ringback_proto::request::FileKind;
@@ -39,15 +39,19 @@ impl Shared {
         let missing = || Error::not_found("workspace", workspace);
         let project = self.visible_project(principal, project).await?;
         let record = self.workspace_for(&project, Some(workspace), false).await?;
-        let session = match principal.id {
-            PrincipalId::Local => None,
-            PrincipalId::Token(id) => self.tokens.find(id).and_then(|token| token.session()),
-        };
-        if let Some(session) = session {
+        if let Some(session) = self.session_of_key(principal) {
             let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
             place.filter(|place| place.workspace == workspace).ok_or_else(missing)?;
         }
         record.ok_or_else(missing)
+    }
+
+    /// The session whose own key this is, if it is one.
+    pub(crate) fn session_of_key(&self, principal: &Principal) -> Option<SessionId> {
+        match principal.id {
+            PrincipalId::Local => None,
+            PrincipalId::Token(id) => self.tokens.find(id).and_then(|token| token.session()),
+        }
     }
 
     /// The files of a workspace. May block.

@@ -10,7 +10,7 @@ use ringback_proto::request::{PermissionAnswer, SessionEventInfo, SessionMessage
 
 use crate::common::{Fixture, start_with};
 use crate::sessions::{
-    call, is_idle, project, refused, said, say, to_project, to_session, token, until,
+    call, end, is_idle, project, refused, said, say, to_project, to_session, token, until,
 };
 
 /// `ask` asks for permission and says what was answered, `wait` waits to be stopped, `die` fails,
@@ -34,7 +34,7 @@ while read -r line; do
   esac
 done"#;
 
-fn with_agent(permissions: Permissions) -> impl FnOnce(&mut Config) {
+pub(crate) fn with_agent(permissions: Permissions) -> impl FnOnce(&mut Config) {
     move |config| {
         let agent = AgentCommand {
             command: ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec(),
@@ -48,7 +48,7 @@ fn with_agent(permissions: Permissions) -> impl FnOnce(&mut Config) {
     }
 }
 
-fn is_question(event: &SessionEventInfo) -> bool {
+pub(crate) fn is_question(event: &SessionEventInfo) -> bool {
     event.kind == "permission_request"
 }
 
@@ -99,18 +99,35 @@ async fn an_agent_that_asks_waits_for_the_answer_of_its_caller() {
     assert_eq!(refused(&fixture, &other, answer(session, id, "yes")).await.0, "not_found");
     let both = SessionMessageRequest { abort: true, ..answer(session, id, "yes") };
     assert_eq!(refused(&fixture, &who, both).await.0, "invalid_params");
-    say(&fixture, &who, answer(session, id, "always")).await;
-    let wrong = |event: &SessionEventInfo| event.kind == "log";
-    let events = until(&fixture, &who, session, -1, wrong).await;
-    assert!(events.last().unwrap().text.as_deref().unwrap().contains("yes, no"));
+    let (code, message) = refused(&fixture, &who, answer(session, id, "always")).await;
+    assert!(code == "invalid_params" && message.contains("yes, no"), "{message}");
 
     say(&fixture, &who, answer(session, id, "yes")).await;
+    // Whoever comes second is told, whether or not the agent has heard of the first by then.
+    assert_eq!(refused(&fixture, &who, answer(session, id, "no")).await.0, "conflict");
     let events = until(&fixture, &who, session, -1, is_idle).await;
     assert_eq!(said(&events), ["answered yes"]);
     let answered = events.iter().find(|event| event.kind == "permission_answer").unwrap();
     assert_eq!(answered.role.as_deref(), Some("caller"));
     let end = events.iter().find(|event| event.kind == "completion").unwrap();
     assert_eq!(end.usage.as_ref().unwrap().total_tokens, 3);
+}
+
+/// Rule: a question ends with whoever asked it, and its end is told.
+#[tokio::test]
+async fn a_question_ends_with_its_agent_and_with_its_session() {
+    let fixture = start_with(with_agent(Permissions::Ask)).await;
+    let who = Credential::local();
+    let (session, question) = asked(&fixture, &who).await;
+    let id = question.request_id.clone().unwrap();
+    assert!(fixture.broker.may_answer(&who, session, &id));
+    end(&fixture, &who, session).await;
+    assert!(!fixture.broker.may_answer(&who, session, &id));
+    let events =
+        until(&fixture, &who, session, -1, |event| event.kind == "permission_answer").await;
+    let end = events.last().unwrap();
+    assert_eq!((end.request_id.as_ref(), end.role.as_deref()), (Some(&id), Some("end")));
+    assert_eq!(end.text, None);
 }
 
 /// REQ: "or follow a per-project policy".

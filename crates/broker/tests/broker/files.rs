@@ -377,6 +377,7 @@ async fn the_key_of_a_session_opens_its_own_workspace_alone() {
         key_level: Some(Level::Write),
         network: None,
         image: None,
+        permissions: None,
     };
     let made: ringback_proto::request::ProjectResponse =
         call(&place.fixture, &place.who, keyed).await;

@@ -13,6 +13,7 @@ mod confined;
 mod containers;
 mod content;
 mod costs;
+mod disk;
 #[path = "../../../../tests/docker/engine.rs"]
 mod engine;
 mod files;
@@ -22,5 +23,6 @@ mod keys;
 mod lines;
 mod models;
 mod network;
+mod permissions;
 mod sessions;
 mod spending;

@@ -92,6 +92,7 @@ async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError>
         key_level: None,
         network: None,
         image: None,
+        permissions: None,
     };
     let made = result(&fixture.broker, &Credential::local(), made).await?;
     let project = ProjectResponse::try_from(made).unwrap();

@@ -70,6 +70,7 @@ pub(crate) fn named(name: &str) -> ProjectCreateRequest {
         key_level: None,
         network: None,
         image: None,
+        permissions: None,
     }
 }
 
@@ -352,6 +353,11 @@ async fn attachments_are_new_files_in_the_workspace() {
         assert_eq!(refused(&fixture, &who, with(bad)).await.0, "invalid_params", "{bad:?}");
     }
     assert_eq!(refused(&fixture, &who, with("notes.txt")).await.0, "conflict");
+    // Nor through a link, nor over one.
+    let workspace = std::path::Path::new(&shown.workspace_path);
+    std::os::unix::fs::symlink(fixture.dir.path().join("outside"), workspace.join("link")).unwrap();
+    assert_eq!(refused(&fixture, &who, with("link")).await.0, "conflict");
+    assert!(!fixture.dir.path().join("outside").exists());
 }
 
 /// Rule: what is in use is not deleted; what is over can be.

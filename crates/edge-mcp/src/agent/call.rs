@@ -18,7 +18,7 @@ pub(crate) fn begin(
     call: &CallTool<'_>,
     wanted: Wanted,
 ) -> Begun {
-    let CallTool { name, arguments } = call;
+    let CallTool { name, arguments, .. } = call;
     let begun = match route(broker, pass, name) {
         None => Err(Error::not_found("tool", name)),
         Some(Route::Native(row)) => match pass.key() {

@@ -4,6 +4,8 @@
 //! leaves, the agents' calls fail at once instead of at their deadline. A reader that takes over
 //! from another goes on with what is held.
 
+mod asking;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::future::{poll_fn, ready};
@@ -19,8 +21,10 @@ use ringback_proto::ids::SessionId;
 use ringback_proto::request::SessionEventInfo;
 use tokio::sync::Notify;
 
+pub(super) use self::asking::on_reply;
 use super::log::StreamLog;
 use super::session::Session;
+use crate::asking::Question;
 use crate::peer::Peer;
 use crate::reach::{self, Hearing};
 use crate::state::State;
@@ -47,6 +51,8 @@ struct CourierState {
     offers: HashSet<Offer>,
     /// The sessions that are heard, and the last event of each that was told.
     heard: HashMap<SessionId, Option<u64>>,
+    /// What the client is asked, by the ids of the requests.
+    asked: HashMap<Arc<str>, Question>,
     open: Option<Open>,
 }
 
@@ -193,6 +199,7 @@ impl Attending {
         let credential = attending.credential();
         let Self { state, session, .. } = &attending;
         session.courier.attend(&state.broker, credential.as_ref(), reader, known);
+        attending.ask_again(known);
         attending
     }
 
@@ -263,6 +270,7 @@ impl Attending {
         if self.session.level() <= reach::LEVEL {
             self.log().push(reach::said(event));
         }
+        self.on_question(event);
     }
 
     /// The session is over, unless it was taken up again just now.
@@ -295,6 +303,9 @@ impl Attending {
     fn forget_calls(&self) {
         let Some(credential) = self.credential() else { return };
         for id in self.log().calls() {
+            if self.session.courier.lock().asked.contains_key(&id) {
+                continue;
+            }
             if self.state.broker.waiting_request(&credential, &id).is_none() {
                 self.log().forget_call(&id);
             }

@@ -27,12 +27,23 @@ pub(crate) struct Session {
     /// Who opened it.
     pub(super) peer: Peer,
     pub(super) version: Version,
+    /// Whether its client shows forms, and may be asked.
+    pub(super) takes_forms: bool,
     state: Mutex<SessionState>,
     /// What is told outside of any request.
     pub(super) standalone: Arc<StreamLog>,
     /// What it is told there of agents.
     pub(super) courier: Courier,
     pub(super) ended: CancellationToken,
+}
+
+/// What is known of a client when it opens a session.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Opened {
+    /// The fingerprint of the list of tools that it sees.
+    pub(super) tools: u64,
+    /// Whether it shows forms.
+    pub(super) takes_forms: bool,
 }
 
 #[derive(Debug)]
@@ -55,12 +66,12 @@ pub(super) struct Registered {
 }
 
 impl Session {
-    pub(super) fn new(id: String, peer: Peer, version: Version, tools: u64) -> Self {
+    pub(super) fn new(id: String, peer: Peer, version: Version, opened: Opened) -> Self {
         let state = SessionState {
             seen: Instant::now(),
             is_initialized: false,
             level: LogLevel::Info,
-            tools,
+            tools: opened.tools,
             calls: HashMap::new(),
             streams: VecDeque::new(),
             n_streams: 0,
@@ -69,6 +80,7 @@ impl Session {
             id,
             peer,
             version,
+            takes_forms: opened.takes_forms,
             state: Mutex::new(state),
             standalone: Arc::new(StreamLog::new(0)),
             courier: Courier::default(),

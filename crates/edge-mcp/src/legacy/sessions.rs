@@ -8,7 +8,7 @@ use ringback_mcp_wire::outgoing::{self, Told};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::session::Session;
+use super::session::{Opened, Session};
 use crate::config::SessionLimits;
 use crate::peer::{Owner, Peer};
 use crate::state::State;
@@ -34,7 +34,12 @@ impl Sessions {
 
     /// Opens a session. A principal that has as many as it may loses the one it has not used for
     /// the longest time; `None` if it uses them all, or if others have all there may be.
-    pub(super) fn open(&self, peer: Peer, version: Version, tools: u64) -> Option<Arc<Session>> {
+    pub(super) fn open(
+        &self,
+        peer: Peer,
+        version: Version,
+        opened: Opened,
+    ) -> Option<Arc<Session>> {
         let owner = peer.owner();
         let mut by_id = self.lock();
         let n_own = by_id.values().filter(|session| session.peer.owner() == owner).count();
@@ -52,7 +57,7 @@ impl Sessions {
         }
         // 122 random bits: nobody guesses it, and it would be of no use to another principal.
         let id = Uuid::new_v4().simple().to_string();
-        let session = Arc::new(Session::new(id.clone(), peer, version, tools));
+        let session = Arc::new(Session::new(id.clone(), peer, version, opened));
         by_id.insert(id, Arc::clone(&session));
         Some(session)
     }

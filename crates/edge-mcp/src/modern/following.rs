@@ -5,22 +5,36 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt as _, stream};
 use ringback_broker::{CallerStream, Credential, Holding, LineCall, ToParty};
-use ringback_mcp_wire::Id;
+use ringback_mcp_wire::outgoing::{self, InputRequired};
+use ringback_mcp_wire::{Id, Version};
 use ringback_proto::request::{SessionEventInfo, SessionEventsRequest};
 
+use super::parked::{Parked, ToStay};
+use crate::asking::Question;
 use crate::reach::{self, Hearing};
 use crate::respond;
 use crate::state::State;
-use crate::tools::{self, Follow, Interest, Outcome, Step, Subject};
+use crate::tools::{self, Follow, Interest, Outcome, Step};
 
 /// A call under way, and what it works with.
 struct Call {
     state: Arc<State>,
     credential: Credential,
-    id: Id,
+    client: Client,
     place: Place,
+}
+
+/// Whom a call answers.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// The request.
+    pub(super) id: Id,
+    /// The tool that it called.
+    pub(super) tool: String,
+    /// Whether it shows forms, and may be asked.
+    pub(super) takes_forms: bool,
 }
 
 enum Place {
@@ -33,15 +47,14 @@ enum Place {
 
 /// Somebody who stays with a session.
 struct Stay {
-    outcome: Outcome,
-    /// What to ask again at the end, for how things stand then.
-    again: Option<SessionEventsRequest>,
-    subject: Subject,
+    to: ToStay,
     /// Nothing once the session is over.
     calls: Option<CallerStream>,
     hearing: Hearing,
     /// Whether the agent had nothing to do by the last that was heard.
     rests: bool,
+    /// What the client is to be asked now.
+    question: Option<Question>,
 }
 
 enum Next {
@@ -54,11 +67,25 @@ enum Next {
 pub(super) fn events(
     state: Arc<State>,
     credential: Credential,
-    id: Id,
+    client: Client,
     follow: Follow,
 ) -> impl Stream<Item = Bytes> + Send + 'static {
-    let call = Call { state, credential, id, place: Place::Called(Box::new(follow)) };
+    let call = Call { state, credential, client, place: Place::Called(Box::new(follow)) };
     stream::unfold(call, Call::next)
+}
+
+/// A call that goes on after a question. Without an answer it is asked again.
+pub(super) fn resumed(
+    state: Arc<State>,
+    credential: Credential,
+    client: Client,
+    stay: ToStay,
+    question: Option<Question>,
+) -> impl Stream<Item = Bytes> + Send + 'static {
+    let mut call = Call { state, credential, client, place: Place::Ended };
+    let first = call.stay(stay, question);
+    let first = stream::iter(first.map(|told| respond::event(None, &told)));
+    first.chain(stream::unfold(call, Call::next))
 }
 
 impl Call {
@@ -72,12 +99,9 @@ impl Call {
                         self.stay_or_answer(interest, outcome)
                     }
                 },
-                Place::Stays(stay) => match stay.next(&self.state).await {
-                    Next::Post(post) => {
-                        Some(reach::post(&self.state.broker, stay.subject.root, &post))
-                    }
-                    Next::Said(event) => Some(reach::said(&event)),
-                    Next::Over => self.leave().await,
+                Place::Stays(stay) => match stay.question.take() {
+                    Some(question) => self.ask(question),
+                    None => self.on_next().await,
                 },
                 Place::Ended => return None,
             };
@@ -87,30 +111,75 @@ impl Call {
         }
     }
 
+    async fn on_next(&mut self) -> Option<String> {
+        let Place::Stays(stay) = &mut self.place else { return None };
+        match stay.next(&self.state).await {
+            Next::Post(post) => Some(reach::post(&self.state.broker, stay.to.subject.root, &post)),
+            Next::Said(event) => {
+                if self.client.takes_forms {
+                    stay.question = Question::of(&self.state.broker, &self.credential, &event);
+                }
+                Some(reach::said(&event))
+            }
+            Next::Over => self.leave().await,
+        }
+    }
+
+    /// Answers with a question, unless it was decided meanwhile: the caller makes the call again,
+    /// with the answer. Until then it has left.
+    fn ask(&mut self, question: Question) -> Option<String> {
+        if !question.is_open(&self.state.broker, &self.credential) {
+            return None;
+        }
+        let Place::Stays(stay) = std::mem::replace(&mut self.place, Place::Ended) else {
+            return None;
+        };
+        let Stay { to, calls, hearing, rests, .. } = *stay;
+        let (caller, tool) = (self.credential.id(), self.client.tool.clone());
+        let asked = question.clone();
+        match self.state.parked.keep(Parked { caller, tool, question, stay: to }) {
+            Ok(name) => {
+                let form = asked.form(Version::V2026_07_28);
+                let required = InputRequired { key: &asked.request_id, form, state: &name };
+                Some(outgoing::answer(&self.client.id, &required, self.state.stamp()))
+            }
+            Err(parked) => {
+                let (to, question) = (parked.stay, None);
+                self.place = Place::Stays(Box::new(Stay { to, calls, hearing, rests, question }));
+                None
+            }
+        }
+    }
+
     /// Stays with the session that a call was about; the answer of one that failed comes at once.
     fn stay_or_answer(&mut self, interest: Option<Interest>, outcome: Outcome) -> Option<String> {
         let subject = interest.as_ref().and_then(|it| it.subject(&self.state.broker, &outcome));
         let Some(subject) = subject else { return self.answer(&outcome) };
-        let only = subject.caller_id.clone().map(|caller_id| vec![caller_id]);
-        let (broker, credential) = (&self.state.broker, &self.credential);
-        let calls = match broker.open_callers(credential, subject.root, only, Holding::Lasting) {
-            Ok(calls) => Some(calls),
-            Err(error) => {
-                tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");
-                return self.answer(&outcome);
-            }
-        };
-        let (broker, credential) = (broker.clone(), credential.clone());
-        let hearing = Hearing::new(broker, credential, subject.session, subject.since);
         let again = match interest {
             Some(Interest::Hears(request)) => {
                 Some(SessionEventsRequest { wait_ms: None, follow: false, ..*request })
             }
             Some(Interest::Says { .. } | Interest::Answers(_)) | None => None,
         };
+        self.stay(ToStay { outcome, again, subject }, None)
+    }
+
+    /// Stays with a session; if that cannot be, the answer comes at once.
+    fn stay(&mut self, to: ToStay, question: Option<Question>) -> Option<String> {
+        let subject = &to.subject;
+        let only = subject.caller_id.clone().map(|caller_id| vec![caller_id]);
+        let (broker, credential) = (&self.state.broker, &self.credential);
+        let calls = match broker.open_callers(credential, subject.root, only, Holding::Lasting) {
+            Ok(calls) => Some(calls),
+            Err(error) => {
+                tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");
+                return self.answer(&to.outcome);
+            }
+        };
+        let (broker, credential) = (broker.clone(), credential.clone());
+        let hearing = Hearing::new(broker, credential, subject.session, subject.since);
         let rests = subject.rests;
-        self.place =
-            Place::Stays(Box::new(Stay { outcome, again, subject, calls, hearing, rests }));
+        self.place = Place::Stays(Box::new(Stay { to, calls, hearing, rests, question }));
         None
     }
 
@@ -119,8 +188,9 @@ impl Call {
         let Place::Stays(stay) = std::mem::replace(&mut self.place, Place::Ended) else {
             return None;
         };
-        let Stay { outcome, again, calls, .. } = *stay;
+        let Stay { to, calls, .. } = *stay;
         drop(calls);
+        let ToStay { outcome, again, .. } = to;
         let outcome = match again {
             Some(request) => tools::again(&self.state.broker, &self.credential, request).await,
             None => outcome,
@@ -130,7 +200,7 @@ impl Call {
 
     fn answer(&mut self, outcome: &Outcome) -> Option<String> {
         self.place = Place::Ended;
-        outcome.encode(&self.id, self.state.stamp())
+        outcome.encode(&self.client.id, self.state.stamp())
     }
 }
 
@@ -160,15 +230,18 @@ impl Stay {
     }
 
     fn on_event(&mut self, event: SessionEventInfo) -> Next {
-        if let Some(status) = event.status.filter(|_| event.session_id == self.subject.session) {
+        let subject = &mut self.to.subject;
+        subject.since = Some(event.index);
+        if let Some(status) = event.status.filter(|_| event.session_id == subject.session) {
             self.rests = tools::rests(status);
+            subject.rests = self.rests;
         }
         Next::Said(event)
     }
 
     /// Whether the session rests now, and not only did at some time.
     fn is_at_rest(&self, state: &State) -> bool {
-        let view = state.broker.session_view(self.subject.session);
+        let view = state.broker.session_view(self.to.subject.session);
         view.is_some_and(|view| tools::rests(view.status))
     }
 }

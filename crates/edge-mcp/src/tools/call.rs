@@ -78,7 +78,7 @@ pub(crate) fn native(
 
 /// A call of a tool on a line.
 fn named(broker: &Broker, credential: &Credential, call: &CallTool<'_>) -> Result<ToolCall, Error> {
-    let CallTool { name, arguments } = call;
+    let CallTool { name, arguments, .. } = call;
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
         let shown: String = name.chars().take(TOOL_NAME_BYTES_MAX).collect();
         return Err(Error::not_found("tool", shown));

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod agents;
+mod asking;
 mod callers;
 mod calls;
 mod followers;

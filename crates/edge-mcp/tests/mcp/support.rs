@@ -11,8 +11,8 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use ringback_broker::{
-    AgentCommand, Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge, Entropy,
-    LineKind, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
+    AgentCommand, AgentProtocol, Answer, Broker, Call, Clock, Config, ConfigView, Credential, Edge,
+    Entropy, LineKind, LineName, LineOffer, LineSettings, SessionSettings, ToolOffer,
 };
 use ringback_edge_mcp::{Config as McpConfig, Door, McpEdge};
 use ringback_proto::ResponseEnvelope;
@@ -140,7 +140,23 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
     }
 }
 
-/// One agent, which is busy until it hears `rest`: the tests make its calls themselves.
+/// An agent of the Agent Client Protocol that asks for permission, and says what it was answered.
+const ASKER: &str = r#"
+say() { echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
+end() { echo '{"jsonrpc":"2.0","id":'$turn',"result":{"stopReason":"end_turn"}}'; }
+while read -r line; do
+  id=${line#*\"id\":}; id=${id%%,*}
+  case "$line" in
+    *'"method":"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":1}}';;
+    *'"method":"session/new"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"sessionId":"one"}}';;
+    *'"method":"session/prompt"'*) turn=$id; echo '{"jsonrpc":"2.0","id":"q","method":"session/request_permission","params":{"sessionId":"one","toolCall":{"toolCallId":"c","title":"rm -rf"},"options":[{"optionId":"yes","name":"Yes, once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}';;
+    *'"optionId"'*) option=${line#*\"optionId\":\"}; say "answered ${option%%\"*}"; end;;
+    *'"cancelled"'*) say "answered nothing"; end;;
+  esac
+done"#;
+
+/// One agent, which is busy until it hears `rest`: the tests make its calls themselves. Another one
+/// asks.
 fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
     const AGENT: &str = r#"while read -r line; do
         case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
@@ -152,6 +168,12 @@ fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
     let mut settings = SessionSettings::in_dir(run_dir);
     settings.agent_default = "idler".to_owned();
     settings.agents.insert("idler".to_owned(), agent);
+    let asker = AgentCommand {
+        command: ["/bin/sh", "-c", ASKER].map(str::to_owned).to_vec(),
+        protocol: AgentProtocol::Acp,
+        ..AgentCommand::default()
+    };
+    settings.agents.insert("asker".to_owned(), asker);
     settings.end_grace = Duration::from_millis(50);
     settings
 }
@@ -221,10 +243,15 @@ impl Client {
 
     /// Shakes hands.
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, json!({})).await
+    }
+
+    /// Shakes hands, and says what it can do.
+    pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         let answered = self
             .post(&json!({
                 "jsonrpc": "2.0", "id": 0, "method": "initialize",
-                "params": {"protocolVersion": version, "capabilities": {},
+                "params": {"protocolVersion": version, "capabilities": capabilities,
                            "clientInfo": {"name": "t", "version": "1"}},
             }))
             .await;
@@ -264,7 +291,10 @@ pub(crate) fn modern(id: &Value, method: &str, mut params: Value) -> (Vec<String
         headers.push(format!("mcp-name: {name}"));
     }
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let capabilities = &mut params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    if capabilities.is_null() {
+        *capabilities = json!({});
+    }
     (headers, json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 

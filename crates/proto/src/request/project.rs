@@ -4,6 +4,7 @@ use super::{ContainerInfo, wire_struct};
 use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::money::MicroUsd;
 use crate::network::NetworkPolicy;
+use crate::permission::PermissionPolicy;
 use crate::principal::Level;
 
 wire_struct! {
@@ -31,6 +32,20 @@ wire_struct! {
         /// (`sandbox.images`), or, which needs admin, any image that the engine has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
+        /// What is answered when its agents ask for permission; as the agent's settings or the
+        /// daemon's say if absent. More than those needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
+    }
+
+    /// What of a project is to be another one. What is absent stays.
+    ProjectUpdateRequest {
+        /// The project.
+        project_id: ProjectId,
+        /// What is answered when its agents ask for permission, from the next question on; an empty
+        /// policy leaves it to the agent's settings. More than those needs admin.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
     }
 
     /// What the sessions of a project are limited to; the daemon's own limit where absent.
@@ -87,6 +102,9 @@ wire_struct! {
         /// How its container is, if it had one since the daemon was started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         container: Option<ContainerInfo>,
+        /// What is answered when its agents ask for permission, where that was said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        permissions: Option<PermissionPolicy>,
     }
 
     /// Which projects.

@@ -5,14 +5,16 @@ use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectDeleteRequest, ProjectGetRequest, ProjectLimits,
-    ProjectListRequest, ProjectListResponse, ProjectResponse, SpendLimits, WorkspaceDeleteRequest,
-    WorkspaceListRequest, WorkspaceListResponse,
+    ProjectListRequest, ProjectListResponse, ProjectResponse, ProjectUpdateRequest, SpendLimits,
+    WorkspaceDeleteRequest, WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::tool::tools::{
-    ProjectCreate, ProjectDelete, ProjectGet, ProjectList, WorkspaceDelete, WorkspaceList,
+    ProjectCreate, ProjectDelete, ProjectGet, ProjectList, ProjectUpdate, WorkspaceDelete,
+    WorkspaceList,
 };
 
 use super::network::NetworkArgs;
+use super::permissions::{self, PermissionArgs};
 use super::spending::SpendArgs;
 use super::token::Scope;
 use crate::config::Environment;
@@ -24,7 +26,8 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback project create notes\n  ringback project create robot --key read   its \
-                  agents may also read with the daemon's own tools\n  ringback project list\n  ringback project \
+                  agents may also read with the daemon's own tools\n  ringback project create careful --permissions ask --permission 'bash*=deny'\n  ringback \
+                  project update proj_… --permissions allow\n  ringback project list\n  ringback project \
                   workspaces proj_…\n  ringback project delete proj_…"
 )]
 pub struct ProjectArgs {
@@ -71,6 +74,17 @@ pub enum ProjectAction {
         /// What each of its sessions may spend.
         #[command(flatten)]
         spending: SpendArgs,
+        /// What its agents are answered that ask.
+        #[command(flatten)]
+        permissions: PermissionArgs,
+    },
+    /// Change what the agents of a project are answered that ask for permission
+    Update {
+        /// Its id
+        id: ProjectId,
+        /// What they are answered; without any, as the agent's settings say.
+        #[command(flatten)]
+        permissions: PermissionArgs,
     },
     /// List projects, newest first
     List {
@@ -120,8 +134,10 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
                 image,
                 network,
                 spending,
+                permissions,
             } => {
                 let (key_level, network) = (key.map(Level::from), network.policy()?);
+                let permissions = permissions.policy()?;
                 let SpendLimits { max_tokens, max_time_ms, max_micro_usd } =
                     spending.limits().unwrap_or_default();
                 let limits = ProjectLimits {
@@ -141,9 +157,16 @@ pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<
                     key_level,
                     network,
                     image,
+                    permissions,
                 };
                 let made = client.call::<ProjectCreate>(request).await?;
                 screen.answer(&made, |made| made.project_id.to_string())
+            }
+            ProjectAction::Update { id, permissions } => {
+                let permissions = Some(permissions.policy()?.unwrap_or_default());
+                let request = ProjectUpdateRequest { project_id: id, permissions };
+                let project = client.call::<ProjectUpdate>(request).await?;
+                screen.answer(&project, |project| shown(screen, project))
             }
             ProjectAction::List { name, limit } => {
                 let request =
@@ -206,6 +229,7 @@ fn shown(screen: Screen, project: &ProjectResponse) -> String {
         let (status, since) = (container.status.as_str(), moment(container.since));
         ("container", format!("{status} since {since} ({})", container.backend))
     }));
+    pairs.extend(project.permissions.as_ref().map(|it| ("permissions", permissions::shown(it))));
     screen.pairs(&pairs)
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use ringback_broker::{DiskLimits, KeepFree};
 use ringback_sandbox::{BackendChoice, DockerSettings};
 
 use super::Environment;
@@ -47,6 +48,10 @@ section! {
         pub images: Images = Images::default(),
         /// Containers of projects that run at the same time, and commands in sandboxes of their own besides.
         pub containers_max: usize = CONTAINERS_MAX,
+        /// What a workspace and the home beside it may have on the disk, in bytes, or `none`. An agent that goes beyond is ended.
+        pub workspace: Bound = bound(disk().workspace_bytes),
+        /// What of the disk of `data_dir` is kept free, in bytes; `auto` is a gigabyte, or a twentieth of the disk if that is less. With less no agent is started, and the one whose workspace grows fastest is ended.
+        pub keepFree: Kept = Kept(disk().keep_free),
     }
 }
 
@@ -67,7 +72,18 @@ pub enum SandboxBackend {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound(pub Option<u64>);
 
+/// What of the disk is kept free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept(pub KeepFree);
+
 impl Sandbox {
+    /// How much room agents have on the disk.
+    #[must_use]
+    pub fn disk(&self) -> DiskLimits {
+        let (workspace_bytes, keep_free) = (self.workspace.0, self.keepFree.0);
+        DiskLimits { workspace_bytes, keep_free, ..disk() }
+    }
+
     /// How far an agent may go.
     #[must_use]
     pub fn limits(&self) -> ringback_sandbox::Limits {
@@ -115,7 +131,7 @@ impl SandboxBackend {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Auto => "auto",
+            Self::Auto => AUTO,
             Self::Bubblewrap => "bubblewrap",
             Self::Docker => "docker",
             Self::None => NONE,
@@ -124,9 +140,14 @@ impl SandboxBackend {
 }
 
 const NONE: &str = "none";
+const AUTO: &str = "auto";
 
 fn limits() -> ringback_sandbox::Limits {
     ringback_sandbox::Limits::default()
+}
+
+fn disk() -> DiskLimits {
+    DiskLimits::default()
 }
 
 const fn bound(limit: Option<u64>) -> Bound {
@@ -145,6 +166,25 @@ impl Value for SandboxBackend {
 
     fn show(&self) -> Option<toml::Value> {
         Some(self.name().into())
+    }
+}
+
+impl Value for Kept {
+    const KIND: &'static str = "whole number or `auto`";
+
+    fn parse(raw: Raw<'_>) -> Result<Self, String> {
+        if text(raw) == Some(AUTO) {
+            return Ok(Self(KeepFree::Usual));
+        }
+        let bytes = u64::parse(raw).map_err(|_| mismatch(Self::KIND, raw))?;
+        Ok(Self(KeepFree::Bytes(bytes)))
+    }
+
+    fn show(&self) -> Option<toml::Value> {
+        match self.0 {
+            KeepFree::Usual => Some(AUTO.into()),
+            KeepFree::Bytes(bytes) => u64::show(&bytes),
+        }
     }
 }
 
@@ -179,6 +219,11 @@ mod tests {
         {
             let parsed = Bound::parse(Raw::Text(text)).ok().map(|bound| bound.0);
             assert_eq!(parsed, expected, "{text}");
+        }
+        for (text, expected) in
+            [("auto", Some(KeepFree::Usual)), ("0", Some(KeepFree::Bytes(0))), ("none", None)]
+        {
+            assert_eq!(Kept::parse(Raw::Text(text)).ok().map(|kept| kept.0), expected, "{text}");
         }
         let sandbox =
             Sandbox { memory: Bound(None), processes: Bound(Some(9)), ..Sandbox::default() };

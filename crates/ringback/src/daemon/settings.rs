@@ -146,6 +146,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
             max_micro_usd: keys.max_usd,
         },
         limit_wait: Duration::from_millis(keys.limit_wait),
+        disk: config.sandbox.disk(),
     })
 }
 

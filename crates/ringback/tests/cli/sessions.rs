@@ -166,3 +166,22 @@ fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
     let end = events.iter().find(|event| event["type"] == "completion").unwrap();
     assert_eq!(end["usage"]["total_tokens"], 7, "{shown:?}");
 }
+
+/// REQ: "a per-project policy": said when a project is made, shown, and changed.
+#[test]
+fn a_project_says_what_its_agents_are_answered() {
+    let daemon = Daemon::start();
+    let words = ["project", "create", "careful", "--permissions", "ask"];
+    let rules = ["--permission", "bash: ls*=allow", "--permission", "bash*=deny"];
+    let made = run(&daemon, &[&words[..], &rules[..]].concat()).done();
+    let id = made.stdout.trim();
+    let shown = run(&daemon, &["project", "show", id]).done();
+    assert!(shown.stdout.contains("bash: ls*=allow, bash*=deny, ask"), "{shown:?}");
+    let changed =
+        run(&daemon, &["project", "update", id, "--permissions", "deny", "--json"]).done();
+    assert!(changed.stdout.contains(r#""permissions":{"otherwise":"deny"}"#), "{changed:?}");
+    let cleared = run(&daemon, &["project", "update", id]).done();
+    assert!(!cleared.stdout.contains("permissions"), "{cleared:?}");
+    let wrong = run(&daemon, &["project", "update", id, "--permission", "bash"]);
+    assert!(wrong.code == 2 && wrong.stderr.contains("`bash=deny`"), "{wrong:?}");
+}

@@ -123,6 +123,7 @@ fn durable(record: &Record) -> Option<Durable> {
         | Record::TokenUsed { .. }
         | Record::BlobUploaded { .. }
         | Record::ProjectCreated(_)
+        | Record::ProjectPermissions { .. }
         | Record::ProjectDeleted { .. }
         | Record::WorkspaceCreated(_)
         | Record::WorkspaceUsed { .. }

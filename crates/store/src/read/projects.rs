@@ -105,6 +105,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
         },
         network: row.opt_network()?,
         image: image(row)?,
+        permissions: row.opt_permissions()?,
         created_at: row.u64("created_at")?,
     })
 }

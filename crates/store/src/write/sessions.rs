@@ -2,6 +2,7 @@
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::network::NetworkPolicy;
+use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::record::{
     ProjectImage, ProjectRecord, SessionRecord, SessionState, SpendingRecord, UnixMs,
     WorkspaceRecord,
@@ -30,9 +31,9 @@ pub(super) fn project_created(
         .prepare_cached(
             "INSERT INTO project (id, name, name_small, description, owner, agent, key_level,
                  max_depth, max_agents, max_sessions, idle_ms, created_at, network,
-                 image_name, image_reference, max_tokens, max_time_ms, max_micro_usd)
+                 image_name, image_reference, max_tokens, max_time_ms, max_micro_usd, permissions)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                 ?18)",
+                 ?18, ?19)",
         )?
         .execute(params![
             project.id.as_bytes(),
@@ -53,8 +54,20 @@ pub(super) fn project_created(
             opt_int(project.limits.max_tokens),
             opt_int(project.limits.max_time_ms),
             opt_int(project.limits.max_micro_usd.map(|max| max.0)),
+            project.permissions.as_ref().map(ToString::to_string),
         ]);
     taken(inserted, || format!("project {}", project.id))
+}
+
+pub(super) fn project_permissions(
+    connection: &Connection,
+    id: ProjectId,
+    permissions: Option<&PermissionPolicy>,
+) -> Result<(), ApplyError> {
+    let sql = "UPDATE project SET permissions = ?2 WHERE id = ?1";
+    let text = permissions.map(ToString::to_string);
+    let n_changed = connection.prepare_cached(sql)?.execute(params![id.as_bytes(), text])?;
+    found(n_changed, CommitError::NoProject { id })
 }
 
 pub(super) fn project_deleted(

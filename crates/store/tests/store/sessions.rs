@@ -32,6 +32,7 @@ fn project_record(n: u64, owner: PrincipalId) -> ProjectRecord {
         limits: ProjectLimits::default(),
         network: None,
         image: None,
+        permissions: None,
         created_at: n,
     }
 }
@@ -183,6 +184,7 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
         },
         network: Some("allow a.org:443 [fd00::/8]:*".parse().unwrap()),
         image: Some(ProjectImage::Named("rust".to_owned())),
+        permissions: Some("ask\nbash*=deny".parse().unwrap()),
         ..project_record(1, owner(3))
     };
     let image = Some(ProjectImage::Reference("debian:12".to_owned()));
@@ -215,6 +217,23 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
     let workspace = test.store.workspace(workspace_id(1)).unwrap().unwrap();
     assert_eq!((workspace.project, workspace.last_session_at), (project(1), None));
     assert_eq!(test.store.workspace(workspace_id(2)).unwrap(), None);
+}
+
+#[test]
+fn what_agents_of_a_project_are_answered_is_what_was_said_last() {
+    let test = TestStore::new();
+    test.commit(vec![new_project(1)]).unwrap();
+    let permissions = || test.store.project(project(1)).unwrap().unwrap().permissions;
+    assert_eq!(permissions(), None);
+    for policy in [Some("deny\nread*=allow"), None, Some("-\n*=ask")] {
+        let policy = policy.map(|text| text.parse().unwrap());
+        let change = Record::ProjectPermissions { id: project(1), permissions: policy.clone() };
+        test.commit(vec![change]).unwrap();
+        assert_eq!(permissions(), policy);
+    }
+    let of_none = Record::ProjectPermissions { id: project(2), permissions: None };
+    let refused = test.commit(vec![of_none]).unwrap_err();
+    assert!(matches!(refused, CommitError::NoProject { .. }), "{refused:?}");
 }
 
 #[test]

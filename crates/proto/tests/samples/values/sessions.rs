@@ -3,6 +3,7 @@
 use ringback_proto::any::{Any, Format};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
+use ringback_proto::permission::PermissionPolicy;
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
 
@@ -50,6 +51,10 @@ fn network() -> NetworkPolicy {
     "allow example.org:443 *.example.org:* 10.0.0.0/8:80 [fd00::1]:65535".parse().expect("a policy")
 }
 
+fn permissions() -> PermissionPolicy {
+    "deny\nread *=allow\n*=ask".parse().expect("a policy")
+}
+
 fn caller_tools() -> Vec<CallerTool> {
     vec![
         CallerTool {
@@ -93,6 +98,7 @@ sample!(
         key_level: None,
         network: None,
         image: None,
+        permissions: None,
     },
     Self {
         name: awkward(),
@@ -102,7 +108,13 @@ sample!(
         key_level: Some(Level::Write),
         network: Some(network()),
         image: Some("rust".into()),
+        permissions: Some(permissions()),
     }
+);
+sample!(
+    ProjectUpdateRequest,
+    Self { project_id: project(), permissions: None },
+    Self { project_id: project(), permissions: Some(permissions()) }
 );
 sample!(
     ProjectResponse,
@@ -117,6 +129,7 @@ sample!(
         network: None,
         image: None,
         container: None,
+        permissions: None,
     },
     Self {
         project_id: project(),
@@ -135,6 +148,7 @@ sample!(
             since: u64::MAX,
             exit_code: Some(i32::MIN),
         }),
+        permissions: Some(PermissionPolicy::default()),
     }
 );
 sample!(

@@ -70,6 +70,7 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
         key_level: Some(Level::Read),
         network: None,
         image: None,
+        permissions: None,
     };
     let project = client.call::<ProjectCreate>(project).await?.project_id;
     let tools = vec![tool("weather", "Tells the weather"), tool("send", "Sends you a message")];

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use ringback_client::Client;
+use ringback_proto::ErrorKind;
 use ringback_proto::ids::SessionId;
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo, SessionMessageRequest};
 use ringback_proto::tool::tools::SessionMessage;
@@ -111,7 +112,12 @@ impl Keyboard {
             ..Default::default()
         };
         self.questions.pop_front();
-        client.call::<SessionMessage>(request).await?;
+        match client.call::<SessionMessage>(request).await {
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.screen.remark("  somebody else has answered that");
+            }
+            answered => drop(answered?),
+        }
         if !self.questions.is_empty() {
             self.ask();
         }

@@ -157,6 +157,7 @@ pub(in crate::commands) async fn project(
         key_level: None,
         network: None,
         image: None,
+        permissions: None,
     };
     Ok(client.call::<ProjectCreate>(request).await?.project_id)
 }

@@ -1,0 +1,121 @@
+//! Which answer an agent gets that asks for permission: by the tool that it names.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use globset::{Glob, GlobMatcher};
+
+use crate::permission::Permissions;
+
+/// Rules, of which the first that fits counts, and what holds where none does.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    rules: Vec<(GlobMatcher, Permissions)>,
+    otherwise: Permissions,
+}
+
+/// A policy that may be replaced while an agent is under way: its next question is answered by it.
+#[derive(Debug, Clone, Default)]
+pub struct SharedPolicy(Arc<Mutex<Policy>>);
+
+/// A pattern that is none.
+#[derive(Debug, thiserror::Error)]
+#[error("`{pattern}` is no pattern for names of tools")]
+pub struct PatternError {
+    pattern: String,
+    #[source]
+    source: globset::Error,
+}
+
+impl Policy {
+    /// A policy of rules, each a pattern (`*` is anything, `?` one character) and what it means.
+    ///
+    /// # Errors
+    /// When a pattern is none.
+    pub fn new<'a>(
+        otherwise: Permissions,
+        rules: impl IntoIterator<Item = (&'a str, Permissions)>,
+    ) -> Result<Self, PatternError> {
+        let rule = |(pattern, answer): (&'a str, Permissions)| {
+            let glob = Glob::new(pattern)
+                .map_err(|source| PatternError { pattern: pattern.to_owned(), source })?;
+            Ok((glob.compile_matcher(), answer))
+        };
+        Ok(Self { rules: rules.into_iter().map(rule).collect::<Result<_, _>>()?, otherwise })
+    }
+
+    /// What holds for a tool.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> Permissions {
+        let found = self.rules.iter().find(|(pattern, _)| pattern.is_match(tool));
+        found.map_or(self.otherwise, |(_, answer)| *answer)
+    }
+
+    /// What holds whatever the tool is; `Ask` if that depends. An agent that cannot ask, or that
+    /// need not, is started as this says.
+    #[must_use]
+    pub fn overall(&self) -> Permissions {
+        let is_same = self.rules.iter().all(|(_, answer)| *answer == self.otherwise);
+        if is_same { self.otherwise } else { Permissions::Ask }
+    }
+}
+
+impl From<Permissions> for Policy {
+    fn from(otherwise: Permissions) -> Self {
+        Self { rules: Vec::new(), otherwise }
+    }
+}
+
+impl SharedPolicy {
+    /// Replaces the policy.
+    pub fn set(&self, policy: Policy) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    /// What holds for a tool now.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> Permissions {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).of(tool)
+    }
+}
+
+impl From<Permissions> for SharedPolicy {
+    fn from(permissions: Permissions) -> Self {
+        Self(Arc::new(Mutex::new(permissions.into())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Permissions::{Allow, Ask, Deny};
+    use super::*;
+
+    /// Rule: the first rule that fits counts, and where none does, what holds otherwise.
+    #[test]
+    fn the_first_rule_that_fits_counts() {
+        let rules = [("bash: ls*", Allow), ("bash*", Deny), ("read ?", Allow)];
+        let policy = Policy::new(Ask, rules).unwrap();
+        for (tool, expected) in [
+            ("bash: ls -l /tmp", Allow),
+            ("bash: rm -rf /\nls", Deny),
+            ("bash", Deny),
+            ("read x", Allow),
+            ("read xy", Ask),
+            ("Bash", Ask),
+            ("", Ask),
+        ] {
+            assert_eq!(policy.of(tool), expected, "{tool}");
+        }
+        assert!(Policy::new(Ask, [("[", Deny)]).unwrap_err().to_string().contains("`[`"));
+    }
+
+    /// Rule: an agent is told not to ask only where every answer would be the same.
+    #[test]
+    fn what_holds_overall_is_what_holds_for_every_tool() {
+        for (otherwise, rule, expected) in
+            [(Allow, Allow, Allow), (Allow, Deny, Ask), (Deny, Deny, Deny), (Ask, Allow, Ask)]
+        {
+            assert_eq!(Policy::new(otherwise, [("x", rule)]).unwrap().overall(), expected);
+        }
+        assert_eq!(Policy::from(Allow).overall(), Allow);
+    }
+}

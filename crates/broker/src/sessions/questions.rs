@@ -1,0 +1,139 @@
+//! What sessions ask for that nobody has answered yet: known by the events that tell of it, whoever
+//! asks. The first answer counts.
+
+use std::collections::HashMap;
+
+use ringback_core::policy;
+use ringback_proto::ids::SessionId;
+use ringback_proto::principal::Level;
+use ringback_proto::request::{PermissionAnswer, PermissionChoice, SessionEventInfo};
+use ringback_proto::{Error, ErrorKind, Result};
+
+use super::say::event;
+use crate::Broker;
+use crate::identity::Credential;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// The event of a question, and of its end.
+pub(super) const ASKED: &str = "permission_request";
+pub(super) const ANSWERED: &str = "permission_answer";
+/// Questions of one session that are open at once; more than any agent asks.
+const OPEN_MAX: usize = 64;
+
+/// All questions that are open.
+#[derive(Debug, Default)]
+pub(super) struct Questions(HashMap<SessionId, Vec<Open>>);
+
+#[derive(Debug)]
+struct Open {
+    request_id: String,
+    options: Vec<PermissionChoice>,
+    /// An answer is on its way.
+    is_taken: bool,
+}
+
+impl Questions {
+    /// Notes what an event means for the questions of its session.
+    fn note(&mut self, session: SessionId, event: &SessionEventInfo) {
+        let Some(request_id) = &event.request_id else { return };
+        if event.kind == ASKED {
+            let open = self.0.entry(session).or_default();
+            if open.len() < OPEN_MAX {
+                let (request_id, options) = (request_id.clone(), event.options.clone());
+                open.push(Open { request_id, options, is_taken: false });
+            }
+        } else if event.kind == ANSWERED
+            && let Some(open) = self.0.get_mut(&session)
+        {
+            open.retain(|open| open.request_id != *request_id);
+            if open.is_empty() {
+                self.0.remove(&session);
+            }
+        }
+    }
+
+    fn find(&mut self, session: SessionId, request_id: &str) -> Option<&mut Open> {
+        let open = self.0.get_mut(&session)?.iter_mut();
+        open.filter(|open| !open.is_taken).find(|open| open.request_id == request_id)
+    }
+
+    /// Takes a question for an answer that fits it. No other answer is taken then.
+    fn take(&mut self, session: SessionId, answer: &PermissionAnswer) -> Result<()> {
+        let PermissionAnswer { request_id, option } = answer;
+        let Some(open) = self.find(session, request_id) else {
+            let message = format!(
+                "there is no open question `{request_id}` in {session}: it was answered or taken back"
+            );
+            return Err(Error::new(ErrorKind::Conflict, message));
+        };
+        let is_offered = |id: &String| open.options.iter().any(|option| option.id == *id);
+        if let Some(option) = option.as_ref().filter(|id| !is_offered(id)) {
+            let names: Vec<_> = open.options.iter().map(|it| it.id.as_str()).collect();
+            let message = format!(
+                "`{option}` is no answer to `{request_id}`; there are {}",
+                names.join(", ")
+            );
+            return Err(Error::invalid_field("answer", message));
+        }
+        open.is_taken = true;
+        Ok(())
+    }
+
+    /// The answer that a question was taken for could not be passed on.
+    fn give_back(&mut self, session: SessionId, request_id: &str) {
+        let open = self.0.get_mut(&session).into_iter().flatten();
+        for open in open.filter(|open| open.request_id == request_id) {
+            open.is_taken = false;
+        }
+    }
+
+    fn remove_all(&mut self, session: SessionId) -> Vec<String> {
+        let open = self.0.remove(&session).unwrap_or_default();
+        open.into_iter().map(|open| open.request_id).collect()
+    }
+}
+
+impl Shared {
+    /// Before an event is told: whoever reads it finds the question as it says.
+    pub(super) fn note_question(&self, session: SessionId, event: &SessionEventInfo) {
+        lock(&self.sessions.questions).note(session, event);
+    }
+
+    /// Takes a question for an answer, which `pass` passes on.
+    pub(super) fn answer_question(
+        &self,
+        session: SessionId,
+        answer: &PermissionAnswer,
+        pass: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        lock(&self.sessions.questions).take(session, answer)?;
+        pass().inspect_err(|_| {
+            lock(&self.sessions.questions).give_back(session, &answer.request_id);
+        })
+    }
+
+    /// Whoever asked is gone.
+    pub(super) fn take_questions_back(&self, session: SessionId) {
+        let open = lock(&self.sessions.questions).remove_all(session);
+        for request_id in open {
+            let (request_id, role) = (Some(request_id), Some("end".to_owned()));
+            self.say(session, SessionEventInfo { request_id, role, ..event(ANSWERED) });
+        }
+    }
+}
+
+impl Broker {
+    /// Whether this caller may answer what a session asks, and nobody has.
+    #[must_use]
+    pub fn may_answer(&self, who: &Credential, session: SessionId, request_id: &str) -> bool {
+        let Ok(principal) = who.principal(self.0.now()) else { return false };
+        let Some(view) = self.session_view(session) else { return false };
+        let is_seen = policy::sight(principal).includes(view.owner, Some(view.project));
+        let is_own = view.owner == principal.id || principal.level == Level::Admin;
+        is_seen
+            && is_own
+            && principal.level >= Level::Write
+            && lock(&self.0.sessions.questions).find(session, request_id).is_some()
+    }
+}

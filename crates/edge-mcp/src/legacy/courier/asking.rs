@@ -1,0 +1,93 @@
+//! What the client of a session of MCP is asked: permissions that sessions of agents want. A request
+//! on the session's stream, which is kept like a call until it is answered or taken back.
+
+use std::sync::Arc;
+
+use ringback_mcp_wire::outgoing::{self, Told};
+use ringback_mcp_wire::{Id, Reply, elicitation};
+use ringback_proto::request::SessionEventInfo;
+
+use super::{Attending, Session, State};
+use crate::asking::{Question, answered};
+use crate::peer::Peer;
+
+/// Questions that one client has open; it reads of further ones among the events.
+const ASKED_MAX: usize = 64;
+/// Why a question is taken back.
+const ELSEWHERE: &str = "it was answered elsewhere, or is not asked any more";
+
+/// The client answers a request of ours. Whatever it says, it is not asked again.
+pub(in crate::legacy) async fn on_reply(
+    state: &State,
+    session: &Session,
+    peer: &Peer,
+    reply: &Reply<'_>,
+) {
+    let (Id::Text(id), Peer::Caller(credential)) = (&reply.id, peer) else { return };
+    let asked = session.courier.lock().asked.remove(id.as_ref());
+    let Some(question) = asked else { return };
+    session.standalone.forget_call(id);
+    match reply.outcome {
+        Ok(result) => question.answer(&state.broker, credential, result).await,
+        Err(_) => tracing::debug!(%id, "a client could not show a form"),
+    }
+}
+
+impl Attending {
+    /// Asks the client, if the event is a question that it may decide, and takes a question back
+    /// that somebody has decided.
+    pub(super) fn on_question(&self, event: &SessionEventInfo) {
+        let Some(credential) = self.credential().filter(|_| self.session.takes_forms) else {
+            return;
+        };
+        if let Some(id) = answered(event) {
+            self.take_back(&id);
+        } else if let Some(question) = Question::of(&self.state.broker, &credential, event) {
+            self.ask(&question);
+        }
+    }
+
+    /// Asks again what a reader that starts anew has not been asked: one that goes on finds it in
+    /// the log.
+    pub(super) fn ask_again(&self, known: u64) {
+        let Some(credential) = self.credential() else { return };
+        let asked: Vec<_> = {
+            let state = self.session.courier.lock();
+            state.asked.iter().map(|(id, question)| (Arc::clone(id), question.clone())).collect()
+        };
+        for (id, question) in asked {
+            if !question.is_open(&self.state.broker, &credential) {
+                self.take_back(&id);
+            } else if !self.log().has_call(&id, known) {
+                self.tell(id, &question);
+            }
+        }
+    }
+
+    fn ask(&self, question: &Question) {
+        let id = question.key();
+        {
+            let mut state = self.session.courier.lock();
+            if state.asked.len() >= ASKED_MAX && !state.asked.contains_key(&id) {
+                return;
+            }
+            state.asked.insert(Arc::clone(&id), question.clone());
+        }
+        self.tell(id, question);
+    }
+
+    fn tell(&self, id: Arc<str>, question: &Question) {
+        let form = question.form(self.session.version);
+        let asked = outgoing::request(&Id::Text((*id).into()), elicitation::METHOD, &form);
+        self.log().forget_call(&id);
+        self.log().push_call(asked, id);
+    }
+
+    fn take_back(&self, id: &str) {
+        if self.session.courier.lock().asked.remove(id).is_some() {
+            self.log().forget_call(id);
+            let told = Told::Cancelled { id: &Id::Text(id.into()), reason: ELSEWHERE };
+            self.log().push(outgoing::notification(&told));
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Calls that were answered with a question, and wait to be made again with the answer. They are known
+//! by a name that nobody guesses, to whoever made them, once, and for a while.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ringback_proto::principal::PrincipalId;
+use ringback_proto::request::SessionEventsRequest;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::asking::Question;
+use crate::tools::{Outcome, Subject};
+
+/// How long a person may think. The question itself waits longer, for others.
+const KEPT: Duration = Duration::from_secs(3600);
+/// How many of one caller wait; the oldest makes room.
+const PER_CALLER_MAX: usize = 64;
+/// How many wait in all. A call beyond that is not answered with a question, and goes on.
+const MAX: usize = 4096;
+
+/// A call that waits.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    pub(super) caller: PrincipalId,
+    pub(super) tool: String,
+    pub(super) question: Question,
+    pub(super) stay: ToStay,
+}
+
+/// What a call needs to stay with a session.
+#[derive(Debug)]
+pub(super) struct ToStay {
+    pub(super) outcome: Outcome,
+    /// What to ask again at the end, for how things stand then.
+    pub(super) again: Option<SessionEventsRequest>,
+    pub(super) subject: Subject,
+}
+
+/// All calls that wait.
+#[derive(Debug, Default)]
+pub(crate) struct ParkedCalls(Mutex<HashMap<String, (Instant, Parked)>>);
+
+impl ParkedCalls {
+    /// Keeps a call, and says what it goes by; gives it back if there is no room.
+    pub(super) fn keep(&self, parked: Parked) -> Result<String, Box<Parked>> {
+        let now = Instant::now();
+        let mut all = self.lock();
+        all.retain(|_, (until, _)| *until > now);
+        let own = || all.iter().filter(|(_, (_, kept))| kept.caller == parked.caller);
+        if own().count() >= PER_CALLER_MAX {
+            let oldest = own().min_by_key(|(_, (until, _))| *until).map(|(name, _)| name.clone());
+            oldest.and_then(|oldest| all.remove(&oldest));
+        }
+        if all.len() >= MAX {
+            return Err(Box::new(parked));
+        }
+        let name = Uuid::new_v4().simple().to_string();
+        all.insert(name.clone(), (now + KEPT, parked));
+        Ok(name)
+    }
+
+    /// Takes a call that its own caller makes again.
+    pub(super) fn take(&self, name: &str, caller: PrincipalId, tool: &str) -> Option<Parked> {
+        let mut all = self.lock();
+        let (until, parked) = all.get(name)?;
+        let is_own = parked.caller == caller && parked.tool == tool && *until > Instant::now();
+        is_own.then_some(())?;
+        all.remove(name).map(|(_, parked)| parked)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, Parked)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
