@@ -128,7 +128,7 @@ impl Handler<tools::ProjectUpdate> for Native {
         let permissions = project.permissions.clone();
         ctx.commit(vec![Record::ProjectPermissions { id, permissions }]).await?;
         ctx.shared.follow_permissions(id, project.permissions.as_ref())?;
-        Ok(shown(project))
+        Ok(ctx.shared.shown(project))
     }
 }
 

@@ -49,6 +49,7 @@ impl Boxes {
             args: Vec::new(),
             env: Vec::new(),
             workspace: Default::default(),
+            home: None,
             working_dir: None,
             session_dir: None,
             inside: None,

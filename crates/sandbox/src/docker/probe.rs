@@ -97,6 +97,7 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
         env: Vec::new(),
         workspace: docker.shared.state_dir.join("etc"),
         working_dir: None,
+        home: None,
         session_dir: None,
         inside: None,
         read_only: Vec::new(),
