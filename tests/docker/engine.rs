@@ -12,6 +12,7 @@ pub(crate) const IMAGE: &str = "ringback-test";
 const WITHOUT: &str = "RINGBACK_TEST_WITHOUT_DOCKER";
 
 /// Where it is; it is started if it does not run. `None` where the tests are told to do without.
+#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
 pub(crate) fn socket() -> Option<&'static str> {
     static SOCKET: OnceLock<Option<String>> = OnceLock::new();
     let socket = SOCKET.get_or_init(|| {

@@ -18,6 +18,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::Subscriber;
+use tracing_subscriber::filter::Directive;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
@@ -90,6 +91,7 @@ impl Telemetry {
         let filter = EnvFilter::try_new(log.filter.as_str()).map_err(|source| {
             TelemetryError::Filter { filter: log.filter.as_str().to_owned(), source }
         })?;
+        let filter = filter.add_directive(quiet_client());
         tracing_subscriber::registry()
             .with(filter)
             .with(traces.layer())
@@ -133,6 +135,11 @@ fn install_metrics() -> Result<PrometheusHandle, BuildError> {
     PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &LATENCY_BUCKETS_SECS)?
         .install_recorder()
+}
+
+/// The client of container engines logs all that it sends, with the keys of agents.
+fn quiet_client() -> Directive {
+    "bollard=info".parse().expect("it is a directive")
 }
 
 fn log_layer<S>(format: config::LogFormat) -> Box<dyn Layer<S> + Send + Sync>

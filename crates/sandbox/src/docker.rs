@@ -9,25 +9,26 @@ mod context;
 mod create;
 mod engine;
 mod exec;
+mod home;
 mod pipes;
 mod probe;
 mod profile;
 mod worker;
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bollard::models::ImageInspect;
+use bollard::models::{ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::CreateContainerOptions;
-use rustix::process::{getegid, geteuid};
 use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 pub(crate) use self::container::Container;
 use self::engine::{Engine, Owner};
+use self::home::Home;
 pub(crate) use self::probe::probe;
 use self::worker::Worker;
 use crate::confined::{Confined, Hold, Pipes};
@@ -36,12 +37,13 @@ use crate::exec::{ExecSpec, Executed};
 use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::Notes;
 use crate::mounts;
-use crate::probe::Layer;
 use crate::process::Process;
 use crate::sandbox::{DockerSettings, Inner};
 use crate::spec::SandboxSpec;
 use crate::sweeper::Remains;
 
+/// How long a start waits for an engine to say hello; what is left is looked for later too.
+const GREETING: Duration = Duration::from_secs(10);
 /// When an engine that answers is asked again for what an earlier run left. It may have been told to
 /// start something just before that run was killed, and takes its time.
 const SWEEPS: [Duration; 3] =
@@ -63,18 +65,6 @@ struct Shared {
     owner: Arc<Owner>,
     /// Once it has answered.
     engine: OnceCell<Engine>,
-}
-
-/// What every container of this daemon has in common.
-#[derive(Debug)]
-struct Home {
-    /// The user that its programs run as: one that can write the workspace.
-    user: String,
-    /// Files of `/etc`, and where they are in the container.
-    etc: Vec<(PathBuf, PathBuf)>,
-    /// The filter for system calls, as the engine wants to be told it.
-    seccomp: String,
-    labels: HashMap<String, String>,
 }
 
 /// A container that was started.
@@ -99,10 +89,13 @@ impl Docker {
             engine: OnceCell::new(),
         });
         let first = Arc::clone(&shared);
-        if let Some(Err(error)) =
-            worker.crew().wait_for(async move { first.engine().await.map(drop) })
-        {
-            tracing::debug!(%error, "the container engine cannot be asked for what is left");
+        let greeted = async move { timeout(GREETING, first.engine()).await.map(|hi| hi.map(drop)) };
+        match worker.crew().wait_for(greeted) {
+            Some(Ok(Ok(()))) => {}
+            Some(Ok(Err(error))) => {
+                tracing::debug!(%error, "the container engine cannot be asked for what is left");
+            }
+            Some(Err(_)) | None => tracing::warn!("the container engine does not answer"),
         }
         let later = Arc::clone(&shared);
         let sweeping = worker.crew().hold(async move { later.sweep_again().await });
@@ -195,12 +188,8 @@ impl Shared {
         let engine = self.engine().await?;
         probe::refuse_missing(&engine.facts, &spec.limits)?;
         let image = self.image(engine, spec.image.as_deref()).await?;
-        let home = self.home(engine, name)?;
-        let body = create::body(spec, &home, &image)?;
-        let options = CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
-        let created = engine.client().create_container(Some(options), body).await;
-        created.map_err(engine.told("make a container"))?;
-        let started = run(engine, name).await;
+        let home = Home::new(engine, &self.state_dir, name)?;
+        let started = run(engine, name, create::body(spec, &home, &image)?).await;
         if started.is_err()
             && let Err(error) = engine.remove(name).await
         {
@@ -220,44 +209,6 @@ impl Shared {
         };
         engine.image(name).await?.ok_or_else(|| probe::no_image(name))
     }
-
-    fn home(&self, engine: &Engine, name: &str) -> Result<Home, StartError> {
-        // To the kernel, root of an engine without rights is the user that it runs as.
-        let (uid, gid) = if engine.facts.is_rootless {
-            (0, 0)
-        } else {
-            (geteuid().as_raw(), getegid().as_raw())
-        };
-        let dir = self.state_dir.join("etc");
-        let seccomp = profile::text().map_err(|error| StartError::Layer {
-            layer: Layer::Seccomp,
-            why: error.to_string(),
-            fix: crate::probe::SECCOMP_FIX.to_owned(),
-        })?;
-        // What a user is called is for everybody to read; the others are the same for every box.
-        let written = [
-            ("passwd-docker", format!("agent:x:{uid}:{gid}:agent:/workspace:/bin/sh\n"), "passwd"),
-            ("group-docker", format!("agent:x:{gid}:\n"), "group"),
-        ];
-        let mut etc = vec![
-            (dir.join("hosts"), "/etc/hosts".into()),
-            (dir.join("resolv.conf"), "/etc/resolv.conf".into()),
-        ];
-        for (file, content, of) in written {
-            let path = dir.join(file);
-            write_if_other(&path, &content)?;
-            etc.push((path, Path::new("/etc").join(of)));
-        }
-        let seccomp = if engine.facts.is_podman {
-            // It reads the filter from a file.
-            let path = dir.join("seccomp.json");
-            write_if_other(&path, &seccomp)?;
-            path.display().to_string()
-        } else {
-            seccomp
-        };
-        Ok(Home { user: format!("{uid}:{gid}"), etc, seccomp, labels: engine.labels(name) })
-    }
 }
 
 async fn sweep(engine: &Engine) -> Result<(), EngineError> {
@@ -268,8 +219,15 @@ async fn sweep(engine: &Engine) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Runs a container that was made: connected first, so that nothing it says is lost.
-async fn run(engine: &Engine, name: &str) -> Result<Started, EngineError> {
+/// Makes a container and runs it: connected first, so that nothing it says is lost.
+async fn run(
+    engine: &Engine,
+    name: &str,
+    body: ContainerCreateBody,
+) -> Result<Started, EngineError> {
+    let options = CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
+    let created = engine.client().create_container(Some(options), body).await;
+    created.map_err(engine.told("make a container"))?;
     let pipes = pipes::attach(engine, name).await?;
     let started = engine.client().start_container(name, None).await;
     started.map_err(engine.told("start a container"))?;
@@ -277,17 +235,6 @@ async fn run(engine: &Engine, name: &str) -> Result<Started, EngineError> {
     let found = found.map_err(engine.told("look at a container"))?;
     let id = found.state.and_then(|state| state.pid).and_then(|pid| u32::try_from(pid).ok());
     Ok(Started { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
-}
-
-/// Several boxes at once write the same; one that is mounted is not written again.
-fn write_if_other(path: &Path, content: &str) -> Result<(), StartError> {
-    if fs::read(path).is_ok_and(|found| found == content.as_bytes()) {
-        return Ok(());
-    }
-    let failed = |source| StartError::State { path: path.to_owned(), source };
-    let new = path.with_extension(uuid::Uuid::new_v4().simple().to_string());
-    fs::write(&new, content).map_err(failed)?;
-    fs::rename(&new, path).map_err(failed)
 }
 
 fn instance_path(state_dir: &Path) -> PathBuf {

@@ -9,8 +9,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
-    BackendChoice, Confined, DockerSettings, Hold, Layer, Limits, Network, OpenError, Process,
-    ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, places,
+    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Layer, Limits, Network, OpenError,
+    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -32,7 +32,7 @@ pub enum Confinement {
     /// Not at all: an agent can do what the daemon's user can.
     Unconfined,
     /// In a sandbox, or not started.
-    Sandbox(SandboxRules),
+    Sandbox(Box<SandboxRules>),
 }
 
 /// What the sandboxes of agents are like.
@@ -96,7 +96,7 @@ impl Confiner {
         match confinement {
             Confinement::Unconfined => None,
             Confinement::Sandbox(rules) => Some(Arc::new(Self {
-                rules: rules.clone(),
+                rules: (**rules).clone(),
                 sandbox: OnceLock::new(),
                 is_complete: AtomicBool::new(false),
             })),
@@ -124,10 +124,15 @@ impl Confiner {
     }
 
     /// What an agent's program needs to be shown, if it is not part of the system.
-    fn shown(&self, program: &Path) -> Vec<ReadOnly> {
+    fn shown(&self, program: &Path, backend: BackendKind) -> Vec<ReadOnly> {
         let is_elsewhere =
             program.is_absolute() && !SYSTEM.iter().any(|system| program.starts_with(system));
-        let own = is_elsewhere.then(|| ReadOnly::same(program));
+        let is_here = match backend {
+            BackendKind::Bubblewrap => true,
+            // What this machine does not have is the image's.
+            BackendKind::Docker => program.exists(),
+        };
+        let own = (is_elsewhere && is_here).then(|| ReadOnly::same(program));
         self.rules.read_only.iter().map(ReadOnly::same).chain(own).collect()
     }
 }
@@ -152,7 +157,7 @@ impl BoxLauncher {
         }
     }
 
-    fn spec(&self, agent: &AgentSpec) -> SandboxSpec {
+    fn spec(&self, agent: &AgentSpec, backend: BackendKind) -> SandboxSpec {
         SandboxSpec {
             program: agent.command.clone(),
             args: agent.args.clone(),
@@ -161,7 +166,7 @@ impl BoxLauncher {
             working_dir: None,
             session_dir: Some(self.session_dir.clone().into()),
             inside: self.inside.clone().map(Into::into),
-            read_only: self.confiner.shown(&self.program),
+            read_only: self.confiner.shown(&self.program, backend),
             limits: self.confiner.rules.limits,
             network: Network::None,
             image: self.image.clone(),
@@ -175,7 +180,8 @@ impl Launcher for BoxLauncher {
         spec: &AgentSpec,
     ) -> std::result::Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
         let sandbox = self.confiner.open()?;
-        let start = || sandbox.start_blocking(&self.spec(spec));
+        let spec = self.spec(spec, sandbox.backend());
+        let start = || sandbox.start_blocking(&spec);
         // An agent that is started for each message is started where its events are waited for:
         // others on this thread go on elsewhere.
         let can_step_aside = Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;

@@ -46,7 +46,7 @@ pub(crate) fn with_shell(config: &mut Config) {
     config.sessions.agent_default = "shell".to_owned();
     config.sessions.inside = Some(Arc::new(Inside("/usr/bin/env".into())));
     config.sessions.end_grace = std::time::Duration::from_millis(50);
-    config.sessions.confinement = Confinement::Sandbox(rules(config));
+    config.sessions.confinement = Confinement::Sandbox(Box::new(rules(config)));
 }
 
 /// What the agent says to one message.
@@ -119,7 +119,7 @@ async fn without_a_layer_no_session_starts() {
         with_shell(config);
         let program = Some("/nowhere/bwrap".into());
         let rules = SandboxRules { program, ..rules(config) };
-        config.sessions.confinement = Confinement::Sandbox(rules);
+        config.sessions.confinement = Confinement::Sandbox(Box::new(rules));
     };
     let fixture = start_with(without).await;
     let who = Credential::local();

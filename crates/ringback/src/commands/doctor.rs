@@ -153,7 +153,7 @@ async fn look_at_sandbox(findings: &mut Findings, config: &Config) {
         Ok(probe) => probe,
         Err(failure) => return findings.add("sandbox", Health::Bad, failure.to_string()),
     };
-    for LayerReport { layer, state } in probe.layers {
+    for LayerReport { layer, state } in probe.layers.into_iter().chain(probe.instead) {
         let what = format!("sandbox, {layer}");
         match state {
             LayerState::Given { by } => findings.add(&what, Health::Good, by),

@@ -64,6 +64,20 @@ fn no_file_at_all_is_fine_unless_it_was_named() {
     }
 }
 
+/// Rule: what can be known to be wrong about a container engine is refused before anything starts; what
+/// `DOCKER_HOST` says, only where an engine is wanted.
+#[test]
+fn an_engine_elsewhere_and_a_bad_image_are_refused_at_once() {
+    let elsewhere = complaint("[sandbox]\ndocker = 'tcp://192.0.2.1:2375'\n");
+    assert!(elsewhere.contains("no socket on this machine"), "{elsewhere}");
+    let image = complaint("[sandbox]\nimage = 'two words'\n");
+    assert!(image.contains("sandbox.image"), "{image}");
+    let host = ("DOCKER_HOST", "tcp://192.0.2.1:2375");
+    assert!(from_env(&[host]).is_ok());
+    let wanted = from_env(&[host, ("RINGBACK_SANDBOX__BACKEND", "docker")]).unwrap_err();
+    assert!(wanted.contains("sandbox.docker"), "{wanted}");
+}
+
 #[test]
 fn flags_win_over_the_environment_and_the_environment_over_the_file() {
     let file = "[http]\nlisten = '127.0.0.1:1'\nmax_connections = 1\n[hoot]\nipc = false\n";

@@ -167,7 +167,7 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
     let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
     let Some(backend) = config.sandbox.choice() else { return Ok(Confinement::Unconfined) };
-    Ok(Confinement::Sandbox(SandboxRules {
+    Ok(Confinement::Sandbox(Box::new(SandboxRules {
         state_dir: data_dir.join("sandbox"),
         limits: config.sandbox.limits(),
         read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
@@ -175,7 +175,7 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
         backend,
         program: program.transpose()?,
         docker: config.sandbox.docker(),
-    }))
+    })))
 }
 
 /// What containers are told.

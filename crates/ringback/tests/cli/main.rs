@@ -7,6 +7,7 @@ mod calls;
 mod containers;
 mod content;
 mod daemon;
+mod docker;
 #[path = "../../../../tests/docker/engine.rs"]
 mod engine;
 mod mcp;

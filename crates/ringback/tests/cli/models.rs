@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Daemon, Run, file, ringback, serve};
 
-const KEY: &str = "sk-real-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-real-0123456789abcdef";
 const PLACEHOLDER: &str = "placeholder-of-the-agent";
 
 /// Asks its model what it is told, says the answer, and logs its whole environment.
@@ -27,7 +27,7 @@ const AGENT: &str = r#"while read -r line; do
 done"#;
 
 /// A provider that answers one request after the other, and the heads of what it was asked.
-fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
+pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::<Mutex<Vec<String>>>::default();

@@ -78,8 +78,8 @@ async fn tell(log: &mpsc::Sender<String>, step: BuildInfo) -> Result<(), BuildEr
 }
 
 fn failed(engine: &Engine, error: Error) -> BuildError {
-    match error {
-        Error::DockerStreamError { error } => BuildError::Step { said: error },
-        error => engine.told("build an image")(error).into(),
+    if let Error::DockerStreamError { error } = error {
+        return BuildError::Step { said: error };
     }
+    engine.told("build an image")(error).into()
 }

@@ -66,14 +66,18 @@ impl Container {
 
 /// Waits for the end of a container.
 async fn ended(engine: Engine, name: String) -> io::Result<i32> {
-    let options = WaitContainerOptions { condition: "not-running".to_owned() };
-    let mut waiting = Box::pin(engine.client().wait_container(&name, Some(options)));
-    let code = match waiting.next().await {
-        Some(Ok(ended)) => ended.status_code,
-        // Any other code than zero is an error to the client.
-        Some(Err(Error::DockerContainerWaitError { code, .. })) => code,
-        Some(Err(error)) => return Err(io::Error::other(error)),
-        None => return Err(io::Error::other("the container engine did not say how it ended")),
+    let code = loop {
+        let options = WaitContainerOptions { condition: "not-running".to_owned() };
+        let mut waiting = Box::pin(engine.client().wait_container(&name, Some(options)));
+        match waiting.next().await {
+            Some(Ok(ended)) => break ended.status_code,
+            // Any other code than zero is an error to the client.
+            Some(Err(Error::DockerContainerWaitError { code, .. })) => break code,
+            // Not every engine says that it has heard before it has something to say.
+            Some(Err(Error::RequestTimeoutError)) => {}
+            Some(Err(error)) => return Err(io::Error::other(error)),
+            None => return Err(io::Error::other("the container engine did not say how it ended")),
+        }
     };
     i32::try_from(code).map_err(io::Error::other)
 }

@@ -89,8 +89,12 @@ impl Packer {
                 let opened = openat(dir, name, flags, Mode::empty()).map_err(failed)?;
                 self.opened(opened, path, depth)
             }
-            // Pipes, sockets and devices are part of no image.
-            _ => Ok(()),
+            // These are part of no image.
+            FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Ok(()),
         }
     }
 
@@ -116,7 +120,12 @@ impl Packer {
                 let content = File::from(opened).chain(io::repeat(0)).take(n_bytes);
                 self.archive.append_data(&mut header, path, content)
             }
-            _ => Ok(()),
+            FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::CharacterDevice
+            | FileType::BlockDevice
+            | FileType::Unknown => Ok(()),
         };
         added.map_err(|error| self.unread(path, error))
     }

@@ -10,7 +10,7 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
-use super::Home;
+use super::home::Home;
 use crate::error::StartError;
 use crate::spec::{Limits, Network, SandboxSpec, places};
 

@@ -24,7 +24,7 @@ const RUN_LABEL: &str = "ringback.run";
 const BOX_LABEL: &str = "ringback.box";
 /// What the engine says where there is no such container or image,
 const NOT_FOUND: u16 = 404;
-/// and where a container is already being removed.
+/// and where a container does not run, or is already being removed.
 const CONFLICT: u16 = 409;
 
 /// An engine. A handle: clones are the same.
@@ -174,9 +174,14 @@ pub(crate) fn is_image_name(name: &str) -> bool {
 
 fn unless_gone(done: Result<(), Error>) -> Result<(), Error> {
     match done {
-        Err(Error::DockerResponseServerError { status_code: NOT_FOUND | CONFLICT, .. }) => Ok(()),
+        Err(error) if is_gone(&error) => Ok(()),
         done => done,
     }
+}
+
+/// Whether there is no such container, or it does not run.
+pub(crate) const fn is_gone(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: NOT_FOUND | CONFLICT, .. })
 }
 
 fn told(socket: &Path, action: &'static str) -> impl FnOnce(Error) -> EngineError {

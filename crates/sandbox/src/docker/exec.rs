@@ -11,16 +11,11 @@ use futures_util::{Stream, StreamExt as _};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::timeout;
 
-use super::engine::Engine;
+use super::engine::{Engine, is_gone};
 use super::worker::Crew;
 use crate::error::{EngineError, ExecError};
 use crate::exec::{Captured, ExecEnd, ExecSpec, Executed};
 use crate::spec::places;
-
-/// What the engine says where there is no such container,
-const NOT_FOUND: u16 = 404;
-/// and where it does not run.
-const CONFLICT: u16 = 409;
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 
@@ -122,12 +117,10 @@ impl Captured {
 }
 
 fn gone_or(engine: &Engine, name: &str, error: Error) -> ExecError {
-    match error {
-        Error::DockerResponseServerError { status_code: NOT_FOUND | CONFLICT, .. } => {
-            ExecError::Gone { name: name.to_owned() }
-        }
-        error => engine.told("run a command")(error).into(),
+    if is_gone(&error) {
+        return ExecError::Gone { name: name.to_owned() };
     }
+    engine.told("run a command")(error).into()
 }
 
 impl Drop for Guard {

@@ -117,10 +117,10 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
 }
 
 fn from(error: StartError, layer: Layer) -> LayerReport {
-    match error {
-        StartError::Layer { layer, why, fix } => layer.missing(why, fix),
-        error => layer.missing(error.to_string(), INIT_FIX),
+    if let StartError::Layer { layer, why, fix } = error {
+        return layer.missing(why, fix);
     }
+    layer.missing(error.to_string(), INIT_FIX)
 }
 
 /// What the engine's errors say ends with what to do about it.

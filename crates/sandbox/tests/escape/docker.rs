@@ -115,7 +115,7 @@ async fn an_image_is_built_and_used() {
     while let Some(line) = lines.recv().await {
         said.push(line);
     }
-    assert!(said.iter().any(|line| *line == step), "{said:?}");
+    assert!(said.contains(&step), "{said:?}");
     assert!(built.id.starts_with("sha256:"), "{built:?}");
     assert!(sandbox.image_exists(&tag).await.unwrap());
     // What the image would keep on disk is in memory, with a size.
