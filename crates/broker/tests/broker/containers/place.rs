@@ -191,7 +191,7 @@ pub(crate) fn config(dir: &tempfile::TempDir, backend: BackendChoice) -> Config 
         let socket = engine::socket().unwrap_or_default().to_owned();
         rules.docker = DockerSettings { socket, image: Some(engine::IMAGE.to_owned()) };
     }
-    config.sessions.confinement = Confinement::Sandbox(rules);
+    config.sessions.confinement = Confinement::Sandbox(Box::new(rules));
     let waits = Utf8PathBuf::from_path_buf(dir.path().join("waits")).unwrap();
     if !waits.exists() {
         std::fs::write(&waits, WAITS).unwrap();
