@@ -218,7 +218,7 @@ async def answer_form(daemon, mode):
                     events = page.structured_content["events"]
     assert len(shown) == 1 and "rm -rf" in shown[0].message, shown
     said = [event["text"] for event in events if event.get("role") == "assistant"]
-    assert said == ["once"], events
+    assert said == ['"once"'], events
     by = [event["role"] for event in events if event["type"] == "permission_answer"]
     assert by == ["caller"], events
 
