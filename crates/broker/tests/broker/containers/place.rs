@@ -79,6 +79,7 @@ impl Place {
             caller_id: None,
             caller_tools: None,
             network: None,
+            limits: None,
         };
         let session: SessionResponse = call(&self.fixture, &self.who, spawn).await;
         end(&self.fixture, &self.who, session.session_id).await;
