@@ -42,42 +42,46 @@ pub struct ProjectArgs {
     pub connect: ConnectArgs,
 }
 
+/// A project to make.
+#[derive(Debug, Args)]
+pub struct CreateArgs {
+    /// What you call it
+    pub name: String,
+    /// What it is for
+    #[arg(long)]
+    pub description: Option<String>,
+    /// The agent of its sessions
+    #[arg(long)]
+    pub agent: Option<String>,
+    /// The level of the key that each of its agents gets for the daemon's own tools; needs an admin token
+    #[arg(long, value_name = "LEVEL")]
+    pub key: Option<Scope>,
+    /// Sessions that may live at the same time
+    #[arg(long, value_name = "N")]
+    pub max_sessions: Option<u32>,
+    /// How deep sessions may start others
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<u32>,
+    /// The image its agents and its container run in: one of the configuration by its name (`ringback image
+    /// list`), or any other that the engine has, which needs an admin token
+    #[arg(long)]
+    pub image: Option<String>,
+    /// What its agents may reach.
+    #[command(flatten)]
+    pub network: NetworkArgs,
+    /// What each of its sessions may spend.
+    #[command(flatten)]
+    pub spending: SpendArgs,
+    /// What its agents are answered that ask.
+    #[command(flatten)]
+    pub permissions: PermissionArgs,
+}
+
 /// What to do with projects.
 #[derive(Debug, Subcommand)]
 pub enum ProjectAction {
     /// Make a project and print its id
-    Create {
-        /// What you call it
-        name: String,
-        /// What it is for
-        #[arg(long)]
-        description: Option<String>,
-        /// The agent of its sessions
-        #[arg(long)]
-        agent: Option<String>,
-        /// The level of the key that each of its agents gets for the daemon's own tools; needs an admin token
-        #[arg(long, value_name = "LEVEL")]
-        key: Option<Scope>,
-        /// Sessions that may live at the same time
-        #[arg(long, value_name = "N")]
-        max_sessions: Option<u32>,
-        /// How deep sessions may start others
-        #[arg(long, value_name = "N")]
-        max_depth: Option<u32>,
-        /// The image its agents and its container run in: one of the configuration by its name (`ringback image
-        /// list`), or any other that the engine has, which needs an admin token
-        #[arg(long)]
-        image: Option<String>,
-        /// What its agents may reach.
-        #[command(flatten)]
-        network: NetworkArgs,
-        /// What each of its sessions may spend.
-        #[command(flatten)]
-        spending: SpendArgs,
-        /// What its agents are answered that ask.
-        #[command(flatten)]
-        permissions: PermissionArgs,
-    },
+    Create(Box<CreateArgs>),
     /// Change what the agents of a project are answered that ask for permission
     Update {
         /// Its id
@@ -119,47 +123,38 @@ pub enum ProjectAction {
     },
 }
 
+impl CreateArgs {
+    fn request(self) -> Result<ProjectCreateRequest, Failure> {
+        let SpendLimits { max_tokens, max_time_ms, max_micro_usd } =
+            self.spending.limits().unwrap_or_default();
+        let limits = ProjectLimits {
+            max_sessions: self.max_sessions,
+            max_depth: self.max_depth,
+            max_tokens,
+            max_time_ms,
+            max_micro_usd,
+            ..ProjectLimits::default()
+        };
+        Ok(ProjectCreateRequest {
+            name: self.name,
+            description: self.description,
+            limits: (limits != ProjectLimits::default()).then_some(limits),
+            agent: self.agent,
+            key_level: self.key.map(Level::from),
+            network: self.network.policy()?,
+            image: self.image,
+            permissions: self.permissions.policy()?,
+        })
+    }
+}
+
 pub(crate) async fn run(args: ProjectArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
     let target = args.connect.target(environment)?;
     target
         .run(async |client| match args.action {
-            ProjectAction::Create {
-                name,
-                description,
-                agent,
-                key,
-                max_sessions,
-                max_depth,
-                image,
-                network,
-                spending,
-                permissions,
-            } => {
-                let (key_level, network) = (key.map(Level::from), network.policy()?);
-                let permissions = permissions.policy()?;
-                let SpendLimits { max_tokens, max_time_ms, max_micro_usd } =
-                    spending.limits().unwrap_or_default();
-                let limits = ProjectLimits {
-                    max_sessions,
-                    max_depth,
-                    max_tokens,
-                    max_time_ms,
-                    max_micro_usd,
-                    ..ProjectLimits::default()
-                };
-                let limits = (limits != ProjectLimits::default()).then_some(limits);
-                let request = ProjectCreateRequest {
-                    name,
-                    description,
-                    limits,
-                    agent,
-                    key_level,
-                    network,
-                    image,
-                    permissions,
-                };
-                let made = client.call::<ProjectCreate>(request).await?;
+            ProjectAction::Create(args) => {
+                let made = client.call::<ProjectCreate>(args.request()?).await?;
                 screen.answer(&made, |made| made.project_id.to_string())
             }
             ProjectAction::Update { id, permissions } => {
