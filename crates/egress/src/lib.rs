@@ -28,6 +28,14 @@
 //! * No credential of the agent reaches the provider.
 //! * A request goes to the provider of the door or nowhere: its path is appended to the configured
 //!   one, a redirect is not followed, and there is no upgrade and no tunnel.
+//! * Of an answer, numbers of tokens and the name of the model are found as it passes, in memory that
+//!   does not grow with it; what a model wrote counts for nothing.
+//!
+//! Invariants of secrets:
+//!
+//! * A value is on disk only sealed, in files of the daemon's user alone; one that was written is there
+//!   after a crash, whole.
+//! * What was set is used by the next request; what a command printed is in memory alone.
 //!
 //! Invariants:
 //!
