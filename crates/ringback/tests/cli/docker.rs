@@ -129,8 +129,9 @@ fn a_container_does_not_survive_a_killed_daemon_beyond_its_restart() {
     first.signal(Signal::KILL);
     first.ended();
     assert!(!containers(&first).is_empty());
-    let mut second = crate::support::serve(&home);
-    let mut second = second.arg("--config").arg(dir.path().join("config.toml")).spawn().unwrap();
+    let mut second = serve(&home);
+    second.arg("--config").arg(dir.path().join("config.toml"));
+    let mut second = second.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the container to be gone", || containers(&first).is_empty().then_some(()));
     for process in [&mut client, &mut second] {
         process.kill().unwrap();

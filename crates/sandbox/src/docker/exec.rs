@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::pin::Pin;
+use std::time::Duration;
 
 use bollard::container::LogOutput;
 use bollard::errors::Error;
@@ -9,13 +10,18 @@ use bollard::exec::{StartExecOptions, StartExecResults};
 use bollard::models::ExecConfig;
 use futures_util::{Stream, StreamExt as _};
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::engine::{Engine, is_gone};
 use super::worker::Crew;
 use crate::error::{EngineError, ExecError};
 use crate::exec::{Captured, ExecEnd, ExecSpec, Executed};
 use crate::spec::places;
+
+/// How long a command that is to end may take to have started.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 
@@ -134,13 +140,28 @@ impl Drop for Guard {
 
 /// Ends a command and what it started, but for what has left its session: that ends with the box.
 async fn end(engine: &Engine, exec: &str) {
-    let Ok(found) = engine.client().inspect_exec(exec).await else { return };
-    let (Some(true), Some(container)) = (found.running, found.container_id) else { return };
-    let pid = found.pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-    let Some(pid) = pid else { return };
-    // The number is the engine's: it is this machine's too only if what has it is in that container.
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        let Ok(found) = engine.client().inspect_exec(exec).await else { return };
+        if found.exit_code.is_some() {
+            return;
+        }
+        if let (Some(pid), Some(container)) = (process(found.pid), found.container_id) {
+            return kill(pid, &container);
+        }
+        // It is on its way: the engine was told to start it, and says nothing when it has.
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+fn process(pid: Option<i64>) -> Option<Pid> {
+    pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
+}
+
+/// The number is the engine's: it is this machine's too only if what has it is in that container.
+fn kill(pid: Pid, container: &str) {
     let path = format!("/proc/{}/cgroup", pid.as_raw_nonzero());
-    let is_ours = std::fs::read_to_string(path).is_ok_and(|groups| groups.contains(&container));
+    let is_ours = std::fs::read_to_string(path).is_ok_and(|groups| groups.contains(container));
     if !is_ours || kill_process_group(pid, Signal::KILL).is_err() {
         tracing::warn!(container, "a command is left in a container until that ends");
     }

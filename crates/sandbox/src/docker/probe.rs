@@ -18,8 +18,9 @@ const GROUP_FIX: &str = "switch the control group on (on Debian with `cgroup_ena
     kernel's command line; for an engine without root, delegate it: `Delegate=yes` for \
     `user@.service`), or set this limit to `none`";
 const USERS_FIX: &str = "use an engine without `userns-remap`";
-const INIT_FIX: &str = "install the program `docker-init` (on some systems it is in the package \
-    `tini`), or see what the engine says about a container: `docker run --rm --init IMAGE`";
+const INIT_FIX: &str = "see that the engine has its first process for containers (`docker-init`, on \
+    some systems in the package `tini`; for Podman `catatonit`), and what it says about one: \
+    `docker run --rm --init IMAGE`";
 
 /// What a container with these limits needs, on this engine.
 pub(crate) async fn probe(sandbox: &Sandbox, docker: &Docker, limits: &Limits) -> Probe {

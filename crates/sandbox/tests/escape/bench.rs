@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::engine;
 
 /// How long anything may take to come true.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(40);
 /// The user without any rights, and its group.
 const NOBODY: u32 = 65534;
 
