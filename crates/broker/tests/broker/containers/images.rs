@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{AgentCommand, Answer, Config, ImageName, ImageSource};
+use ringback_broker::{AgentCommand, Answer, Config, Confinement, ImageName, ImageSource};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::principal::Level;
 use ringback_proto::request::{
@@ -252,4 +252,25 @@ async fn an_image_that_is_gone_from_the_configuration_is_refused() {
         assert_eq!(request.0, "conflict");
         assert!(request.1.contains("bubblewrap has no images"), "{request:?}");
     }
+}
+
+/// Rule: a project with an image of its own needs no other; one without is told which key is missing.
+#[tokio::test]
+async fn a_project_with_an_image_needs_no_default_one() {
+    if engine::socket().is_none() {
+        return;
+    }
+    let without = |config: &mut Config| {
+        if let Confinement::Sandbox(rules) = &mut config.sessions.confinement {
+            rules.docker.image = None;
+        }
+    };
+    let place = Place::with(BackendChoice::Docker, without).await;
+    let made: ProjectResponse = call(&place.fixture, &place.who, with_image(engine::IMAGE)).await;
+    place.start(made.project_id, "echo up; sleep 1000").await;
+    place.until_it_wrote(made.project_id, "up").await;
+    let bare = place.project().await;
+    let (code, message) = refused(&place.fixture, &place.who, runs(bare, "true")).await;
+    assert_eq!(code, "tool_failed");
+    assert!(message.contains("`sandbox.image`"), "{message}");
 }
