@@ -25,7 +25,7 @@ section! {
         pub backend: SandboxBackend = SandboxBackend::Auto,
         /// The program `bwrap`, if it is not where it usually is.
         pub bwrap: Option<PathBuf> = None,
-        /// The socket of a container engine (Docker, or Podman's service) on this machine, as a path or as `unix://` and a path. If it is not set, `DOCKER_HOST` is asked, and then it is `/var/run/docker.sock`.
+        /// The socket of a container engine (Docker; Podman's service speaks the same, and is not tested) on this machine, as a path or as `unix://` and a path. If it is not set, `DOCKER_HOST` is asked, and then it is `/var/run/docker.sock`.
         pub docker: Option<String> = None,
         /// The image that agents run in where a container engine confines them. It has to be there: nothing is fetched.
         pub image: Option<String> = None,
