@@ -120,11 +120,9 @@ impl Bubblewrap {
         let spawned = self.threads().0.spawn(command, seat, spec.limits, runtime);
         // Also a child that could not be handed over, as when the runtime is closing, may be there.
         let first = first_process(info)?;
-        if let Some(first) = first {
-            hold_process(first, &mut hold)?;
-        }
+        let held = first.map(|first| hold_process(first, &mut hold)).transpose()?;
         let mut child = spawned.map_err(not_spawned)?;
-        let Some(first) = first else {
+        let (Some(first), Some(held)) = (first, held) else {
             return Err(StartError::Refused { said: said(&mut child, runtime) });
         };
         rlimits::apply(first, &spec.limits).map_err(|error| StartError::Layer {
@@ -144,7 +142,7 @@ impl Bubblewrap {
                 stdout: Box::new(stdout),
                 stderr: Box::new(stderr),
             },
-            process: Process::bubblewrap(child, first),
+            process: Process::bubblewrap(child, first, held),
             hold,
         })
     }
@@ -197,14 +195,18 @@ fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
     Ok(())
 }
 
-fn hold_process(first: Pid, hold: &mut Hold) -> Result<(), StartError> {
-    let fd: OwnedFd = pidfd_open(first, PidfdFlags::empty()).map_err(|error| {
-        StartError::Refused { said: format!("its first process ended: {error}") }
-    })?;
+/// A handle for the first process, and one for what ends it.
+fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
+    let ended = |error: std::io::Error| StartError::Refused {
+        said: format!("its first process ended: {error}"),
+    };
+    let fd: OwnedFd =
+        pidfd_open(first, PidfdFlags::empty()).map_err(|error| ended(error.into()))?;
+    let held = fd.try_clone().map_err(ended)?;
     if let Some(Remains::Bubblewrap(swept)) = &mut hold.remains {
         swept.first = Some(fd);
     }
-    Ok(())
+    Ok(held)
 }
 
 /// Which process is the first of the box; `None` if bubblewrap ended before there was one.
@@ -284,6 +286,22 @@ mod tests {
 
     fn left_in(state_dir: &Path) -> usize {
         fs::read_dir(state_dir.join("boxes")).unwrap().count()
+    }
+
+    /// Rule: a box can be ended at any moment, also before its program has begun.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_box_ends_however_early_it_is_told_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = dir.path().join("workspace");
+        fs::create_dir(&workspace).unwrap();
+        let sandbox = Sandbox::open(SandboxSettings::in_dir(dir.path().join("state"))).unwrap();
+        for _ in 0..20 {
+            let mut confined = sandbox.start(spec(&workspace)).await.unwrap();
+            confined.process.kill();
+            let patience = Duration::from_secs(10);
+            tokio::time::timeout(patience, confined.process.wait()).await.unwrap().unwrap();
+            confined.hold.gone().await;
+        }
     }
 
     /// Rule: whether a box is moved into its control groups or born there, it is in its own, which go

@@ -1,9 +1,10 @@
 //! The program of a box, as it is waited for and signalled.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::process::ExitStatus;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, pidfd_send_signal};
 use tokio::process::Child;
 
 use crate::docker::Container;
@@ -19,13 +20,15 @@ enum Kind {
     Bubblewrap {
         child: Child,
         first: Pid,
+        /// The first one, whatever its number becomes.
+        held: OwnedFd,
     },
     Docker(Container),
 }
 
 impl Process {
-    pub(crate) const fn bubblewrap(child: Child, first: Pid) -> Self {
-        Self(Kind::Bubblewrap { child, first })
+    pub(crate) const fn bubblewrap(child: Child, first: Pid, held: OwnedFd) -> Self {
+        Self(Kind::Bubblewrap { child, first, held })
     }
 
     pub(crate) const fn docker(container: Container) -> Self {
@@ -55,23 +58,27 @@ impl Process {
         }
     }
 
-    /// Asks the program to end. One that is not there any more has what was wanted.
+    /// Asks the program to end. One that is not there any more has what was wanted, and one that is
+    /// not there yet never comes.
     pub fn terminate(&self) {
         match &self.0 {
-            Kind::Bubblewrap { first, .. } => signal(*first, Signal::TERM),
+            Kind::Bubblewrap { first, .. } => {
+                // There is no group before the first process has made it, a moment after its start.
+                if kill_process_group(*first, Signal::TERM).is_err() {
+                    self.kill();
+                }
+            }
             Kind::Docker(container) => container.signal("SIGTERM"),
         }
     }
 
-    /// Ends everything in the box.
+    /// Ends everything in the box: nothing in it outlives the first process.
     pub fn kill(&self) {
         match &self.0 {
-            Kind::Bubblewrap { first, .. } => signal(*first, Signal::KILL),
+            Kind::Bubblewrap { held, .. } => {
+                pidfd_send_signal(held, Signal::KILL).unwrap_or_default();
+            }
             Kind::Docker(container) => container.signal("SIGKILL"),
         }
     }
-}
-
-fn signal(group: Pid, signal: Signal) {
-    kill_process_group(group, signal).unwrap_or_default();
 }
