@@ -285,7 +285,8 @@ mod tests {
     }
 
     fn left_in(state_dir: &Path) -> usize {
-        fs::read_dir(state_dir.join("boxes")).unwrap().count()
+        let notes = ["boxes", "next"].map(|dir| fs::read_dir(state_dir.join(dir)).unwrap().count());
+        notes.into_iter().sum()
     }
 
     /// Rule: a box can be ended at any moment, also before its program has begun.

@@ -13,19 +13,23 @@ const PREFIX: &str = "ringback-";
 /// How long what a killed daemon left may take to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The directory of notes: a file for each box, with a line for each control group.
+/// The directories of notes: a file for each box, with a line for each control group, and one for the
+/// box that may come next.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
     state_dir: PathBuf,
     dir: PathBuf,
+    next_dir: PathBuf,
 }
 
 impl Notes {
     pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
-        let dir = state_dir.join("boxes");
-        fs::create_dir_all(&dir)
-            .map_err(|source| OpenError::State { path: dir.clone(), source })?;
-        Ok(Self { state_dir: state_dir.to_owned(), dir })
+        let (dir, next_dir) = (state_dir.join("boxes"), state_dir.join("next"));
+        for dir in [&dir, &next_dir] {
+            fs::create_dir_all(dir)
+                .map_err(|source| OpenError::State { path: dir.clone(), source })?;
+        }
+        Ok(Self { state_dir: state_dir.to_owned(), dir, next_dir })
     }
 
     /// A name that nothing has.
@@ -41,27 +45,48 @@ impl Notes {
         self.dir.join(name)
     }
 
+    /// Of a box that may come next.
+    pub(crate) fn next_path(&self, name: &str) -> PathBuf {
+        self.next_dir.join(name)
+    }
+
     /// Before anything of it is made.
     pub(crate) fn write(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
-        let lines: String = groups.iter().map(|dir| format!("{}\n", dir.display())).collect();
-        fs::write(self.path(name), lines)
+        fs::write(self.path(name), lines(groups))
+    }
+
+    /// The same for one that may come next.
+    pub(crate) fn write_next(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
+        fs::write(self.next_path(name), lines(groups))
+    }
+
+    /// It has come.
+    pub(crate) fn has_come(&self, name: &str) -> io::Result<()> {
+        fs::rename(self.next_path(name), self.path(name))
     }
 
     /// Ends and removes what boxes of an earlier run left; says how many there were.
     pub(crate) fn sweep(&self) -> Result<usize, OpenError> {
-        let path = self.dir.clone();
-        let listed = fs::read_dir(&self.dir)
-            .map_err(|source| OpenError::State { path: path.clone(), source })?;
-        let mut n_swept = 0;
-        for entry in listed {
-            let entry = entry.map_err(|source| OpenError::State { path: path.clone(), source })?;
-            if let Err(error) = sweep_one(&entry.path()) {
-                tracing::warn!(note = %entry.path().display(), %error, "a sandbox of an earlier run is left");
-            }
-            n_swept += 1;
-        }
-        Ok(n_swept)
+        sweep_all(&self.next_dir)?;
+        sweep_all(&self.dir)
     }
+}
+
+fn lines(groups: &[PathBuf]) -> String {
+    groups.iter().map(|dir| format!("{}\n", dir.display())).collect()
+}
+
+fn sweep_all(dir: &Path) -> Result<usize, OpenError> {
+    let failed = |source| OpenError::State { path: dir.to_owned(), source };
+    let mut n_swept = 0;
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let note = entry.map_err(failed)?.path();
+        if let Err(error) = sweep_one(&note) {
+            tracing::warn!(note = %note.display(), %error, "a sandbox of an earlier run is left");
+        }
+        n_swept += 1;
+    }
+    Ok(n_swept)
 }
 
 fn sweep_one(note: &Path) -> io::Result<()> {

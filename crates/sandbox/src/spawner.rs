@@ -49,6 +49,7 @@ enum Waiting {
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
     jobs: SyncSender<Job>,
+    notes: Notes,
     waiting: Arc<Mutex<Waiting>>,
 }
 
@@ -72,7 +73,7 @@ impl Spawner {
     pub(crate) fn start(homes: Homes, notes: Notes) -> Result<(Self, JoinHandle<()>), OpenError> {
         let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
         let waiting = Arc::new(Mutex::default());
-        let keeper = Keeper { homes, notes, waiting: Arc::clone(&waiting) };
+        let keeper = Keeper { homes, notes: notes.clone(), waiting: Arc::clone(&waiting) };
         let thread = std::thread::Builder::new()
             .name("sandbox-spawner".to_owned())
             .spawn(move || {
@@ -82,14 +83,17 @@ impl Spawner {
                 keeper.leave();
             })
             .map_err(OpenError::Thread)?;
-        Ok((Self { jobs: jobs_in, waiting }, thread))
+        Ok((Self { jobs: jobs_in, notes, waiting }, thread))
     }
 
     /// The control groups that the thread waits in, if they are for such a box.
     pub(crate) fn take_seat(&self, limits: &Limits) -> Option<TakenSeat> {
         let mut waiting = lock(&self.waiting);
         match std::mem::take(&mut *waiting) {
-            Waiting::For(seat) if seat.is_for(limits) => {
+            // One whose note cannot be kept up is nobody's.
+            Waiting::For(seat)
+                if seat.is_for(limits) && self.notes.has_come(&seat.name).is_ok() =>
+            {
                 *waiting = Waiting::Taken;
                 let Seat { name, group, .. } = *seat;
                 Some(TakenSeat { name, group, spawner: Some(self.clone()) })
@@ -167,7 +171,7 @@ impl Keeper {
         let name = Notes::new_name();
         let dirs = Group::plan(&self.homes, &name, &limits);
         let dirs = dirs.map(|group| group.dirs().to_vec()).unwrap_or_default();
-        let noted = self.notes.write(&name, &dirs);
+        let noted = self.notes.write_next(&name, &dirs);
         match noted.and_then(|()| Seat::take(&self.homes, name.clone(), limits)) {
             Ok(Some(seat)) => *lock(&self.waiting) = Waiting::For(Box::new(seat)),
             Ok(None) => self.remove(&name, &[]),
@@ -195,7 +199,8 @@ impl Keeper {
     fn remove(&self, name: &str, dirs: &[PathBuf]) {
         let until = Instant::now() + PATIENCE;
         let removed = dirs.iter().try_for_each(|dir| cgroups::remove(dir, until));
-        if let Err(error) = removed.and_then(|()| std::fs::remove_file(self.notes.path(name))) {
+        if let Err(error) = removed.and_then(|()| std::fs::remove_file(self.notes.next_path(name)))
+        {
             tracing::warn!(%error, "control groups are left; the next start removes them");
         }
     }

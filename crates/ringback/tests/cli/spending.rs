@@ -18,7 +18,7 @@ const AGENT: &str = r#"while read -r line; do
     place=${BASE#http://}
     exec 3<>"/dev/tcp/${place%%:*}/${place#*:}"
     printf 'POST /v1/chat/completions HTTP/1.1\r\nhost: here\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}' >&3
-    answer=$(head -n 1 <&3 | tr -d '\r' | cut -d ' ' -f 2)
+    answer=$(sed -n '1{s/^[^ ]* //;s/ .*//;p}' <&3)
     exec 3>&-
     printf '{"type":"message","text":"%s: %s"}\n' "$word" "$answer"
   done

@@ -10,6 +10,7 @@ use super::engine::Engine;
 use super::profile;
 use crate::error::StartError;
 use crate::probe::{Layer, SECCOMP_FIX};
+use crate::spec::places;
 
 /// What every container of this daemon has in common.
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Home {
         let (uid, gid) = user(engine);
         let dir = state_dir.join("etc");
         let written = [
-            ("passwd", format!("agent:x:{uid}:{gid}:agent:/workspace:/bin/sh\n")),
+            ("passwd", format!("agent:x:{uid}:{gid}:agent:{}:/bin/sh\n", places::HOME)),
             ("group", format!("agent:x:{gid}:\n")),
         ];
         // Those of every box, whoever makes it.

@@ -110,15 +110,14 @@ async fn at_once(bench: &Bench, n_boxes: usize) {
     let made = groups(&bench.path("state"));
     match bench.backend {
         Backend::Bubblewrap if rustix::process::geteuid().is_root() => {
-            // There may be those of the next box as well.
-            assert!(made.len() >= n_boxes && made.iter().all(|group| group.exists()));
+            assert_eq!(made.len() % n_boxes, 0, "{}", made.len());
+            assert!(!made.is_empty() && made.iter().all(|group| group.exists()));
         }
         Backend::Bubblewrap => {}
         Backend::Docker => assert_eq!(bench.left().len(), n_boxes),
     }
     let ending: JoinSet<()> = confined.into_iter().map(converse).collect();
     ending.join_all().await;
-    drop(sandbox);
     assert!(made.iter().all(|group| !group.exists()));
     assert_eq!(groups(&bench.path("state")), Vec::<PathBuf>::new());
     assert_eq!(bench.left(), Vec::<String>::new());
