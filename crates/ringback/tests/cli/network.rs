@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
+use crate::engine;
 use crate::support::{Daemon, file, is_confinable, wait_for};
 
 /// Does what each message says, with a few words for what a network is good for.
@@ -107,14 +108,48 @@ struct World {
     seen: Mutex<BTreeSet<u64>>,
 }
 
+/// The same test with an agent in a box of bubblewrap's and in a container.
+macro_rules! everywhere {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        mod $name {
+            #[test]
+            fn in_a_box() {
+                if crate::support::is_confinable() {
+                    super::$name(&super::World::in_boxes());
+                }
+            }
+
+            #[test]
+            fn in_a_container() {
+                if let Some(world) = super::World::in_containers() {
+                    super::$name(&world);
+                }
+            }
+        }
+    };
+}
+
 impl World {
-    fn start() -> Self {
+    fn in_boxes() -> Self {
+        Self::start("", "")
+    }
+
+    /// With the programs of this machine in an image that has next to none; `None` where the tests are
+    /// told to do without.
+    fn in_containers() -> Option<Self> {
+        let (socket, image) = (engine::socket()?, engine::IMAGE);
+        let engine = format!("backend = 'docker'\ndocker = 'unix://{socket}'\nimage = '{image}'\n");
+        Some(Self::start(&engine, ", '/usr/bin', '/usr/lib', '/usr/lib64'"))
+    }
+
+    fn start(sandbox: &str, shown: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let agent = file(dir.path(), "agent.sh", AGENT.as_bytes());
         let agent = agent.display();
         let text = format!(
-            "[sessions.agents.obeys]\ncommand = ['/bin/bash', '{agent}']\n\
-             [sandbox]\nreadOnly = ['{agent}']\n"
+            "[sessions.agents.obeys]\ncommand = ['/usr/bin/bash', '{agent}']\n\
+             [sandbox]\n{sandbox}readOnly = ['{agent}'{shown}]\n"
         );
         let config = file(dir.path(), "config.toml", text.as_bytes());
         let daemon = Daemon::start_with(&["--config", config.to_str().unwrap()]);
@@ -162,13 +197,12 @@ impl World {
     }
 }
 
-/// REQ: network policy: no network with `none`; there is no door, no variable and no route.
-#[test]
-fn with_none_there_is_no_door_at_all() {
-    if !is_confinable() {
-        return;
-    }
-    let (world, server) = (World::start(), Server::start("127.0.0.2", None));
+everywhere! {
+    /// REQ: network policy: no network with `none`; there is no door, no variable and no route.
+    with_none_there_is_no_door_at_all
+}
+fn with_none_there_is_no_door_at_all(world: &World) {
+    let server = Server::start("127.0.0.2", None);
     let port = server.port;
     let tries = format!(
         "env | grep -ci proxy; ls /mcp | xargs; get 127.0.0.2:{port}; \
@@ -181,14 +215,12 @@ fn with_none_there_is_no_door_at_all() {
     assert_eq!(server.n_asked(), 0);
 }
 
-/// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing past
-/// the proxy, and nothing by IPv6.
-#[test]
-fn with_allow_only_what_is_listed_is_reached_from_the_sandbox() {
-    if !is_confinable() {
-        return;
-    }
-    let world = World::start();
+everywhere! {
+    /// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing past
+    /// the proxy, and nothing by IPv6.
+    with_allow_only_what_is_listed_is_reached_from_the_sandbox
+}
+fn with_allow_only_what_is_listed_is_reached_from_the_sandbox(world: &World) {
     let hidden = Server::start("127.0.0.3", None);
     let listed = Server::start("127.0.0.2", None);
     let moving = Server::start("127.0.0.2", Some(format!("127.0.0.3:{}", hidden.port)));
@@ -241,13 +273,11 @@ fn with_allow_only_what_is_listed_is_reached_from_the_sandbox() {
     assert_eq!(by_dns.filter(|entry| entry["outcome"] == "address_refused").count(), 2);
 }
 
-/// REQ: network policy `full`: through the door as well, and this machine must be listed.
-#[test]
-fn with_full_this_machine_is_still_out_of_reach_unless_it_is_listed() {
-    if !is_confinable() {
-        return;
-    }
-    let world = World::start();
+everywhere! {
+    /// REQ: network policy `full`: through the door as well, and this machine must be listed.
+    with_full_this_machine_is_still_out_of_reach_unless_it_is_listed
+}
+fn with_full_this_machine_is_still_out_of_reach_unless_it_is_listed(world: &World) {
     let (listed, hidden) = (Server::start("127.0.0.2", None), Server::start("127.0.0.3", None));
     let http = world.daemon.told("http").trim_start_matches("http://").to_owned();
     let network = json!({ "mode": "full", "allow": [format!("127.0.0.2:{}", listed.port)] });
@@ -259,14 +289,12 @@ fn with_full_this_machine_is_still_out_of_reach_unless_it_is_listed() {
     assert_eq!(hidden.n_asked(), 0);
 }
 
-/// REQ: changeable while a session runs, both ways; connections that are not allowed any more are
-/// closed.
-#[test]
-fn a_change_holds_at_once_for_an_agent_at_work() {
-    if !is_confinable() {
-        return;
-    }
-    let world = World::start();
+everywhere! {
+    /// REQ: changeable while a session runs, both ways; connections that are not allowed any more are
+    /// closed.
+    a_change_holds_at_once_for_an_agent_at_work
+}
+fn a_change_holds_at_once_for_an_agent_at_work(world: &World) {
     let (first, second) = (Server::start("127.0.0.2", None), Server::start("127.0.0.3", None));
     let (one, two) = (format!("127.0.0.2:{}", first.port), format!("127.0.0.3:{}", second.port));
     let tries = format!("get {one}; get {two}");
@@ -295,7 +323,7 @@ fn the_network_is_an_option_of_session_start_and_of_project_create() {
     if !is_confinable() {
         return;
     }
-    let (world, server) = (World::start(), Server::start("127.0.0.2", None));
+    let (world, server) = (World::in_boxes(), Server::start("127.0.0.2", None));
     let place = format!("127.0.0.2:{}", server.port);
     let ask = format!("get {place}");
     let start = ["session", "start", &ask, "--project", "p", "--json"];
