@@ -18,7 +18,9 @@ use crate::process::Server;
 use crate::settings::Settings;
 
 /// Starts of a round.
-const STARTS: usize = 50;
+const STARTS: usize = 20;
+/// Before each of them, so that neither side pays for what the one before leaves to be done.
+const PAUSE: Duration = Duration::from_millis(300);
 /// Where the agent and the program inside are in both kinds of boxes.
 const AGENT: &str = "/mcp/bin/agent";
 const INSIDE: &str = "/mcp/bin/ringback-inside";
@@ -44,7 +46,9 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     for _ in 0..settings.n_rounds {
         let (mut bares, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..settings.size(STARTS) {
+            tokio::time::sleep(PAUSE).await;
             bares.push(bare.start().await?);
+            tokio::time::sleep(PAUSE).await;
             ours.push(start_session(&mut caller, &project).await?);
         }
         rounds.push(Round { bare: median_us(bares), ours: median_us(ours) });

@@ -4,7 +4,8 @@
 //! Main types:
 //!
 //! * [`BYTES`]: the program, a static executable.
-//! * [`unpack`] writes it into a directory, if it is not there; [`UnpackError`] says why it cannot.
+//! * [`Unpacked`]: the program in a directory, written if it is not there; [`UnpackError`] says why it
+//!   cannot be.
 //!
 //! Invariants:
 //!
@@ -13,8 +14,9 @@
 //! * Nothing is started here.
 
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The program.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ringback-inside"));
@@ -36,12 +38,61 @@ pub struct UnpackError {
     source: io::Error,
 }
 
-/// Writes the program into a directory, which is made if it is missing, and gives the file's path.
-/// A file that is there already and is whole stays.
-///
-/// # Errors
-/// When the directory cannot be written.
-pub fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
+/// The program in a directory.
+#[derive(Debug)]
+pub struct Unpacked {
+    directory: PathBuf,
+    /// The file that was seen to be whole, as it was then.
+    whole: Mutex<Option<(PathBuf, Stamp)>>,
+}
+
+/// Differs whenever a file has been replaced, written or given other rights.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    n_bytes: u64,
+    mode: u32,
+    changed: (i64, i64),
+}
+
+impl Unpacked {
+    /// Nothing is written before it is asked for.
+    pub const fn new(directory: PathBuf) -> Self {
+        Self { directory, whole: Mutex::new(None) }
+    }
+
+    /// The path of the file. It is written if it is missing or not whole, with the directory; a whole one
+    /// is read only once.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn path(&self) -> Result<PathBuf, UnpackError> {
+        // What was known before a panic is still so.
+        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, stamp)) = &*whole
+            && Stamp::of(path).as_ref() == Some(stamp)
+        {
+            return Ok(path.clone());
+        }
+        let path = unpack(&self.directory)?;
+        *whole = Stamp::of(&path).map(|stamp| (path.clone(), stamp));
+        Ok(path)
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        let metadata = path.symlink_metadata().ok()?;
+        Some(Self {
+            inode: metadata.ino(),
+            n_bytes: metadata.len(),
+            mode: metadata.mode(),
+            changed: (metadata.mtime(), metadata.mtime_nsec()),
+        })
+    }
+}
+
+fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
     let hash = blake3::hash(BYTES);
     let path = directory.join(format!("{NAME}-{}", &hash.to_hex()[..HASH_DIGITS]));
     if is_whole(&path, hash) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::process::{Command, Stdio};
 
-use ringback_inside_embed::{BYTES, unpack};
+use ringback_inside_embed::{BYTES, Unpacked};
 
 /// REQ: design "ringback-inside": static, at most 4 MiB.
 #[test]
@@ -20,12 +20,15 @@ fn the_program_is_small_and_needs_no_library() {
 #[test]
 fn it_is_unpacked_once_and_runs() {
     let directory = tempfile::tempdir().unwrap();
-    let path = unpack(&directory.path().join("bin")).unwrap();
+    let unpacked = Unpacked::new(directory.path().join("bin"));
+    let path = unpacked.path().unwrap();
     let written_at = path.metadata().unwrap().modified().unwrap();
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o755);
     let output = Command::new(&path).arg("--version").env_clear().output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).starts_with("ringback-inside "));
-    assert_eq!(unpack(&directory.path().join("bin")).unwrap(), path);
+    for again in [unpacked, Unpacked::new(directory.path().join("bin"))] {
+        assert_eq!(again.path().unwrap(), path);
+    }
     assert_eq!(path.metadata().unwrap().modified().unwrap(), written_at, "it was there");
 }
 
@@ -33,10 +36,17 @@ fn it_is_unpacked_once_and_runs() {
 #[test]
 fn a_torn_file_is_replaced_and_nothing_else_is_left() {
     let directory = tempfile::tempdir().unwrap();
-    let path = unpack(directory.path()).unwrap();
-    std::fs::write(&path, &BYTES[..100]).unwrap();
-    assert_eq!(unpack(directory.path()).unwrap(), path);
-    assert_eq!(std::fs::read(&path).unwrap(), BYTES);
+    let unpacked = Unpacked::new(directory.path().to_owned());
+    let path = unpacked.path().unwrap();
+    // Whether it was seen whole before, or is seen for the first time.
+    for looked in [unpacked, Unpacked::new(directory.path().to_owned())] {
+        std::fs::write(&path, &BYTES[..100]).unwrap();
+        assert_eq!(looked.path().unwrap(), path);
+        assert_eq!(std::fs::read(&path).unwrap(), BYTES);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(looked.path().unwrap(), path);
+        assert_eq!(std::fs::read(&path).unwrap(), BYTES);
+    }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
@@ -44,7 +54,7 @@ fn a_torn_file_is_replaced_and_nothing_else_is_left() {
 #[test]
 fn the_program_needs_little_memory() {
     let directory = tempfile::tempdir().unwrap();
-    let path = unpack(directory.path()).unwrap();
+    let path = Unpacked::new(directory.path().to_owned()).path().unwrap();
     let socket = directory.path().join("relay.sock");
     let listener = UnixListener::bind(&socket).unwrap();
     let mut child = Command::new(path)

@@ -1,8 +1,9 @@
 //! Boxes that bubblewrap makes.
 
+mod begun;
 mod command;
 
-use std::io::{Read as _, Write as _};
+use std::io::{PipeWriter, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,30 +11,35 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use self::command::Handed;
+pub(crate) use self::begun::{Begun, Kit};
+pub(crate) use self::command::Blank;
 use crate::cgroups::{Group, Homes};
 use crate::confined::{Confined, Hold, Pipes};
 use crate::error::{OpenError, StartError};
+use crate::etc::Etc;
 use crate::leftovers::Notes;
 use crate::probe::{self, Layer};
 use crate::process::Process;
 use crate::sandbox::Inner;
-use crate::spawner::{Spawner, TakenSeat};
-use crate::spec::{Limits, SandboxSpec};
+use crate::spawner::Spawner;
+use crate::spec::SandboxSpec;
 use crate::sweeper::{Remains, Sweeper, Swept};
-use crate::{mounts, rlimits, seccomp};
+use crate::{mounts, rlimits};
 
 /// Where bubblewrap is looked for.
 const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 /// How long bubblewrap may take to have a first process, also on a machine that is busy.
 const FIRST_PROCESS: Duration = Duration::from_secs(20);
 /// What bubblewrap says about it has about 200 bytes.
-const INFO_BYTES_MAX: usize = 4096;
+const INFO_BYTES_MAX: u64 = 4096;
+/// What fits into any pipe as it comes.
+const PIPE_BYTES: usize = 4096;
 /// How much of its complaints is kept.
 const SAID_BYTES_MAX: u64 = 4096;
 
@@ -42,7 +48,7 @@ const SAID_BYTES_MAX: u64 = 4096;
 pub(crate) struct Bubblewrap {
     /// `None` if there is none.
     program: Option<PathBuf>,
-    etc: Vec<(PathBuf, PathBuf)>,
+    etc: Etc,
     homes: Homes,
     /// Gone only while this is dropped.
     threads: Option<(Spawner, Sweeper)>,
@@ -52,12 +58,13 @@ pub(crate) struct Bubblewrap {
 impl Bubblewrap {
     pub(crate) fn open(
         program: Option<PathBuf>,
-        etc: Vec<(PathBuf, PathBuf)>,
+        etc: Etc,
         notes: &Notes,
     ) -> Result<Self, OpenError> {
         let homes = Homes::find();
         let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
-        let (spawner, spawner_thread) = Spawner::start(homes.clone(), notes.clone())?;
+        let (spawner, spawner_thread) =
+            Spawner::start(Kit { homes: homes.clone(), notes: notes.clone() })?;
         let (sweeper, sweeper_thread) = Sweeper::start()?;
         Ok(Self {
             program: program.or_else(usual).filter(|path| path.exists()),
@@ -95,36 +102,22 @@ impl Bubblewrap {
         let program = self.program.as_deref().ok_or_else(probe::not_installed)?;
         mounts::check(spec, inner.hidden())?;
         check_system(inner.hidden())?;
-        let seccomp = seccomp::programs().map_err(|error| StartError::Layer {
-            layer: Layer::Seccomp,
-            why: error.to_string(),
-            fix: probe::SECCOMP_FIX.to_owned(),
+        self.etc.refresh().map_err(|source| StartError::State {
+            path: inner.notes().state_dir().to_owned(),
+            source,
         })?;
-        let seat = self.threads().0.take_seat(&spec.limits);
-        let (doors, mut hold) = match &seat {
-            // It is born there.
-            Some(TakenSeat { name, group, .. }) => (Vec::new(), hold(inner, name, group)),
-            None => self.groups(inner, &spec.limits)?,
-        };
         let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
-        let (info, info_in) = std::io::pipe().map_err(not_spawned)?;
-        let (block_out, mut block) = std::io::pipe().map_err(not_spawned)?;
-        let handed = Handed {
-            info: info_in.into(),
-            block: block_out.into(),
-            block_in: block.try_clone().map_err(not_spawned)?.into(),
-            groups: doors,
-            seccomp: &seccomp,
-        };
-        let command = command::command(program, spec, &self.etc, handed).map_err(not_spawned)?;
-        let spawned = self.threads().0.spawn(command, seat, spec.limits, runtime);
-        // Also a child that could not be handed over, as when the runtime is closing, may be there.
+        let options = command::options(spec, &self.etc).map_err(not_spawned)?;
+        let begun = self.threads().0.begin(Blank::of(spec, program), runtime)?;
+        let mut hold = hold(inner, &begun.name, &begun.group);
+        let Begun { mut child, options: options_in, info, mut block, .. } = begun;
+        let told = tell(options_in, &options);
         let first = first_process(info)?;
         let held = first.map(|first| hold_process(first, &mut hold)).transpose()?;
-        let mut child = spawned.map_err(not_spawned)?;
         let (Some(first), Some(held)) = (first, held) else {
             return Err(StartError::Refused { said: said(&mut child, runtime) });
         };
+        told.map_err(not_spawned)?;
         rlimits::apply(first, &spec.limits).map_err(|error| StartError::Layer {
             layer: Layer::Files,
             why: error.to_string(),
@@ -145,24 +138,6 @@ impl Bubblewrap {
             process: Process::bubblewrap(child, first, held),
             hold,
         })
-    }
-
-    /// Makes control groups, with the way into them and what removes them again.
-    fn groups(
-        &self,
-        inner: &Arc<Inner>,
-        limits: &Limits,
-    ) -> Result<(Vec<OwnedFd>, Hold), StartError> {
-        let name = Notes::new_name();
-        let group = Group::plan(&self.homes, &name, limits).map_err(probe::no_group)?;
-        if !group.dirs().is_empty() {
-            let path = inner.notes().path(&name);
-            let noted = inner.notes().write(&name, group.dirs());
-            noted.map_err(|source| StartError::State { path, source })?;
-        }
-        let hold = hold(inner, &name, &group);
-        group.make()?;
-        Ok((group.doors()?, hold))
     }
 }
 
@@ -195,6 +170,16 @@ fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
     Ok(())
 }
 
+/// Tells bubblewrap its options.
+fn tell(mut options_in: PipeWriter, options: &[u8]) -> std::io::Result<()> {
+    if options.len() > PIPE_BYTES
+        && let Err(error) = fcntl_setpipe_size(&options_in, options.len())
+    {
+        tracing::debug!(%error, "bubblewrap has to read before it is told everything");
+    }
+    options_in.write_all(options)
+}
+
 /// A handle for the first process, and one for what ends it.
 fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
     let ended = |error: std::io::Error| StartError::Refused {
@@ -210,31 +195,27 @@ fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
 }
 
 /// Which process is the first of the box; `None` if bubblewrap ended before there was one.
-fn first_process(mut info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
+fn first_process(info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
     #[derive(serde::Deserialize)]
     struct Info {
         #[serde(rename = "child-pid")]
         child_pid: i32,
     }
     let until = Instant::now() + FIRST_PROCESS;
-    let mut said = Vec::new();
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 999_999 };
-        let mut ready = [PollFd::new(&info, PollFlags::IN)];
-        let n_ready = poll(&mut ready, Some(&limit)).unwrap_or_default();
-        if n_ready == 0 && left.is_zero() {
-            return Err(StartError::TooSlow { limit: FIRST_PROCESS });
-        }
-        let mut bytes = [0; 512];
-        let n_bytes = if n_ready == 0 { continue } else { info.read(&mut bytes) };
-        match n_bytes {
-            Ok(n_bytes) if n_bytes > 0 && said.len() < INFO_BYTES_MAX => {
-                said.extend_from_slice(&bytes[..n_bytes]);
-            }
-            Ok(_) | Err(_) => break,
+        // Only for the end of what it says, which fits into the pipe: it says it bit by bit.
+        let mut ended = [PollFd::new(&info, PollFlags::empty())];
+        match poll(&mut ended, Some(&limit)).unwrap_or_default() {
+            0 if left.is_zero() => return Err(StartError::TooSlow { limit: FIRST_PROCESS }),
+            0 => {}
+            _ => break,
         }
     }
+    let mut said = Vec::new();
+    // What cannot be read says nothing about a first process.
+    info.take(INFO_BYTES_MAX).read_to_end(&mut said).unwrap_or_default();
     let info: Option<Info> = serde_json::from_slice(&said).ok();
     Ok(info.and_then(|info| Pid::from_raw(info.child_pid)))
 }
@@ -258,7 +239,7 @@ mod tests {
 
     use super::*;
     use crate::sandbox::{Sandbox, SandboxSettings};
-    use crate::spec::Network;
+    use crate::spec::{Limits, Network};
 
     fn spec(workspace: &Path) -> SandboxSpec {
         SandboxSpec {
@@ -305,38 +286,80 @@ mod tests {
         }
     }
 
-    /// Rule: whether a box is moved into its control groups or born there, it is in its own, which go
-    /// with it. The groups of a box that never comes are nobody's.
+    /// Rule: whether a box is begun when it is needed or ahead, it is in control groups of its own,
+    /// which go with it. What was begun for a box that never comes is nobody's, and goes as well.
     #[tokio::test(flavor = "multi_thread")]
     async fn every_box_is_in_its_own_groups_and_leaves_none() {
         let dir = tempfile::tempdir().unwrap();
         let (state, workspace) = (dir.path().join("state"), dir.path().join("workspace"));
         fs::create_dir(&workspace).unwrap();
         let sandbox = Sandbox::open(SandboxSettings::in_dir(&state)).unwrap();
+        let spawner = &sandbox.0.bubblewrap.threads().0;
         let mut boxes = Vec::new();
         for number in 0..4 {
+            let ahead = spawner.process_ahead();
             let confined = sandbox.start(spec(&workspace)).await.unwrap();
             let Some(Remains::Bubblewrap(swept)) = &confined.hold.remains else { panic!() };
             let name = swept.groups[0].file_name().unwrap().to_str().unwrap().to_owned();
-            assert_eq!(group_of(confined.process.id().unwrap()), name, "box {number}");
+            let process = confined.process.id().unwrap();
+            assert_eq!(group_of(process), name, "box {number}");
+            // The first two are not expected.
+            assert_eq!(ahead.is_some(), number >= 2, "box {number}");
+            assert!(ahead.is_none_or(|ahead| parent_of(process) == ahead), "box {number}");
             boxes.push((confined, name));
-            if number % 2 == 0 {
-                // The next one may be started before the thread waits for it, or after.
-                std::thread::sleep(Duration::from_millis(50));
+            if number > 0 {
+                wait_for(|| spawner.process_ahead().is_some());
             }
         }
+        let ahead = spawner.process_ahead().unwrap();
         let mut names: Vec<_> = boxes.iter().map(|(_, name)| name.clone()).collect();
+        names.push(group_of(ahead));
         names.dedup();
-        assert_eq!(names.len(), 4);
+        assert_eq!(names.len(), 5);
         for (confined, _) in boxes {
             confined.hold.gone().await;
         }
-        let given_up = sandbox.0.bubblewrap.threads().0.take_seat(&spec(&workspace).limits);
-        let given_up = given_up.map(|seat| hold(&sandbox.0, &seat.name, &seat.group));
-        if let Some(hold) = given_up {
-            hold.gone().await;
-        }
         drop(sandbox);
         assert_eq!(left_in(&state), 0);
+        wait_for(|| !Path::new(&format!("/proc/{ahead}/cgroup")).exists());
+    }
+
+    /// Rule: one that was begun ahead and has ended since is no reason for a box to fail.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_box_starts_though_what_was_begun_ahead_was_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, workspace) = (dir.path().join("state"), dir.path().join("workspace"));
+        fs::create_dir(&workspace).unwrap();
+        let sandbox = Sandbox::open(SandboxSettings::in_dir(&state)).unwrap();
+        let spawner = &sandbox.0.bubblewrap.threads().0;
+        for _ in 0..2 {
+            sandbox.start(spec(&workspace)).await.unwrap().hold.gone().await;
+        }
+        wait_for(|| spawner.process_ahead().is_some());
+        let ahead = spawner.process_ahead().unwrap();
+        let pid = Pid::from_raw(ahead.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        wait_for(|| {
+            fs::read_to_string(format!("/proc/{ahead}/cmdline")).is_ok_and(|it| it.is_empty())
+        });
+        let confined = sandbox.start(spec(&workspace)).await.unwrap();
+        assert_ne!(parent_of(confined.process.id().unwrap()), ahead);
+        confined.hold.gone().await;
+        drop(sandbox);
+        assert_eq!(left_in(&state), 0);
+    }
+
+    fn parent_of(process: u32) -> u32 {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap();
+        parent.trim().parse().unwrap()
+    }
+
+    fn wait_for(is_so: impl Fn() -> bool) {
+        let until = Instant::now() + Duration::from_secs(10);
+        while !is_so() {
+            assert!(Instant::now() < until, "it has not come to be");
+            std::thread::sleep(Duration::from_millis(2));
+        }
     }
 }

@@ -6,12 +6,10 @@
 
 mod find;
 mod group;
-mod seat;
 
 use std::path::PathBuf;
 
 pub(crate) use self::group::{Group, remove};
-pub(crate) use self::seat::{Seat, leave};
 use crate::probe::Layer;
 use crate::spec::Limits;
 

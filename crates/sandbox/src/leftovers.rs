@@ -50,12 +50,7 @@ impl Notes {
         self.next_dir.join(name)
     }
 
-    /// Before anything of it is made.
-    pub(crate) fn write(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
-        fs::write(self.path(name), lines(groups))
-    }
-
-    /// The same for one that may come next.
+    /// Of a box that may come next, before anything of it is made.
     pub(crate) fn write_next(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
         fs::write(self.next_path(name), lines(groups))
     }

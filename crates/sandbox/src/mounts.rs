@@ -25,18 +25,20 @@ pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartE
     if let Some((what, _)) = text.find(|(_, text)| text.as_bytes().contains(&0)) {
         return Err(StartError::ZeroByte { what });
     }
-    resolved("the workspace", &spec.workspace)?;
+    is_there("the workspace", &spec.workspace)?;
     if let Some(home) = &spec.home {
-        resolved("the home", home)?;
+        is_there("the home", home)?;
     }
     if let Some(inside) = &spec.inside {
-        resolved("the program for MCP", inside)?;
+        is_there("the program for MCP", inside)?;
     }
     spec.read_only.iter().try_for_each(|read_only| check_read_only(read_only, hidden))
 }
 
 fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), StartError> {
-    let host = resolved("the path to read", &read_only.host)?;
+    is_there("the path to read", &read_only.host)?;
+    let host = fs::canonicalize(&read_only.host)
+        .map_err(|source| not_there("the path to read", &read_only.host, source))?;
     let is_seen = |hidden: &&PathBuf| hidden.starts_with(&host) || host.starts_with(hidden);
     if let Some(hidden) = hidden.iter().find(is_seen) {
         let (path, hidden) = (read_only.host.clone(), hidden.clone());
@@ -56,19 +58,46 @@ fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), Start
     Err(StartError::Mount { what: "a path to read at", path: inside.clone(), source })
 }
 
-fn resolved(what: &'static str, path: &Path) -> Result<PathBuf, StartError> {
-    let absolute = if path.is_absolute() {
-        fs::canonicalize(path)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute"))
-    };
-    absolute.map_err(|source| StartError::Mount { what, path: path.to_owned(), source })
+fn is_there(what: &'static str, path: &Path) -> Result<(), StartError> {
+    if path.is_absolute() {
+        return path.metadata().map(drop).map_err(|source| not_there(what, path, source));
+    }
+    let source = io::Error::new(io::ErrorKind::InvalidInput, "the path is not absolute");
+    Err(not_there(what, path, source))
+}
+
+fn not_there(what: &'static str, path: &Path, source: io::Error) -> StartError {
+    StartError::Mount { what, path: path.to_owned(), source }
 }
 
 /// What is mounted needs something to be mounted on, and in the box it cannot be made.
 pub(crate) fn make_place_for_inside(spec: &SandboxSpec) -> io::Result<()> {
-    let (Some(dir), Some(_)) = (&spec.session_dir, &spec.inside) else { return Ok(()) };
+    let Some(place) = place_for_inside(spec)? else { return Ok(()) };
+    fs::OpenOptions::new().create(true).append(true).open(place).map(drop)
+}
+
+/// Gives the program inside a further name, in the directory of the session: that is a mount less.
+/// False if it has to be mounted, because there is no such directory or it is on another filesystem.
+pub(crate) fn link_inside(spec: &SandboxSpec) -> io::Result<bool> {
+    let (Some(place), Some(inside)) = (place_for_inside(spec)?, &spec.inside) else {
+        return Ok(false);
+    };
+    // What an earlier start left may be of another program.
+    match fs::remove_file(&place) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    if fs::hard_link(inside, &place).is_ok() {
+        return Ok(true);
+    }
+    make_place_for_inside(spec)?;
+    Ok(false)
+}
+
+/// Where the program inside is in the directory of the session, if there are both.
+fn place_for_inside(spec: &SandboxSpec) -> io::Result<Option<PathBuf>> {
+    let (Some(dir), Some(_)) = (&spec.session_dir, &spec.inside) else { return Ok(None) };
     let place = dir.join(places::INSIDE_BELOW);
     fs::create_dir_all(place.parent().unwrap_or(dir))?;
-    fs::OpenOptions::new().create(true).append(true).open(place).map(drop)
+    Ok(Some(place))
 }

@@ -5,6 +5,7 @@
 //! kernel, and what has been a way out of boxes before and no agent needs.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -88,12 +89,19 @@ const X32_START: u32 = 0x4000_0000;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Compiled<T> = Result<T, seccompiler::BackendError>;
 
-/// The programs for the kernel, each as bubblewrap reads it.
-pub(crate) fn programs() -> Compiled<Vec<Vec<u8>>> {
+/// The programs for the kernel, each as bubblewrap reads it. They are compiled once.
+pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
+    static PROGRAMS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    if let Some(programs) = PROGRAMS.get() {
+        return Ok(programs);
+    }
+    let compiled = compile_all()?;
+    Ok(PROGRAMS.get_or_init(|| compiled))
+}
+
+fn compile_all() -> Compiled<Vec<Vec<u8>>> {
     let refused = compile(refused()?, libc::EPERM)?;
-    let absent = ABSENT.iter().map(|call| (*call, Vec::new())).collect();
-    let absent = compile(absent, libc::ENOSYS)?;
-    Ok([refused, absent, second_set()].iter().map(bytes).collect())
+    Ok([refused, absent()].iter().map(bytes).collect())
 }
 
 /// Always refused, on this architecture.
@@ -165,15 +173,22 @@ fn is_not(argument: u8, value: i32) -> Compiled<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
-/// Refuses the second set of calls. It compares with "at least", which the compiler does not.
-fn second_set() -> BpfProgram {
-    let step = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
-    vec![
-        step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        step(libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K, 0, 1, X32_START),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, SeccompAction::Errno(libc::ENOSYS as u32).into()),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, SeccompAction::Allow.into()),
-    ]
+/// Says of some calls, and of the whole second set, that they do not exist. It compares with "at
+/// least", which the compiler does not, and one program costs a box less than two.
+fn absent() -> BpfProgram {
+    let step = |code: u32, jt, k| sock_filter { code: code as u16, jt, jf: 0, k };
+    let (compare, end) = (libc::BPF_JMP | libc::BPF_K, libc::BPF_RET | libc::BPF_K);
+    let at_least = step(compare | libc::BPF_JGE, 0, X32_START);
+    let equal = |call: &libc::c_long| step(compare | libc::BPF_JEQ, 0, *call as u32);
+    let mut questions: Vec<_> = [at_least].into_iter().chain(ABSENT.iter().map(equal)).collect();
+    // Whatever is answered with yes jumps over the rest, and over the step that allows.
+    for (steps_after, question) in (1..).zip(questions.iter_mut().rev()) {
+        question.jt = steps_after;
+    }
+    let number = step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0);
+    let allow = step(end, 0, SeccompAction::Allow.into());
+    let refuse = step(end, 0, SeccompAction::Errno(libc::ENOSYS as u32).into());
+    [number].into_iter().chain(questions).chain([allow, refuse]).collect()
 }
 
 /// As `struct sock_filter` is in memory.

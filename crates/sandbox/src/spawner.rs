@@ -1,212 +1,194 @@
-//! Starts children from one thread. The system ends a child with the thread that started it, and a
-//! runtime's threads come and go. Where it can, the thread waits in the control groups of the next box.
+//! Starts bubblewraps from one thread. The system ends a child with the thread that started it, and a
+//! runtime's threads come and go.
+//!
+//! What is started twice in a row is probably started again. So when nothing else is to be done, the
+//! thread begins the next one ahead: that it is in its control groups already spares a box the move,
+//! for which the kernel takes ten to twenty milliseconds, and the fork of the daemon.
 
 use std::io;
-use std::path::PathBuf;
-use std::process::Command;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::Duration;
 
-use tokio::process::Child;
-use tokio::runtime::Handle;
+use tokio::runtime::{self, Handle};
 
-use crate::cgroups::{self, Group, Homes, Seat};
-use crate::error::OpenError;
-use crate::leftovers::{Notes, PATIENCE};
-use crate::spec::Limits;
+use crate::bubblewrap::{Begun, Blank, Kit};
+use crate::error::{OpenError, StartError};
 
 /// Children that wait to be started; whoever wants another is told that it is too much.
 const WAITING_MAX: usize = 256;
+/// How long after a box the next one is begun: until then, the first one has enough to do.
+const QUIET: Duration = Duration::from_millis(100);
 
 enum Job {
-    Spawn {
-        command: Box<Command>,
-        runtime: Handle,
-        /// What the next child will probably have.
-        limits: Limits,
-        /// Whether the child is the one that the thread waits for.
-        is_seated: bool,
-        started: SyncSender<io::Result<Child>>,
+    Begin {
+        next: Next,
+        begun: SyncSender<Result<Begun, StartError>>,
     },
-    /// The child that the thread waits for does not come.
-    GiveUp,
+    /// One that was begun ahead has been taken.
+    Taken(Next),
 }
 
-/// Where the thread is.
-#[derive(Debug, Default)]
-enum Waiting {
-    #[default]
-    AtHome,
-    /// In the groups of whoever comes next.
-    For(Box<Seat>),
-    /// In the groups of a child that is about to be started.
-    Taken,
+/// What is to be begun, and for whom.
+struct Next {
+    blank: Blank,
+    runtime: Handle,
 }
 
-/// Hands commands to the thread.
+/// One that was begun ahead.
+#[derive(Debug)]
+struct Ahead {
+    blank: Blank,
+    runtime: runtime::Id,
+    begun: Begun,
+}
+
+/// Hands out bubblewraps that wait for their options.
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
     jobs: SyncSender<Job>,
-    notes: Notes,
-    waiting: Arc<Mutex<Waiting>>,
-}
-
-/// Control groups that the thread is in, until a child is started there or this is dropped.
-#[derive(Debug)]
-pub(crate) struct TakenSeat {
-    pub(crate) name: String,
-    pub(crate) group: Group,
-    spawner: Option<Spawner>,
+    kit: Kit,
+    ahead: Arc<Mutex<Option<Box<Ahead>>>>,
 }
 
 /// What the thread has.
 struct Keeper {
-    homes: Homes,
-    notes: Notes,
-    waiting: Arc<Mutex<Waiting>>,
+    kit: Kit,
+    ahead: Arc<Mutex<Option<Box<Ahead>>>>,
+    /// What was begun last.
+    last: Option<Blank>,
 }
 
 impl Spawner {
     /// The thread ends once every handle is gone; what it has started ends with it.
-    pub(crate) fn start(homes: Homes, notes: Notes) -> Result<(Self, JoinHandle<()>), OpenError> {
+    pub(crate) fn start(kit: Kit) -> Result<(Self, JoinHandle<()>), OpenError> {
         let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
-        let waiting = Arc::new(Mutex::default());
-        let keeper = Keeper { homes, notes: notes.clone(), waiting: Arc::clone(&waiting) };
+        let ahead = Arc::new(Mutex::default());
+        let keeper = Keeper { kit: kit.clone(), ahead: Arc::clone(&ahead), last: None };
         let thread = std::thread::Builder::new()
             .name("sandbox-spawner".to_owned())
-            .spawn(move || {
-                for job in jobs {
-                    keeper.carry_out(job);
-                }
-                keeper.leave();
-            })
+            .spawn(move || keeper.run(&jobs))
             .map_err(OpenError::Thread)?;
-        Ok((Self { jobs: jobs_in, notes, waiting }, thread))
+        Ok((Self { jobs: jobs_in, kit, ahead }, thread))
     }
 
-    /// The control groups that the thread waits in, if they are for such a box.
-    pub(crate) fn take_seat(&self, limits: &Limits) -> Option<TakenSeat> {
-        let mut waiting = lock(&self.waiting);
-        match std::mem::take(&mut *waiting) {
-            // One whose note cannot be kept up is nobody's.
-            Waiting::For(seat)
-                if seat.is_for(limits) && self.notes.has_come(&seat.name).is_ok() =>
-            {
-                *waiting = Waiting::Taken;
-                let Seat { name, group, .. } = *seat;
-                Some(TakenSeat { name, group, spawner: Some(self.clone()) })
+    /// A bubblewrap, begun ahead or now, whose note is one of a box. Waits for it: call it where that
+    /// may be.
+    pub(crate) fn begin(&self, blank: Blank, runtime: &Handle) -> Result<Begun, StartError> {
+        let next = Next { blank, runtime: runtime.clone() };
+        let begun = match self.take(&next) {
+            Some(begun) => {
+                // There may be too much to do for another.
+                drop(self.jobs.try_send(Job::Taken(next)));
+                begun
             }
-            other @ (Waiting::AtHome | Waiting::For(_) | Waiting::Taken) => {
-                *waiting = other;
+            None => self.begin_now(next)?,
+        };
+        match self.kit.notes.has_come(&begun.name) {
+            Ok(()) => Ok(begun),
+            Err(source) => {
+                let path = self.kit.notes.path(&begun.name);
+                self.kit.discard(begun);
+                Err(StartError::State { path, source })
+            }
+        }
+    }
+
+    fn begin_now(&self, next: Next) -> Result<Begun, StartError> {
+        let program = next.blank.bubblewrap.clone();
+        let failed = |why: &str| {
+            let (program, source) = (program.clone(), io::Error::other(why.to_owned()));
+            StartError::Spawn { program, source }
+        };
+        let (begun_in, begun) = sync_channel(1);
+        let sent = self.jobs.try_send(Job::Begin { next, begun: begun_in });
+        sent.map_err(|_| failed("too many sandboxes start at once"))?;
+        begun.recv().map_err(|_| failed("the thread that starts sandboxes has ended"))?
+    }
+
+    /// The one that was begun ahead, if it is of this kind and still there.
+    fn take(&self, next: &Next) -> Option<Begun> {
+        let mut ahead = lock(&self.ahead).take_if(|ahead| ahead.is_for(next))?;
+        match ahead.begun.child.try_wait() {
+            Ok(None) => Some(ahead.begun),
+            Ok(Some(_)) | Err(_) => {
+                self.kit.discard(ahead.begun);
                 None
             }
         }
     }
+}
 
-    /// Starts a child, and ends it when its handle is dropped. Waits for it: call it where that may be.
-    pub(crate) fn spawn(
-        &self,
-        command: Command,
-        seat: Option<TakenSeat>,
-        limits: Limits,
-        runtime: &Handle,
-    ) -> io::Result<Child> {
-        let (started, child) = sync_channel(1);
-        let is_seated = seat.is_some();
-        let (command, runtime) = (Box::new(command), runtime.clone());
-        let job = Job::Spawn { command, runtime, limits, is_seated, started };
-        let too_many = |_| io::Error::other("too many sandboxes start at once");
-        self.jobs.try_send(job).map_err(too_many)?;
-        if let Some(mut seat) = seat {
-            seat.spawner = None;
-        }
-        child.recv().map_err(|_| io::Error::other("the thread that starts sandboxes has ended"))?
+#[cfg(test)]
+impl Spawner {
+    /// Which process was begun ahead.
+    pub(crate) fn process_ahead(&self) -> Option<u32> {
+        lock(&self.ahead).as_ref().and_then(|ahead| ahead.begun.child.id())
     }
 }
 
-impl Drop for TakenSeat {
-    fn drop(&mut self) {
-        if let Some(spawner) = self.spawner.take()
-            && spawner.jobs.try_send(Job::GiveUp).is_err()
-        {
-            // Whoever is next in the full queue moves the thread on as well.
-            *lock(&spawner.waiting) = Waiting::AtHome;
-        }
+impl Ahead {
+    fn is_for(&self, next: &Next) -> bool {
+        self.blank == next.blank && self.runtime == next.runtime.id()
     }
 }
 
 impl Keeper {
-    fn carry_out(&self, job: Job) {
+    fn run(mut self, jobs: &Receiver<Job>) {
+        let mut next = None;
+        loop {
+            let job = match &next {
+                Some(_) => jobs.recv_timeout(QUIET),
+                None => jobs.recv().map_err(RecvTimeoutError::from),
+            };
+            match (job, next.take()) {
+                (Ok(job), _) => next = self.carry_out(job),
+                (Err(RecvTimeoutError::Timeout), Some(next)) => self.begin_ahead(next),
+                (Err(_), _) => break,
+            }
+        }
+        if let Some(unused) = lock(&self.ahead).take() {
+            self.kit.discard(unused.begun);
+        }
+    }
+
+    /// Says what probably comes next.
+    fn carry_out(&mut self, job: Job) -> Option<Next> {
         match job {
-            Job::Spawn { command, runtime, limits, is_seated, started } => {
-                let _entered = runtime.enter();
-                let child = tokio::process::Command::from(*command).kill_on_drop(true).spawn();
-                // Whoever does not wait any more gets nothing: the child ends with its handle.
-                drop(started.send(child));
-                if is_seated {
-                    *lock(&self.waiting) = Waiting::AtHome;
+            Job::Begin { next, begun } => {
+                let made = self.kit.begin(&next.blank, &next.runtime);
+                if let Err(unsent) = begun.send(made)
+                    && let Ok(unused) = unsent.0
+                {
+                    self.kit.discard(unused);
                 }
-                self.move_on(limits);
+                // Arguments that change from one to the next may be what somebody said.
+                let is_again = self.last.as_ref() == Some(&next.blank);
+                self.last = Some(next.blank.clone());
+                is_again.then_some(next)
             }
-            Job::GiveUp => {
-                cgroups::leave(&self.homes);
-                *lock(&self.waiting) = Waiting::AtHome;
-            }
+            Job::Taken(next) => Some(next),
         }
     }
 
-    /// Waits in new groups, unless somebody counts on where it is.
-    fn move_on(&self, limits: Limits) {
-        let before = std::mem::take(&mut *lock(&self.waiting));
-        let unused = match before {
-            Waiting::AtHome => None,
-            Waiting::For(seat) if !seat.is_for(&limits) => Some(seat),
-            stays @ (Waiting::For(_) | Waiting::Taken) => {
-                *lock(&self.waiting) = stays;
-                return;
-            }
+    fn begin_ahead(&self, next: Next) {
+        if lock(&self.ahead).as_ref().is_some_and(|ahead| ahead.is_for(&next)) {
+            return;
+        }
+        let begun = match self.kit.begin(&next.blank, &next.runtime) {
+            Ok(begun) => begun,
+            // Whoever needs it tries again, and is told why if that fails too.
+            Err(error) => return tracing::debug!(%error, "the next sandbox is not begun ahead"),
         };
-        let name = Notes::new_name();
-        let dirs = Group::plan(&self.homes, &name, &limits);
-        let dirs = dirs.map(|group| group.dirs().to_vec()).unwrap_or_default();
-        let noted = self.notes.write_next(&name, &dirs);
-        match noted.and_then(|()| Seat::take(&self.homes, name.clone(), limits)) {
-            Ok(Some(seat)) => *lock(&self.waiting) = Waiting::For(Box::new(seat)),
-            Ok(None) => self.remove(&name, &[]),
-            Err(error) => {
-                tracing::debug!(%error, "the next sandbox has no control groups yet");
-                cgroups::leave(&self.homes);
-                self.remove(&name, &dirs);
-            }
-        }
-        if let Some(seat) = unused {
-            self.remove(&seat.name, seat.group.dirs());
-        }
-    }
-
-    /// Goes home from groups that nobody needs.
-    fn leave(&self) {
-        let before = std::mem::take(&mut *lock(&self.waiting));
-        if let Waiting::For(seat) = before {
-            cgroups::leave(&self.homes);
-            self.remove(&seat.name, seat.group.dirs());
-        }
-    }
-
-    /// Nobody is in these groups any more.
-    fn remove(&self, name: &str, dirs: &[PathBuf]) {
-        let until = Instant::now() + PATIENCE;
-        let removed = dirs.iter().try_for_each(|dir| cgroups::remove(dir, until));
-        if let Err(error) = removed.and_then(|()| std::fs::remove_file(self.notes.next_path(name)))
-        {
-            tracing::warn!(%error, "control groups are left; the next start removes them");
+        let ahead = Ahead { blank: next.blank, runtime: next.runtime.id(), begun };
+        if let Some(unused) = lock(&self.ahead).replace(Box::new(ahead)) {
+            self.kit.discard(unused.begun);
         }
     }
 }
 
-fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+fn lock(ahead: &Mutex<Option<Box<Ahead>>>) -> MutexGuard<'_, Option<Box<Ahead>>> {
     // Nothing panics while it is held.
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    ahead.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -72,13 +72,14 @@ impl Shared {
     }
 
     /// What the engine knows the image of the sessions of a project by, if they have one of their own.
-    pub(crate) async fn image_of_session(&self, project: ProjectId) -> Result<Option<String>> {
-        let record = self.read(move |store| store.project(project)).await?;
-        let record = record.ok_or_else(|| Error::not_found("project", project))?;
-        if record.image.is_none() {
+    pub(crate) async fn image_of_sessions(
+        &self,
+        project: &ProjectRecord,
+    ) -> Result<Option<String>> {
+        if project.image.is_none() {
             return Ok(None);
         }
-        self.image_tag(&self.boxes("an image").await?, &record)
+        self.image_tag(&self.boxes("an image").await?, project)
     }
 
     /// What the engine knows the image of a project by, if it has one of its own; it is there.

@@ -10,7 +10,7 @@ use ringback_agents::{
     AgentEvent, AgentHandle, Attached, Driver, Launcher, Permissions, SharedPolicy,
 };
 use ringback_core::sessions::Where;
-use ringback_proto::record::{Record, SessionState};
+use ringback_proto::record::{ProjectRecord, Record, SessionState};
 use ringback_proto::request::{PermissionAnswer, SessionEventInfo};
 use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
@@ -74,6 +74,8 @@ pub(super) struct Keeper {
 /// What a keeper has for its agents.
 #[derive(Debug)]
 pub(super) struct Kept {
+    /// Whether it has never run before: then there is no conversation to go on with.
+    pub(super) is_new: bool,
     /// Where the session's sockets are.
     pub(super) dir: Utf8PathBuf,
     pub(super) key: Option<Key>,
@@ -90,7 +92,8 @@ impl Keeper {
         done: watch::Sender<bool>,
     ) -> Self {
         let agent = agent.to_owned();
-        Self { shared, place, agent, kept, done, conversation: None }
+        let conversation = kept.is_new.then_some(None);
+        Self { shared, place, agent, kept, done, conversation }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -196,17 +199,14 @@ impl Keeper {
         self.shared.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
-        let inside = if is_wanted { Some(self.inside().await?) } else { None };
-        // What it does is compared with how the workspace is now, if it is the first there.
-        let remembered = self.shared.remember_start(self.place.workspace).await;
-        remembered.map_err(|error| error.to_string())?;
-        let overall = self.permissions().await?;
+        let inside = self.prepare(is_wanted).await.map_err(|error| error.to_string())?;
+        let (overall, project) = self.permissions().await?;
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref(), has_network);
         let permissions = Answers { overall, policy: self.kept.permissions.clone() };
         let Ready { mut spec, program, protocol, files } =
             usual.ready(place, &permissions, conversation)?;
-        let image = self.shared.image_of_session(self.place.project).await;
+        let image = self.shared.image_of_sessions(&project).await;
         let image = image.map_err(|error| error.to_string())?;
         let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
             BoxLauncher::new(confiner, self.kept.dir.clone(), inside, program.into(), image)
@@ -219,21 +219,23 @@ impl Keeper {
         Ok(Running { agent, handle, launcher, _watch: watch })
     }
 
-    /// Sets what the agent is answered, and says what holds whatever it asks for.
-    async fn permissions(&self) -> Result<Permissions, String> {
+    /// Sets what the agent is answered, and says what holds whatever it asks for, and in which project.
+    async fn permissions(&self) -> Result<(Permissions, ProjectRecord), String> {
+        let id = self.place.project;
         let mut known = None;
         loop {
-            let project = self.shared.policy_of(self.place.project).await;
+            let project = self.shared.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
-            let policy = self.shared.policy_for(project.as_ref(), &self.agent);
+            let project = project.ok_or_else(|| format!("there is no project {id} any more"))?;
+            let policy = self.shared.policy_for(project.permissions.as_ref(), &self.agent);
             let policy = policy.map_err(|error| causes(&error))?;
             let overall = policy.overall();
             // A change that came after this was read sets its own.
-            if known.as_ref() == Some(&project) {
-                return Ok(overall);
+            if known.as_ref() == Some(&project.permissions) {
+                return Ok((overall, project));
             }
             self.kept.permissions.set(policy);
-            known = Some(project);
+            known = Some(project.permissions);
         }
     }
 
@@ -251,18 +253,24 @@ impl Keeper {
         self.conversation.clone().flatten()
     }
 
-    /// The path of the program inside.
-    async fn inside(&self) -> Result<Utf8PathBuf, String> {
-        let Some(inside) = self.shared.sessions.settings.inside.clone() else {
-            return Err(format!("there is no program that `{INSIDE}` could stand for"));
-        };
-        let found = self.shared.blocking(move || {
-            inside.path().map_err(|error| {
+    /// Remembers how the workspace is, with which what an agent does is compared if it is the first
+    /// there, and gives the path of the program inside if that is wanted.
+    async fn prepare(&self, wants_inside: bool) -> ringback_proto::Result<Option<Utf8PathBuf>> {
+        let inside = self.shared.sessions.settings.inside.clone().filter(|_| wants_inside);
+        if wants_inside && inside.is_none() {
+            let message = format!("there is no program that `{INSIDE}` could stand for");
+            return Err(Error::new(ErrorKind::Internal, message));
+        }
+        let remember = self.shared.remember_start(self.place.workspace);
+        let work = move || {
+            remember()?;
+            let path = inside.map(|inside| inside.path()).transpose();
+            path.map_err(|error| {
                 let message = format!("the program inside cannot be written: {error}");
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
-        });
-        found.await.map_err(|error| error.to_string())
+        };
+        self.shared.blocking(work).await
     }
 
     /// What belongs to the session, as its agent sees it.

@@ -70,11 +70,6 @@ impl Shared {
     }
 
     /// What holds for the agents of a project now.
-    pub(super) async fn policy_of(&self, project: ProjectId) -> Result<Option<PermissionPolicy>> {
-        let record = self.read(move |store| store.project(project)).await?;
-        Ok(record.and_then(|record| record.permissions))
-    }
-
     /// What holds for an agent of a project that says so.
     pub(super) fn policy_for(
         &self,

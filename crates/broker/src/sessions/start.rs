@@ -200,13 +200,14 @@ impl Shared {
         if let Some(token) = token {
             self.tokens.insert(token);
         }
-        self.keep(place, agent, Parts { dir, doors, reach, account, key });
+        let is_new = matches!(start.origin, Origin::New { .. });
+        self.keep(place, agent, Parts { is_new, dir, doors, reach, account, key });
         Ok(record)
     }
 
     /// Hands a session to its keeper.
     fn keep(self: &Arc<Self>, place: Where, agent: &str, parts: Parts) {
-        let Parts { dir, doors, reach, account, key } = parts;
+        let Parts { is_new, dir, doors, reach, account, key } = parts;
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
         let (done, over) = watch::channel(false);
         let permissions = SharedPolicy::default();
@@ -225,8 +226,8 @@ impl Shared {
         });
         lock(&self.sessions.live).insert(place.id, live);
         self.say_state(place.id, SessionState::Starting, None);
-        let keeper =
-            Keeper::new(Arc::clone(self), place, agent, Kept { dir, key, permissions }, done);
+        let kept = Kept { is_new, dir, key, permissions };
+        let keeper = Keeper::new(Arc::clone(self), place, agent, kept, done);
         drop(self.tasks.spawn(keeper.run(inbox)));
     }
 
@@ -256,6 +257,7 @@ struct Equipped<'a> {
 
 /// What a live session has besides its place.
 struct Parts {
+    is_new: bool,
     dir: Utf8PathBuf,
     doors: Doors,
     reach: Option<Reach>,

@@ -22,10 +22,13 @@ pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 20_000, bytes_max
 
 impl Shared {
     /// Remembers how a workspace is, unless that is known of an earlier moment. One that is too large
-    /// is remembered as such: its agent can start, and its changes cannot be told.
-    pub(crate) async fn remember_start(&self, workspace: WorkspaceId) -> Result<()> {
+    /// is remembered as such: its agent can start, and its changes cannot be told. May block.
+    pub(crate) fn remember_start(
+        &self,
+        workspace: WorkspaceId,
+    ) -> impl FnOnce() -> Result<()> + use<> {
         let (root, starts) = (self.workspace_path(workspace), Starts::of(self, workspace));
-        self.blocking(move || starts.remember(&root)).await
+        move || starts.remember(&root)
     }
 
     /// Forgets how a workspace was. May block.

@@ -16,6 +16,7 @@ use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
 use ringback_edge_mcp::{Door, SessionLimits};
 use ringback_egress::{KeyFile, KeySource, ModelDoors, Provider, Vault};
+use ringback_inside_embed::Unpacked;
 use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
@@ -87,14 +88,11 @@ fn scripted_agent() -> Option<AgentCommand> {
 /// The program inside, unpacked when a session first needs it: until then none of its pages is in
 /// memory.
 #[derive(Debug)]
-struct Embedded {
-    directory: Utf8PathBuf,
-}
+struct Embedded(Unpacked);
 
 impl InsideProgram for Embedded {
     fn path(&self) -> io::Result<Utf8PathBuf> {
-        let path = ringback_inside_embed::unpack(self.directory.as_std_path());
-        let path = path.map_err(io::Error::other)?;
+        let path = self.0.path().map_err(io::Error::other)?;
         Utf8PathBuf::try_from(path).map_err(io::Error::other)
     }
 }
@@ -123,7 +121,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         agents.entry(SCRIPTED_NAME.to_owned()).or_insert(scripted);
     }
     let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
-    let inside = Arc::new(Embedded { directory: run_dir.join("bin") });
+    let inside = Arc::new(Embedded(Unpacked::new(run_dir.join("bin").into())));
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Ok(SessionSettings {
         run_dir,

@@ -1,9 +1,12 @@
 //! Agents in sandboxes, as a user meets them.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use crate::support::{Daemon, Run, file, is_confinable, ringback};
+use rustix::process::Signal;
+
+use crate::support::{Daemon, Run, file, is_confinable, ringback, send, serve, wait_for};
 
 const NO_BUBBLEWRAP: &str = "[sandbox]\nbwrap = \"/nowhere/bwrap\"\n";
 
@@ -54,6 +57,42 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
     let session = &listed["sessions"][0];
     assert_eq!(session["confined"], false);
     assert!(session["notice"].as_str().unwrap().contains("without further confinement"));
+}
+
+/// Rule: what a daemon has begun for a box that may come next ends with it, also if it is killed, and
+/// its control groups go with the next start.
+#[test]
+fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
+    if !is_confinable() {
+        return;
+    }
+    let mut first = Daemon::start();
+    for _ in 0..2 {
+        start(&first, r#"{"say":"hello"}"#).done();
+    }
+    let next = Path::new(first.told("token_file")).parent().unwrap().join("sandbox/next");
+    let groups =
+        wait_for("groups of the next box", || Some(noted(&next)).filter(|it| !it.is_empty()));
+    let in_it = || std::fs::read_to_string(groups[0].join("cgroup.procs")).unwrap_or_default();
+    wait_for("a process in them", || (!in_it().is_empty()).then_some(()));
+    first.signal(Signal::KILL);
+    first.ended();
+    wait_for("it to be gone", || in_it().is_empty().then_some(()));
+    let mut second =
+        serve(first.home()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for("a box of the next daemon", || {
+        (start(&first, r#"{"say":"hello"}"#).code == 0).then_some(())
+    });
+    assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
+    send(second.id(), Signal::TERM);
+    second.wait().unwrap();
+}
+
+/// The control groups that notes in a directory speak of.
+fn noted(dir: &Path) -> Vec<PathBuf> {
+    let notes = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let texts = notes.filter_map(|note| std::fs::read_to_string(note.path()).ok());
+    texts.flat_map(|text| text.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
 }
 
 /// Rule: the doctor names each layer, and what to do about one that is missing.

@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// Reached only when something is wrong.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a daemon that is not needed any more may take to end.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// The binary in an environment of its own: nothing of the user's is read or written.
 pub(crate) fn ringback(home: &Path) -> Command {
@@ -72,7 +74,7 @@ impl From<Output> for Run {
     }
 }
 
-/// A daemon. Dropping it kills it.
+/// A daemon. Dropping it ends it, and kills it if it takes its time.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
@@ -172,7 +174,17 @@ pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Run {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do.
+        // It may have ended before; then there is nothing to do. One that is killed would leave control
+        // groups to a next start that never comes.
+        if let Some(pid) = rustix::process::Pid::from_raw(self.pid().cast_signed())
+            && self.child.try_wait().is_ok_and(|ended| ended.is_none())
+            && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok()
+        {
+            let until = Instant::now() + GRACE;
+            while Instant::now() < until && self.child.try_wait().is_ok_and(|it| it.is_none()) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
         drop(self.child.kill());
         drop(self.child.wait());
     }

@@ -13,8 +13,9 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::spec::{Network, SandboxSpec, places};
-use crate::{etc, mounts};
+use crate::etc::{self, Etc};
+use crate::mounts;
+use crate::spec::{Limits, Network, SandboxSpec, places};
 
 /// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
 pub(super) const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -36,15 +37,30 @@ const KERNEL_FILES: &[&str] = &[
     "/proc/vmallocinfo",
 ];
 /// The numbers under which bubblewrap finds what it is handed.
-const ARGS_FD: i32 = 3;
+const OPTIONS_FD: i32 = 3;
 const INFO_FD: i32 = 4;
 const BLOCK_FD: i32 = 5;
 const SYNC_FD: i32 = 6;
 const SECCOMP_FD: i32 = 7;
 
-/// What bubblewrap is handed besides its options.
+/// What a bubblewrap has from its first moment. Everything else it is told when it is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blank {
+    /// Where bubblewrap is.
+    pub(crate) bubblewrap: PathBuf,
+    /// The program for the box, and its arguments.
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) network: Network,
+    /// What its control groups keep.
+    pub(crate) limits: Limits,
+}
+
+/// What a bubblewrap is handed.
 #[derive(Debug)]
-pub(crate) struct Handed<'a> {
+pub(crate) struct Handed {
+    /// It reads its options here.
+    pub(crate) options: OwnedFd,
     /// It says here which process is the first of the box.
     pub(crate) info: OwnedFd,
     /// It waits here before it goes on,
@@ -54,30 +70,20 @@ pub(crate) struct Handed<'a> {
     /// Control groups that it is in from its first moment.
     pub(crate) groups: Vec<OwnedFd>,
     /// The filters for system calls.
-    pub(crate) seccomp: &'a [Vec<u8>],
+    pub(crate) seccomp: &'static [Vec<u8>],
 }
 
-/// The options, in the order in which mounts are made.
+/// Options, in the order in which mounts are made.
 #[derive(Debug, Default)]
 struct Options(Vec<OsString>);
 
-/// The command that makes the box and runs the program in it.
-pub(crate) fn command(
-    program: &Path,
-    spec: &SandboxSpec,
-    etc: &[(PathBuf, PathBuf)],
-    handed: Handed<'_>,
-) -> io::Result<Command> {
+/// The command for a box that is not known yet. All of its walls are in it: whatever becomes of the
+/// rest of its options, none is missing.
+pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
     let mut options = Options::default();
-    options.namespaces(spec.network);
-    options.system(etc)?;
-    options.private(spec.limits.tmp_bytes);
-    for read_only in &spec.read_only {
-        options.mount("--ro-bind", &read_only.host, &read_only.inside);
-    }
-    options.session(spec)?;
-    options.process(spec);
+    options.walls(blank.network);
     let mut mappings = vec![
+        FdMapping { parent_fd: handed.options, child_fd: OPTIONS_FD },
         FdMapping { parent_fd: handed.info, child_fd: INFO_FD },
         FdMapping { parent_fd: handed.block, child_fd: BLOCK_FD },
         FdMapping { parent_fd: handed.block_in, child_fd: SYNC_FD },
@@ -86,15 +92,28 @@ pub(crate) fn command(
         options.add(["--add-seccomp-fd", &number.to_string()]);
         mappings.push(FdMapping { parent_fd: in_memory(filter)?, child_fd: number });
     }
-    // Not on the command line, where everybody could read keys.
-    mappings.push(FdMapping { parent_fd: in_memory(&options.bytes())?, child_fd: ARGS_FD });
-    let mut command = Command::new(program);
-    command.args(["--args", &ARGS_FD.to_string(), "--"]).arg(&spec.program).args(&spec.args);
+    // The rest is not on the command line, where everybody could read keys.
+    options.add(["--args", &OPTIONS_FD.to_string(), "--"]);
+    let mut command = Command::new(&blank.bubblewrap);
+    command.args(options.0).arg(&blank.program).args(&blank.args);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     before_exec(&mut command, handed.groups);
     command.fd_mappings(mappings).map_err(|_| io::Error::other("two files have one number"))?;
     Ok(command)
+}
+
+/// The rest of the options, as bubblewrap reads them: what is in the box.
+pub(crate) fn options(spec: &SandboxSpec, etc: &Etc) -> io::Result<Vec<u8>> {
+    let mut options = Options::default();
+    options.system(&etc.mounts(&spec.read_only))?;
+    options.private(spec.limits.tmp_bytes);
+    for read_only in &spec.read_only {
+        options.mount("--ro-bind", &read_only.host, &read_only.inside);
+    }
+    options.session(spec)?;
+    options.process(spec);
+    Ok(options.bytes())
 }
 
 /// In the child, before it is bubblewrap.
@@ -136,6 +155,18 @@ fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+impl Blank {
+    pub(crate) fn of(spec: &SandboxSpec, bubblewrap: &Path) -> Self {
+        Self {
+            bubblewrap: bubblewrap.to_owned(),
+            program: spec.program.clone(),
+            args: spec.args.clone(),
+            network: spec.network,
+            limits: spec.limits,
+        }
+    }
+}
+
 impl Options {
     fn add<const N: usize>(&mut self, options: [&str; N]) {
         self.0.extend(options.into_iter().map(OsString::from));
@@ -145,14 +176,14 @@ impl Options {
         self.0.extend([OsStr::new(how), host.as_os_str(), inside.as_os_str()].map(OsString::from));
     }
 
-    fn namespaces(&mut self, network: Network) {
+    fn walls(&mut self, network: Network) {
         self.add(["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]);
         self.add(["--unshare-cgroup", "--disable-userns", "--hostname", "sandbox"]);
         match network {
             Network::None => self.add(["--unshare-net"]),
         }
         self.add(["--uid", etc::UID, "--gid", etc::UID, "--cap-drop", "ALL"]);
-        self.add(["--new-session", "--die-with-parent"]);
+        self.add(["--new-session", "--die-with-parent", "--clearenv"]);
         self.add(["--info-fd", &INFO_FD.to_string(), "--block-fd", &BLOCK_FD.to_string()]);
         self.add(["--sync-fd", &SYNC_FD.to_string()]);
     }
@@ -194,8 +225,9 @@ impl Options {
             self.mount("--ro-bind", dir, Path::new(places::SESSION));
         }
         if let Some(inside) = &spec.inside {
-            mounts::make_place_for_inside(spec)?;
-            self.mount("--ro-bind", inside, Path::new(places::INSIDE));
+            if !mounts::link_inside(spec)? {
+                self.mount("--ro-bind", inside, Path::new(places::INSIDE));
+            }
         }
         self.add(["--remount-ro", "/"]);
         Ok(())
@@ -204,7 +236,6 @@ impl Options {
     fn process(&mut self, spec: &SandboxSpec) {
         let start = spec.working_dir.as_deref().unwrap_or(Path::new(places::WORKSPACE));
         self.0.extend([OsStr::new("--chdir"), start.as_os_str()].map(OsString::from));
-        self.add(["--clearenv"]);
         for (name, value) in &spec.env {
             self.0.extend([OsString::from("--setenv"), name.clone(), value.clone()]);
         }

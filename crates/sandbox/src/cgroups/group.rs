@@ -124,9 +124,7 @@ pub(crate) fn remove(dir: &Path, until: Instant) -> io::Result<()> {
 fn kill_all(dir: &Path) {
     let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     let pids = listed.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw);
-    // A thread of this process that starts boxes may be on its way out of the group.
-    let own = rustix::process::getpid();
-    for pid in pids.filter(|pid| *pid != own) {
+    for pid in pids {
         // One that has just ended has what was wanted.
         kill_process(pid, Signal::KILL).unwrap_or_default();
     }

@@ -1,11 +1,13 @@
 //! What a sandbox refuses to do, and says why.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringback_sandbox::{
     BackendChoice, BackendKind, EngineError, Layer, LayerState, Limits, ReadOnly, Sandbox,
     StartError,
 };
+
+use tokio::io::AsyncReadExt as _;
 
 use crate::bench::{Bench, Ran, User};
 use crate::many::{sandbox, settings, spec};
@@ -115,6 +117,28 @@ async fn bad_mounts_are_refused(bench: &Bench) {
     let error = sandbox.start(spec).await.unwrap_err();
     assert!(matches!(error, StartError::ZeroByte { .. }), "{error:?}");
     assert!(!Path::new(&bench.path("workspace/ran")).exists());
+}
+
+/// Rule: what is shown of `/etc` is there besides what every box has there, and is as it is on this
+/// machine.
+#[tokio::test]
+async fn a_file_of_etc_can_be_shown_besides_those_of_every_box() {
+    let bench = Bench::new(User::Me);
+    let sandbox = Sandbox::open(settings(&bench)).unwrap();
+    let shown = bench.path("workspace/shown");
+    std::fs::write(&shown, "shown\n").unwrap();
+    for besides in [None, Some("/etc/besides/shown")] {
+        let mut spec = spec(&bench, "cat /etc/besides/shown; whoami; cmp /etc/ld.so.cache cache");
+        let place = |inside| ReadOnly { host: shown.clone(), inside: PathBuf::from(inside) };
+        spec.read_only.extend(besides.map(place));
+        std::fs::copy("/etc/ld.so.cache", bench.path("workspace/cache")).unwrap();
+        let mut confined = sandbox.start(spec).await.unwrap();
+        let mut said = String::new();
+        confined.pipes.stdout.read_to_string(&mut said).await.unwrap();
+        assert!(confined.process.wait().await.unwrap().success());
+        assert_eq!(said, if besides.is_some() { "shown\nagent\n" } else { "agent\n" });
+        confined.hold.gone().await;
+    }
 }
 
 /// Rule: without an engine no container is started, and the error says what to do.

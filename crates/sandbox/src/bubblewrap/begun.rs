@@ -1,0 +1,104 @@
+//! A bubblewrap that runs, in control groups of its own, and waits to be told its options.
+
+use std::io::{PipeReader, PipeWriter};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use tokio::process::Child;
+use tokio::runtime::Handle;
+
+use super::command::{self, Blank, Handed};
+use crate::cgroups::{self, Group, Homes};
+use crate::error::StartError;
+use crate::leftovers::{Notes, PATIENCE};
+use crate::probe::{self, Layer};
+use crate::seccomp;
+
+/// It has to be put to use or discarded: dropped, it ends, and its groups are left to the next start.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What its groups and its note are called.
+    pub(crate) name: String,
+    pub(crate) group: Group,
+    pub(crate) child: Child,
+    /// Where it reads its options, to their end.
+    pub(crate) options: PipeWriter,
+    /// Where it says which process is the first of the box.
+    pub(crate) info: PipeReader,
+    /// Where it waits before it goes on.
+    pub(crate) block: PipeWriter,
+}
+
+/// What it takes to begin.
+#[derive(Debug, Clone)]
+pub(crate) struct Kit {
+    pub(crate) homes: Homes,
+    pub(crate) notes: Notes,
+}
+
+impl Kit {
+    /// Starts a bubblewrap, which ends with the thread that this is called on. Its note is one of what
+    /// may come next.
+    pub(crate) fn begin(&self, blank: &Blank, runtime: &Handle) -> Result<Begun, StartError> {
+        let name = Notes::new_name();
+        let group = Group::plan(&self.homes, &name, &blank.limits).map_err(probe::no_group)?;
+        let note = self.notes.next_path(&name);
+        let noted = self.notes.write_next(&name, group.dirs());
+        noted.map_err(|source| StartError::State { path: note, source })?;
+        let dirs = group.dirs().to_vec();
+        let begun = begin_in(name.clone(), group, blank, runtime);
+        if begun.is_err() {
+            self.remove(&name, &dirs);
+        }
+        begun
+    }
+
+    /// Ends one that nobody needs.
+    pub(crate) fn discard(&self, begun: Begun) {
+        let Begun { name, group, child, .. } = begun;
+        drop(child);
+        self.remove(&name, group.dirs());
+    }
+
+    /// Nobody is to be in these groups any more.
+    fn remove(&self, name: &str, dirs: &[PathBuf]) {
+        let until = Instant::now() + PATIENCE;
+        let removed = dirs.iter().try_for_each(|dir| cgroups::remove(dir, until));
+        if let Err(error) = removed.and_then(|()| std::fs::remove_file(self.notes.next_path(name)))
+        {
+            tracing::warn!(%error, "control groups are left; the next start removes them");
+        }
+    }
+}
+
+fn begin_in(
+    name: String,
+    group: Group,
+    blank: &Blank,
+    runtime: &Handle,
+) -> Result<Begun, StartError> {
+    let seccomp = seccomp::programs().map_err(|error| StartError::Layer {
+        layer: Layer::Seccomp,
+        why: error.to_string(),
+        fix: probe::SECCOMP_FIX.to_owned(),
+    })?;
+    group.make()?;
+    let groups = group.doors()?;
+    let failed = |source| StartError::Spawn { program: blank.bubblewrap.clone(), source };
+    let (options_out, options) = std::io::pipe().map_err(failed)?;
+    let (info, info_in) = std::io::pipe().map_err(failed)?;
+    let (block_out, block) = std::io::pipe().map_err(failed)?;
+    let handed = Handed {
+        options: options_out.into(),
+        info: info_in.into(),
+        block: block_out.into(),
+        block_in: block.try_clone().map_err(failed)?.into(),
+        groups,
+        seccomp,
+    };
+    let command = command::command(blank, handed).map_err(failed)?;
+    let _entered = runtime.enter();
+    let child = tokio::process::Command::from(command).kill_on_drop(true).spawn();
+    let child = child.map_err(failed)?;
+    Ok(Begun { name, group, child, options, info, block })
+}
