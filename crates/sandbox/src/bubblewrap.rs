@@ -22,10 +22,10 @@ pub(crate) use self::command::Blank;
 use crate::cgroups::{Group, Homes};
 use crate::confined::{Confined, Hold, Pipes};
 use crate::error::{OpenError, StartError};
-use crate::etc::Etc;
 use crate::leftovers::Notes;
 use crate::probe::{self, Layer};
 use crate::process::Process;
+use crate::root::{self, Roots};
 use crate::sandbox::Inner;
 use crate::spawner::Spawner;
 use crate::spec::SandboxSpec;
@@ -48,7 +48,7 @@ const SAID_BYTES_MAX: u64 = 4096;
 pub(crate) struct Bubblewrap {
     /// `None` if there is none.
     program: Option<PathBuf>,
-    etc: Etc,
+    roots: Roots,
     homes: Homes,
     /// Gone only while this is dropped.
     threads: Option<(Spawner, Sweeper)>,
@@ -56,11 +56,7 @@ pub(crate) struct Bubblewrap {
 }
 
 impl Bubblewrap {
-    pub(crate) fn open(
-        program: Option<PathBuf>,
-        etc: Etc,
-        notes: &Notes,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn open(program: Option<PathBuf>, notes: &Notes) -> Result<Self, OpenError> {
         let homes = Homes::find();
         let usual = || PROGRAMS.iter().map(PathBuf::from).find(|path| path.exists());
         let (spawner, spawner_thread) =
@@ -68,7 +64,7 @@ impl Bubblewrap {
         let (sweeper, sweeper_thread) = Sweeper::start()?;
         Ok(Self {
             program: program.or_else(usual).filter(|path| path.exists()),
-            etc,
+            roots: Roots::open(notes.state_dir())?,
             homes,
             threads: Some((spawner, sweeper)),
             handles: vec![spawner_thread, sweeper_thread],
@@ -102,12 +98,11 @@ impl Bubblewrap {
         let program = self.program.as_deref().ok_or_else(probe::not_installed)?;
         mounts::check(spec, inner.hidden())?;
         check_system(inner.hidden())?;
-        self.etc.refresh().map_err(|source| StartError::State {
-            path: inner.notes().state_dir().to_owned(),
-            source,
-        })?;
+        let path = || inner.notes().state_dir().to_owned();
+        let root =
+            self.roots.of(spec).map_err(|source| StartError::State { path: path(), source })?;
         let not_spawned = |source| StartError::Spawn { program: program.to_owned(), source };
-        let options = command::options(spec, &self.etc).map_err(not_spawned)?;
+        let options = command::options(spec, &root).map_err(not_spawned)?;
         let begun = self.threads().0.begin(Blank::of(spec, program), runtime)?;
         let mut hold = hold(inner, &begun.name, &begun.group);
         let Begun { mut child, options: options_in, info, mut block, .. } = begun;
@@ -162,7 +157,7 @@ impl Drop for Bubblewrap {
 
 /// What every box shows of this machine must show nothing of what is hidden.
 fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
-    for system in [Path::new("/usr")].into_iter().chain(command::SYSTEM.iter().map(Path::new)) {
+    for system in [Path::new("/usr")].into_iter().chain(root::SYSTEM.iter().map(Path::new)) {
         if let Some(shown) = hidden.iter().find(|hidden| hidden.starts_with(system)) {
             return Err(StartError::Hidden { path: system.to_owned(), hidden: shown.clone() });
         }

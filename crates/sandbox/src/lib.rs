@@ -38,6 +38,7 @@ mod mounts;
 mod probe;
 mod process;
 mod rlimits;
+mod root;
 mod sandbox;
 mod seccomp;
 mod spawner;

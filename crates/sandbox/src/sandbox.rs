@@ -11,7 +11,7 @@ use crate::cgroups::Homes;
 use crate::confined::Confined;
 use crate::docker::{self, Docker};
 use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
-use crate::etc::Etc;
+use crate::etc;
 use crate::exec::{ExecSpec, Executed};
 use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::Notes;
@@ -122,7 +122,8 @@ impl Sandbox {
     /// When the sandbox's own files cannot be written. That bubblewrap is missing is none: what a
     /// machine cannot give is told by [`Self::probe`], and when something is started.
     pub fn open(settings: SandboxSettings) -> Result<Self, OpenError> {
-        let etc = Etc::write(&settings.state_dir)?;
+        let etc = settings.state_dir.join("etc");
+        etc::write(&etc).map_err(|source| OpenError::State { path: etc, source })?;
         let notes = Notes::open(&settings.state_dir)?;
         let n_swept = notes.sweep()?;
         if n_swept > 0 {
@@ -137,7 +138,7 @@ impl Sandbox {
             choice: settings.backend,
             chosen: OnceLock::new(),
             hidden: settings.hidden,
-            bubblewrap: Bubblewrap::open(settings.program, etc, &notes)?,
+            bubblewrap: Bubblewrap::open(settings.program, &notes)?,
             notes,
             docker: docker.transpose()?,
         })))

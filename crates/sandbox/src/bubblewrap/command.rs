@@ -1,7 +1,6 @@
 //! The command line of bubblewrap: what a box is made of.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -10,15 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt as _, FdMapping};
-use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use rustix::fs::{Access, MemfdFlags, SeekFrom, access, memfd_create, seek};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use crate::etc::{self, Etc};
+use crate::etc;
 use crate::mounts;
+use crate::root::SYSTEM;
 use crate::spec::{Limits, Network, SandboxSpec, places};
 
-/// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
-pub(super) const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// What the kernel tells its owner about itself, and nobody in a box.
 const KERNEL_FILES: &[&str] = &[
     "/proc/kcore",
@@ -104,9 +102,9 @@ pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
 }
 
 /// The rest of the options, as bubblewrap reads them: what is in the box.
-pub(crate) fn options(spec: &SandboxSpec, etc: &Etc) -> io::Result<Vec<u8>> {
+pub(crate) fn options(spec: &SandboxSpec, root: &Path) -> io::Result<Vec<u8>> {
     let mut options = Options::default();
-    options.system(&etc.mounts(&spec.read_only))?;
+    options.system(root);
     options.private(spec.limits.tmp_bytes);
     for read_only in &spec.read_only {
         options.mount("--ro-bind", &read_only.host, &read_only.inside);
@@ -188,19 +186,16 @@ impl Options {
         self.add(["--sync-fd", &SYNC_FD.to_string()]);
     }
 
-    fn system(&mut self, etc: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    fn system(&mut self, root: &Path) {
+        self.mount("--ro-bind", root, Path::new("/"));
         self.mount("--ro-bind", Path::new("/usr"), Path::new("/usr"));
-        for path in SYSTEM.iter().map(Path::new) {
-            if path.is_symlink() {
-                self.mount("--symlink", &fs::read_link(path)?, path);
-            } else if path.is_dir() {
-                self.mount("--ro-bind", path, path);
-            }
+        for path in SYSTEM.iter().map(Path::new).filter(|path| path.is_dir() && !path.is_symlink())
+        {
+            self.mount("--ro-bind", path, path);
         }
-        for (host, inside) in etc {
-            self.mount("--ro-bind", host, inside);
+        for path in etc::mounted() {
+            self.mount("--ro-bind", &path, &path);
         }
-        Ok(())
     }
 
     fn private(&mut self, tmp_bytes: u64) {
@@ -209,7 +204,8 @@ impl Options {
         for dir in ["/dev/shm", "/tmp"] {
             self.add(["--perms", "1777", "--size", &tmp_bytes, "--tmpfs", dir]);
         }
-        for path in KERNEL_FILES.iter().filter(|path| Path::new(path).exists()) {
+        // What this user could not open is not open to it in the box either.
+        for path in KERNEL_FILES.iter().filter(|path| access(**path, Access::READ_OK).is_ok()) {
             self.add(["--ro-bind", "/dev/null", path]);
         }
         // Also the memory of other processes, and what the kernel can be told.
@@ -229,7 +225,6 @@ impl Options {
                 self.mount("--ro-bind", inside, Path::new(places::INSIDE));
             }
         }
-        self.add(["--remount-ro", "/"]);
         Ok(())
     }
 

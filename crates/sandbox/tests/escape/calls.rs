@@ -129,7 +129,7 @@ fn there_are_no_privileges_to_be_had(bench: &Bench) {
     let none = "0000000000000000";
     let ran = bench.shell(&[], &format!("{{ {script}; }} 2>/dev/null"));
     let n_filters = match bench.backend {
-        Backend::Bubblewrap => 3,
+        Backend::Bubblewrap => 2,
         Backend::Docker => 1,
     };
     let expected = format!(
