@@ -85,9 +85,15 @@ impl Starts {
         }
         let dir = self.archive.parent().unwrap_or(root);
         fs::create_dir_all(dir).map_err(failure::internal)?;
+        let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
+        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true);
+        if entries.as_ref().is_ok_and(Vec::is_empty) {
+            // An archive of nothing needs no bytes, and so is never half written.
+            return File::create(&self.archive).map(drop).map_err(failure::internal);
+        }
         let temp = tempfile::NamedTempFile::new_in(dir).map_err(failure::internal)?;
-        let path = match archived(root, temp.as_file()) {
-            Ok(()) => &self.archive,
+        let path = match entries.and_then(|entries| pack(&tree, &entries, temp.as_file())) {
+            Ok(_) => &self.archive,
             Err(error @ (TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. })) => {
                 temp.as_file().set_len(0).map_err(failure::internal)?;
                 fs::write(temp.path(), error.to_string()).map_err(failure::internal)?;
@@ -98,12 +104,6 @@ impl Starts {
         temp.persist(path).map_err(failure::internal)?;
         Ok(())
     }
-}
-
-fn archived(root: &Utf8Path, out: &File) -> Result<(), TreeError> {
-    let tree = Tree::open(root.as_std_path())?;
-    let entries = tree.walk(Path::new(""), START_LIMITS, |_| true)?;
-    pack(&tree, &entries, out).map(drop)
 }
 
 /// How a workspace was.

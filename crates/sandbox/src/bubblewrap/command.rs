@@ -220,10 +220,10 @@ impl Options {
         if let Some(dir) = &spec.session_dir {
             self.mount("--ro-bind", dir, Path::new(places::SESSION));
         }
-        if let Some(inside) = &spec.inside {
-            if !mounts::link_inside(spec)? {
-                self.mount("--ro-bind", inside, Path::new(places::INSIDE));
-            }
+        if let Some(inside) = &spec.inside
+            && !mounts::link_inside(spec)?
+        {
+            self.mount("--ro-bind", inside, Path::new(places::INSIDE));
         }
         Ok(())
     }
