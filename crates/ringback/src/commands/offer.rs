@@ -40,7 +40,7 @@ pub struct OfferArgs {
     /// What carries out each call
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// File with the JSON Schema of the input [default: any object]
+    /// File with the JSON Schema of the input [default: any object, best with a `text`]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
     /// What the tool does, for those who choose among tools
@@ -104,7 +104,7 @@ impl OfferArgs {
     }
 
     fn line(&self, target: &HttpTarget) -> Result<LineConfig, Failure> {
-        let parameters = self.schema.as_deref().map(schema::read).transpose()?;
+        let parameters = Some(schema::of(self.schema.as_deref())?);
         // Its name alone: what is given to it may be a secret.
         let program = self.command.first().map(|program| program.to_string_lossy());
         let runs = || format!("Runs `{}`.", program.unwrap_or_default());
@@ -134,14 +134,15 @@ pub(crate) async fn run(args: OfferArgs, environment: &Environment) -> Result<()
     let target = args.target(environment)?;
     let config = args.line(&target)?;
     let mut signals = Signals::new()?;
-    let schema = config.tools.first().and_then(|tool| tool.parameters.clone());
+    let schema = config.tools.first().and_then(|tool| tool.parameters.as_deref());
+    let sample = schema.map(schema::sample).unwrap_or_default();
     let grace = config.grace;
     let mut line = tokio::select! {
         line = Line::open(config) => line.map_err(|error| target.explain(error))?,
         () = signals.next() => return Err(Failure::Interrupted),
     };
     for tool in line.full_names() {
-        let call = format!("ringback call {tool}{}", schema::sample(schema.as_deref()));
+        let call = format!("ringback call {tool}{sample}");
         announce(screen, &Told::Offered { tool, call })?;
     }
     let mut calls =

@@ -1,4 +1,4 @@
-//! The schema of an offered tool: read from a file, and shown as a call that fits it.
+//! The schema of a command that is a tool: read from a file, and shown as a call that fits it.
 
 use std::path::Path;
 
@@ -7,8 +7,18 @@ use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// What is in the file, as it is. The daemon says whether it is a schema.
-pub(in crate::commands) fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
+/// What a command takes if nobody says: any object, with a name for what most are told. Agents give a
+/// tool only what its schema names, and some drop everything else.
+const ANY: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"What the command is told"}},"additionalProperties":true}"#;
+
+/// What is in the file, as it is, or without one what fits any command.
+pub(in crate::commands) fn of(path: Option<&Path>) -> Result<Box<RawValue>, Failure> {
+    let any = || RawValue::from_string(ANY.to_owned()).expect("a test reads it");
+    path.map_or_else(|| Ok(any()), read)
+}
+
+/// The daemon says whether it is a schema.
+fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| Failure::File {
         action: "read",
         path: path.to_owned(),
@@ -18,39 +28,54 @@ pub(in crate::commands) fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
         .map_err(|error| Failure::Usage(format!("`{}` is not JSON: {error}", path.display())))
 }
 
-/// ` key=value` for each field that a schema needs, with values of the right type.
-pub(super) fn sample(schema: Option<&RawValue>) -> String {
-    let schema = schema.and_then(|schema| serde_json::from_str::<Value>(schema.get()).ok());
-    let Some(schema) = schema else { return " text=hello".to_owned() };
-    let Some(Value::List(needed)) = schema.get("required") else { return String::new() };
-    let pairs = needed.iter().filter_map(|name| {
-        let Value::Text(name) = name else { return None };
+/// ` key=value` for each field that a schema needs, or else for the first that it names, with values of
+/// the right type.
+pub(super) fn sample(schema: &RawValue) -> String {
+    let schema = serde_json::from_str::<Value>(schema.get()).unwrap_or(Value::Null);
+    let needed: Vec<&str> = match (schema.get("required"), schema.get("properties")) {
+        (Some(Value::List(needed)), _) => needed.iter().filter_map(text).collect(),
+        (_, Some(Value::Map(fields))) => {
+            fields.iter().map(|(name, _)| name.as_str()).take(1).collect()
+        }
+        (_, _) => Vec::new(),
+    };
+    let pair = |name: &str| {
         let field = schema.get("properties").and_then(|fields| fields.get(name));
-        let kind = field.and_then(|field| field.get("type"));
-        let kind = if let Some(Value::Text(kind)) = kind { kind.as_str() } else { "" };
-        Some(match kind {
+        let kind = field.and_then(|field| field.get("type")).and_then(text);
+        match kind.unwrap_or_default() {
             "integer" | "number" => format!(" {name}=1"),
             "boolean" => format!(" {name}=true"),
             "array" => format!(" {name}='[]'"),
             "object" => format!(" {name}='{{}}'"),
             _ => format!(" {name}=hello"),
-        })
-    });
-    pairs.collect()
+        }
+    };
+    needed.into_iter().map(pair).collect()
+}
+
+const fn text(value: &Value) -> Option<&str> {
+    if let Value::Text(text) = value { Some(text.as_str()) } else { None }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::value::RawValue;
 
-    use super::sample;
+    use super::{of, sample};
 
     #[test]
     fn a_sample_has_what_the_schema_needs() {
+        let sample = |schema: &str| sample(&RawValue::from_string(schema.to_owned()).unwrap());
         let schema = r#"{"properties": {"n": {"type": "integer"}, "o": {"type": "object"}, "s": {},
             "free": {}}, "required": ["n", "o", "s"]}"#;
-        let schema = RawValue::from_string(schema.to_owned()).unwrap();
-        assert_eq!(sample(Some(&schema)), " n=1 o='{}' s=hello");
-        assert_eq!(sample(None), " text=hello");
+        assert_eq!(sample(schema), " n=1 o='{}' s=hello");
+        assert_eq!(sample(r#"{"properties": {"free": {"type": "number"}, "s": {}}}"#), " free=1");
+        assert_eq!(sample("{}"), "");
+    }
+
+    /// Rule: an agent that knows nothing of a command has a name for what it tells it.
+    #[test]
+    fn without_a_schema_a_command_takes_a_text() {
+        assert_eq!(sample(&of(None).unwrap()), " text=hello");
     }
 }

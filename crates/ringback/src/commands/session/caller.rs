@@ -79,7 +79,7 @@ pub struct CallerArgs {
     /// A tool of the agent, carried out by a command here, split at blanks and read by no shell; may be given several times
     #[arg(long = "tool", value_name = "NAME=COMMAND")]
     pub tools: Vec<LocalTool>,
-    /// File with the JSON Schema of a tool's input [default: any object]
+    /// File with the JSON Schema of a tool's input [default: any object, best with a `text`]
     #[arg(long = "tool-schema", value_name = "NAME=FILE")]
     pub schemas: Vec<ToolSchema>,
     /// What the names of your tools begin with
@@ -115,11 +115,7 @@ impl CallerArgs {
 impl LocalTool {
     /// As the agent is told of it.
     fn declared(&self, schema: Option<&Path>) -> Result<CallerTool, Failure> {
-        let bytes = match schema {
-            Some(path) => schema::read(path)?.get().to_owned().into(),
-            // Some agents drop arguments that a schema does not let in by name.
-            None => Bytes::from_static(br#"{"type":"object","additionalProperties":true}"#),
-        };
+        let bytes = schema::of(schema)?.get().to_owned().into();
         Ok(CallerTool {
             name: self.name.clone(),
             description: Some(format!(
@@ -317,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Rule: the input of a tool has the names that its schema gives, or any.
+    /// Rule: the input of a tool has the names that its schema gives, or any, and `text` is one.
     #[test]
     fn a_tool_takes_any_object_or_what_its_schema_says() {
         let dir = tempfile::tempdir().unwrap();
@@ -333,7 +329,8 @@ mod tests {
             let context = args(schemas).context().unwrap().unwrap();
             context.caller_tools.unwrap().remove(0).input_schema.unwrap().0.bytes
         };
-        assert_eq!(declared(&[]), r#"{"type":"object","additionalProperties":true}"#);
+        let any = schema::of(None).unwrap();
+        assert_eq!(declared(&[]), any.get());
         assert_eq!(declared(&[format!("notify={}", path.display())]), schema);
         assert!(args(&["other=x".to_owned()]).context().is_err(), "a schema of no tool");
         assert!("notify".parse::<ToolSchema>().is_err());
