@@ -1,6 +1,7 @@
 //! From an agent of the configuration to one that can be started.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
@@ -10,6 +11,7 @@ use ringback_agents::{
 };
 
 use super::AgentCommand;
+use super::installed::{Installed, Programs};
 
 /// The word in an agent's command that stands for the program inside.
 pub(super) const INSIDE: &str = "{inside}";
@@ -76,8 +78,8 @@ pub(super) struct Answers {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) spec: AgentSpec,
-    /// The agent's own program, whatever stands in front of it.
-    pub(super) program: String,
+    /// What its program needs to read besides the system.
+    pub(super) shown: Vec<PathBuf>,
     pub(super) protocol: Protocol,
     pub(super) files: Vec<ConfigFile>,
 }
@@ -106,18 +108,22 @@ impl AgentCommand {
     pub(super) fn ready(
         &self,
         place: Place,
+        programs: &Programs,
         permissions: &Answers,
         conversation: Option<String>,
     ) -> Result<Ready, String> {
-        let started = self.started(&place, permissions, conversation)?;
-        let program = started.command.first().cloned().unwrap_or_default();
+        let mut started = self.started(&place, permissions, conversation)?;
+        let Installed { shown, interpreter_dir, .. } =
+            self.install(&mut started.command, &place, programs)?;
+        let path = interpreter_dir.map(|dir| format!("{}:{PATH}", dir.display()));
+        let path = path.as_deref().unwrap_or(PATH);
         let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
         env.extend(place.proxy_env());
         env.extend(self.env.clone());
         env.extend(place.env);
         let home = place.home.as_str();
-        for (name, value) in [("PATH", PATH), ("HOME", home), ("LANG", "C.UTF-8")] {
+        for (name, value) in [("PATH", path), ("HOME", home), ("LANG", "C.UTF-8")] {
             env.entry(name.to_owned()).or_insert_with(|| value.to_owned());
         }
         let spec = AgentSpec {
@@ -129,7 +135,39 @@ impl AgentCommand {
             limits: AgentLimits::default(),
             launcher: None,
         };
-        Ok(Ready { spec, program, protocol: started.protocol, files: started.files })
+        Ok(Ready { spec, shown, protocol: started.protocol, files: started.files })
+    }
+
+    /// Puts the place of the program into its command.
+    fn install(
+        &self,
+        command: &mut [String],
+        place: &Place,
+        programs: &Programs,
+    ) -> Result<Installed, String> {
+        let Some(program) = command.first_mut() else { return Ok(Installed::default()) };
+        if place.inside.as_ref() == Some(program) {
+            return Ok(Installed::default());
+        }
+        let installed = programs.find(program).ok_or_else(|| self.not_here(program))?;
+        if let Some(found) = installed.program.to_str() {
+            found.clone_into(program);
+        }
+        Ok(installed)
+    }
+
+    fn not_here(&self, program: &str) -> String {
+        let what_to_do = match &self.protocol {
+            AgentProtocol::Preset(name) => format!(
+                "`ringback agents check {name}` says how to install it; where it is installed \
+                 already, say so: `command = [\"/path/to/{program}\"]`"
+            ),
+            AgentProtocol::Lines | AgentProtocol::Acp | AgentProtocol::OneShot => {
+                "say where it is in the `command` of the agent".to_owned()
+            }
+        };
+        let place = if program.contains('/') { "there is" } else { "the daemon's PATH has" };
+        format!("{place} no program `{program}`; {what_to_do}")
     }
 
     /// With the program in front that makes its doors reachable by addresses, if it has some.

@@ -1,7 +1,8 @@
 //! What keeps agents from the rest of this machine, and from each other.
 
 use std::error::Error as _;
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -14,6 +15,7 @@ use ringback_sandbox::{
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use super::installed::Programs;
 use super::{ELSEWHERE, Sessions};
 use crate::shared::Shared;
 use crate::sync::lock;
@@ -23,8 +25,6 @@ const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own 
     directory, without further confinement";
 /// Said where an agent cannot be confined: what to do if nothing else helps.
 const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
-/// Where every box has its programs: what is there need not be shown to it.
-const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64"];
 
 /// How agents are confined.
 #[derive(Debug, Clone)]
@@ -69,8 +69,8 @@ pub(super) struct BoxLauncher {
     confiner: Arc<Confiner>,
     session_dir: Utf8PathBuf,
     inside: Option<Utf8PathBuf>,
-    /// The agent's own program.
-    program: PathBuf,
+    /// What the agent's own program needs to read.
+    shown: Vec<PathBuf>,
     /// The image of its project, if that has one.
     image: Option<String>,
     /// The boxes there were since nobody looked.
@@ -124,17 +124,12 @@ impl Confiner {
         Ok(self.sandbox.get_or_init(|| opened))
     }
 
-    /// What an agent's program needs to be shown, if it is not part of the system.
-    fn shown(&self, program: &Path, backend: BackendKind) -> Vec<ReadOnly> {
-        let is_elsewhere =
-            program.is_absolute() && !SYSTEM.iter().any(|system| program.starts_with(system));
-        let is_here = match backend {
-            BackendKind::Bubblewrap => true,
-            // What this machine does not have is the image's.
-            BackendKind::Docker => program.exists(),
-        };
-        let own = (is_elsewhere && is_here).then(|| ReadOnly::same(program));
-        self.rules.read_only.iter().map(ReadOnly::same).chain(own).collect()
+    /// Where the programs of agents are. May block.
+    pub(super) fn programs(&self, path: OsString) -> std::result::Result<Programs, OpenError> {
+        Ok(match self.open()?.backend() {
+            BackendKind::Bubblewrap => Programs::Here(path),
+            BackendKind::Docker => Programs::Image,
+        })
     }
 }
 
@@ -143,11 +138,11 @@ impl BoxLauncher {
         confiner: Arc<Confiner>,
         session_dir: Utf8PathBuf,
         inside: Option<Utf8PathBuf>,
-        program: PathBuf,
+        shown: Vec<PathBuf>,
         image: Option<String>,
     ) -> Arc<Self> {
         let holds = Mutex::new(Vec::new());
-        Arc::new(Self { confiner, session_dir, inside, program, image, holds })
+        Arc::new(Self { confiner, session_dir, inside, shown, image, holds })
     }
 
     /// Ends what is left in the boxes, and returns when they are gone.
@@ -158,7 +153,9 @@ impl BoxLauncher {
         }
     }
 
-    fn spec(&self, agent: &AgentSpec, backend: BackendKind) -> SandboxSpec {
+    fn spec(&self, agent: &AgentSpec) -> SandboxSpec {
+        let rules = &self.confiner.rules;
+        let named = rules.read_only.iter().map(ReadOnly::same);
         SandboxSpec {
             program: agent.command.clone(),
             args: agent.args.clone(),
@@ -168,8 +165,8 @@ impl BoxLauncher {
             home: Some(agent.home.clone()),
             session_dir: Some(self.session_dir.clone().into()),
             inside: self.inside.clone().map(Into::into),
-            read_only: self.confiner.shown(&self.program, backend),
-            limits: self.confiner.rules.limits,
+            read_only: named.chain(self.shown.iter().map(ReadOnly::same)).collect(),
+            limits: rules.limits,
             network: Network::None,
             image: self.image.clone(),
         }
@@ -182,7 +179,7 @@ impl Launcher for BoxLauncher {
         spec: &AgentSpec,
     ) -> std::result::Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
         let sandbox = self.confiner.open()?;
-        let spec = self.spec(spec, sandbox.backend());
+        let spec = self.spec(spec);
         let start = || sandbox.start_blocking(&spec);
         // An agent that is started for each message is started where its events are waited for:
         // others on this thread go on elsewhere.

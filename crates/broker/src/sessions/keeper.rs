@@ -20,6 +20,7 @@ use super::agent::{Answers, INSIDE, Place, Ready};
 use super::confine::{BoxLauncher, Seen};
 use super::disk::Watch;
 use super::heard::shown;
+use super::installed::Programs;
 use super::say::{bounded, event};
 use super::server::Served;
 use super::{ELSEWHERE, Key};
@@ -204,17 +205,25 @@ impl Keeper {
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref(), has_network);
         let permissions = Answers { overall, policy: self.kept.permissions.clone() };
-        let Ready { mut spec, program, protocol, files } =
-            usual.ready(place, &permissions, conversation)?;
         let image = self.shared.image_of_sessions(&project).await;
         let image = image.map_err(|error| error.to_string())?;
-        let launcher = self.shared.sessions.confiner.clone().map(|confiner| {
-            BoxLauncher::new(confiner, self.kept.dir.clone(), inside, program.into(), image)
-        });
-        spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
-        let started = self.shared.blocking(move || Ok(Driver::start(spec, protocol, files)));
-        let (agent, handle) =
-            started.await.map_err(|error| error.to_string())?.map_err(|error| causes(&error))?;
+        let (confiner, dir) = (self.shared.sessions.confiner.clone(), self.kept.dir.clone());
+        let path = self.shared.sessions.settings.path.clone();
+        let begin = move || {
+            let programs = match &confiner {
+                None => Programs::Here(path),
+                Some(confiner) => confiner.programs(path).map_err(|error| causes(&error))?,
+            };
+            let Ready { mut spec, shown, protocol, files } =
+                usual.ready(place, &programs, &permissions, conversation)?;
+            let launcher =
+                confiner.map(|confiner| BoxLauncher::new(confiner, dir, inside, shown, image));
+            spec.launcher = launcher.clone().map(|launcher| launcher as Arc<dyn Launcher>);
+            let begun = Driver::start(spec, protocol, files).map_err(|error| causes(&error))?;
+            Ok::<_, String>((begun, launcher))
+        };
+        let begun = self.shared.blocking(move || Ok(begin())).await;
+        let ((agent, handle), launcher) = begun.map_err(|error| error.to_string())??;
         let watch = self.shared.watch(self.place, &handle);
         Ok(Running { agent, handle, launcher, _watch: watch })
     }

@@ -14,6 +14,7 @@ mod doors;
 mod elsewhere;
 mod end;
 mod heard;
+mod installed;
 mod keeper;
 mod key;
 mod network;
@@ -26,6 +27,7 @@ mod spending;
 mod start;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -69,6 +71,8 @@ pub struct SessionSettings {
     pub run_dir: Utf8PathBuf,
     /// The agents there are, by name.
     pub agents: BTreeMap<String, AgentCommand>,
+    /// The directories that programs of agents are looked for in, as `PATH` has them.
+    pub path: OsString,
     /// The agent of a project that names none.
     pub agent_default: String,
     /// How far sessions may go where their project says nothing.
@@ -98,6 +102,7 @@ impl SessionSettings {
         Self {
             run_dir,
             agents: BTreeMap::new(),
+            path: agent::PATH.into(),
             agent_default: "scripted".to_owned(),
             limits: SessionLimits::default(),
             events_kept_max: 2000,

@@ -1,10 +1,13 @@
 //! Sessions whose agents are in a sandbox, through the broker's door.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use ringback_broker::{AgentCommand, Config, Confinement, Credential, InsideProgram, SandboxRules};
-use ringback_proto::request::{SessionListRequest, SessionListResponse};
+use ringback_broker::{
+    AgentCommand, AgentProtocol, Config, Confinement, Credential, InsideProgram, SandboxRules,
+};
+use ringback_proto::request::{SessionListRequest, SessionListResponse, SessionMessageRequest};
 use ringback_sandbox::{BackendChoice, DockerSettings, Limits};
 
 use crate::common::{Fixture, start_with};
@@ -132,20 +135,69 @@ async fn without_a_layer_no_session_starts() {
     assert!(listed.sessions.is_empty(), "{listed:?}");
 }
 
-/// Rule: a program that is not there is told as what it is.
+/// Rule: a program that is not there is told as what it is, with what to do.
 #[tokio::test]
-async fn an_agent_that_is_not_in_the_box_is_told() {
-    let missing = |config: &mut Config| {
+async fn an_agent_that_is_not_here_is_told_with_what_to_do() {
+    let agents = |config: &mut Config| {
         with_shell(config);
-        let command = vec!["/usr/bin/no-such-agent".to_owned()];
-        let agent = AgentCommand { command, ..AgentCommand::default() };
+        let agent = |program: &str, protocol| AgentCommand {
+            command: [program].into_iter().filter(|it| !it.is_empty()).map(Into::into).collect(),
+            protocol,
+            ..AgentCommand::default()
+        };
+        config.sessions.path = "/nowhere/bin".into();
+        config.sessions.agents.extend([
+            ("path".to_owned(), agent("/usr/bin/no-such-agent", AgentProtocol::Lines)),
+            ("name".to_owned(), agent("no-such-agent", AgentProtocol::Lines)),
+            ("preset".to_owned(), agent("", AgentProtocol::Preset("goose".to_owned()))),
+        ]);
+    };
+    let fixture = start_with(agents).await;
+    let who = Credential::local();
+    for (agent, parts) in [
+        ("path", ["there is no program `/usr/bin/no-such-agent`", "`command`"]),
+        ("name", ["the daemon's PATH has no program `no-such-agent`", "`command`"]),
+        ("preset", ["the daemon's PATH has no program `goose`", "ringback agents check goose"]),
+    ] {
+        let project = project(&fixture, &who).await;
+        let message =
+            SessionMessageRequest { agent: Some(agent.to_owned()), ..to_project(project, "hello") };
+        let session = say(&fixture, &who, message).await.session_id;
+        let events = until(&fixture, &who, session, -1, |event| event.kind == "error").await;
+        let text = events.last().unwrap().text.clone().unwrap();
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    }
+}
+
+/// Rule: an agent that is a script among packages runs in its box with the interpreter that it was
+/// installed with, wherever both are.
+#[tokio::test]
+async fn an_agent_of_packages_runs_in_its_box() {
+    let machine = tempfile::tempdir().unwrap();
+    let (bin, package) = (machine.path().join("bin"), machine.path().join("lib/node_modules/x"));
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::create_dir_all(&package).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::copy("/bin/sh", bin.join("its-own-sh")).unwrap();
+    std::fs::write(package.join("rest.sh"), SHELL).unwrap();
+    let script = package.join("agent.sh");
+    std::fs::write(&script, "#!/usr/bin/env its-own-sh\n. \"$(dirname \"$0\")/rest.sh\"\n")
+        .unwrap();
+    std::fs::set_permissions(&script, executable).unwrap();
+    std::os::unix::fs::symlink("../lib/node_modules/x/agent.sh", bin.join("agent")).unwrap();
+    let agents = |config: &mut Config| {
+        with_shell(config);
+        config.sessions.path = bin.clone().into();
+        let agent = AgentCommand { command: vec!["agent".to_owned()], ..AgentCommand::default() };
         config.sessions.agents.insert("shell".to_owned(), agent);
     };
-    let fixture = start_with(missing).await;
-    let who = Credential::local();
-    let project = project(&fixture, &who).await;
-    let started = say(&fixture, &who, to_project(project, "hello")).await;
-    let events = until(&fixture, &who, started.session_id, -1, |event| event.kind == "error").await;
-    let text = events.last().unwrap().text.clone().unwrap();
-    assert!(text.contains("no-such-agent") && text.contains("No such file"), "{text}");
+    let fixture = start_with(agents).await;
+    let answer = ask(&fixture, "readlink /proc/$$/exe; echo $0").await;
+    let machine = std::fs::canonicalize(machine.path()).unwrap();
+    let interpreter = machine.join("bin/its-own-sh");
+    let script = machine.join("lib/node_modules/x/agent.sh");
+    assert_eq!(answer, format!("{} {} ", interpreter.display(), script.display()));
+    let outside = machine.join("bin/agent");
+    let answer = ask(&fixture, &format!("ls {} || echo", outside.display())).await;
+    assert!(answer.contains("No such file"), "{answer}");
 }

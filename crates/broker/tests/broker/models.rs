@@ -74,7 +74,7 @@ fn with_agents(config: &mut Config) {
     let inside = run_dir.join("inside");
     std::fs::write(&inside, INSIDE).unwrap();
     std::fs::set_permissions(&inside, PermissionsExt::from_mode(0o700)).unwrap();
-    let command = vec!["/bin/agent".to_owned(), "{model}".to_owned()];
+    let command = vec!["/bin/true".to_owned(), "{model}".to_owned()];
     let (provider, plain) = (Some("mine".to_owned()), vec![inside.to_string(), "plain".to_owned()]);
     let asks = AgentCommand { command, provider, ..AgentCommand::default() };
     let plain = AgentCommand { command: plain, ..AgentCommand::default() };
@@ -151,7 +151,7 @@ async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
     let asks = session(&fixture, "asks").await.unwrap();
     let [(of, dir, model)] = <[_; 1]>::try_from(doors.opened.lock().unwrap().clone()).unwrap();
     assert_eq!((of, model.as_str()), (asks, "mine"));
-    let expected = format!("forward --socket {dir}/model.sock -- /bin/agent {{model}}");
+    let expected = format!("forward --socket {dir}/model.sock -- /bin/true {{model}}");
     assert_eq!(text(&fixture, asks, is_said).await, expected);
     assert!(doors.is_open.load(Ordering::SeqCst));
     let ended = SessionEndRequest { session_id: asks };

@@ -29,7 +29,7 @@ section! {
         pub docker: Option<String> = None,
         /// The image that agents run in where a container engine confines them. It has to be there: nothing is fetched.
         pub image: Option<String> = None,
-        /// What of this machine agents can read besides the system, such as where an agent is installed. The program of an agent itself need not be named.
+        /// What of this machine agents can read besides the system. The program of an agent need not be named, nor what belongs to it ([agents.md](agents.md#in-a-box)).
         pub readOnly: Vec<PathBuf> = Vec::new(),
         /// Memory of one agent with all it starts, in bytes, or `none` for no limit.
         pub memory: Bound = bound(limits().memory_bytes),

@@ -126,6 +126,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     Ok(SessionSettings {
         run_dir,
         agents,
+        path: std::env::var_os("PATH").unwrap_or_default(),
         agent_default: keys.agent.clone(),
         limits: ringback_broker::SessionLimits {
             depth_max: count(keys.max_depth),
