@@ -114,7 +114,7 @@ class World:
         """Lets an agent store a text that nobody else knows, and looks for it on both sides."""
         text = secrets.token_hex(16).encode()
         arguments = {"data": base64.b64encode(text).decode(), "mime_type": "text/plain"}
-        with Model("cas_store", arguments) as model:
+        with Model(("cas_store", arguments)) as model:
             home = Home(self.daemon, model)
             started = time.monotonic()
             said = use(home)

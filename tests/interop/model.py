@@ -1,22 +1,25 @@
-"""A model for agents that follows a script: the chat API of OpenAI, streamed or not, on loopback."""
+"""A model for agents that follows a script, on loopback, streamed or not, in whichever way an agent asks."""
 
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
 
-NAME = "scripted"
+from dialects import DIALECTS, NAME, Gemini
+
+__all__ = ["FINAL", "NAME", "Model"]
 FINAL = "The script is over."
-CALL_ID = "call_scripted_1"
+# Where providers want a key.
+CREDENTIALS = ["Authorization", "x-api-key", "x-goog-api-key"]
 
 
 class Model:
-    """Calls one tool once, and keeps what it was asked and where else an agent wanted to go. At the end it
-    says that the script is over, or repeats the tool's answer."""
+    """Calls tools, each once, in their order, and keeps what it was asked and where else an agent wanted to go.
+    At the end it says that the script is over, or repeats the tools' answers."""
 
-    def __init__(self, tool, arguments, repeats=False):
-        self.tool = tool
+    def __init__(self, *calls, repeats=False):
+        self.calls = calls
         self.repeats = repeats
-        self.arguments = json.dumps(arguments)
         self.requests = []
         self.strayed = []
         self.credentials = set()
@@ -50,13 +53,14 @@ class Model:
         """The message that follows on a request."""
         self.requests.append(request)
         offered = [tool["function"]["name"] for tool in request.get("tools", [])]
-        name = next((name for name in offered if name.endswith(self.tool)), None)
         results = tool_results(request)
-        if name is None or results:
+        tool, arguments = dict(enumerate(self.calls)).get(len(results), (None, None))
+        name = next((name for name in offered if tool and name.endswith(tool)), None)
+        if name is None:
             final = " ".join(results) if self.repeats else FINAL
             return {"role": "assistant", "content": final or FINAL}
-        function = {"name": name, "arguments": self.arguments}
-        call = {"id": CALL_ID, "type": "function", "function": function}
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        call = {"id": f"call_scripted_{len(results) + 1}", "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [call]}
 
     def results(self):
@@ -72,16 +76,18 @@ class Conversation(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.model.credentials.add(self.headers.get("Authorization"))
-        if not self.path.endswith("/chat/completions"):
+        given = [self.headers[name] for name in CREDENTIALS if name in self.headers]
+        self.model.credentials.update(given or [None])
+        path = urlsplit(self.path).path
+        dialect = next((dialect for dialect in DIALECTS if dialect.is_for(path)), None)
+        if dialect is None:
             return self.refuse()
         request = json.loads(body)
-        message = self.model.answer(request)
-        if request.get("stream"):
-            chunks = [f"data: {json.dumps(chunk)}\n\n" for chunk in streamed(message)]
-            self.send(200, "text/event-stream", "".join([*chunks, "data: [DONE]\n\n"]))
-        else:
-            self.send(200, "application/json", json.dumps(whole(message)))
+        if dialect is Gemini:
+            # It says so in the path alone.
+            request["stream"] = path.endswith(":streamGenerateContent")
+        message = self.model.answer(dialect.asked(request))
+        self.send(200, *dialect.answer(request, message))
 
     def do_GET(self):
         if not self.path.endswith("/models"):
@@ -113,34 +119,3 @@ def tool_results(request):
     """The texts of the tool's answers in a request."""
     answers = [it["content"] for it in request["messages"] if it["role"] == "tool"]
     return [it if isinstance(it, str) else json.dumps(it) for it in answers]
-
-
-def finish(message):
-    return "tool_calls" if message.get("tool_calls") else "stop"
-
-
-def envelope(kind, choice):
-    return {"id": "chatcmpl-1", "object": kind, "created": 1, "model": NAME, "choices": [choice]}
-
-
-USAGE = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-
-
-def whole(message):
-    choice = {"index": 0, "message": message, "finish_reason": finish(message)}
-    return envelope("chat.completion", choice) | {"usage": USAGE}
-
-
-def streamed(message):
-    """The same in pieces: the arguments of a call come in two."""
-    def chunk(delta, reason=None):
-        return envelope("chat.completion.chunk", {"index": 0, "delta": delta, "finish_reason": reason})
-
-    if not message.get("tool_calls"):
-        yield chunk({"role": "assistant", "content": message["content"]})
-    for call in message.get("tool_calls", []):
-        text = call["function"]["arguments"]
-        begun = call["function"] | {"arguments": text[:5]}
-        yield chunk({"role": "assistant", "tool_calls": [call | {"index": 0, "function": begun}]})
-        yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": text[5:]}}]})
-    yield chunk({}, finish(message)) | {"usage": USAGE}

@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`,
-//! `conformance`, `bench`, `sim`.
+//! `conformance`, `agents`, `bench`, `sim`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -11,6 +11,7 @@
 #![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
 #![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
 
+mod agents;
 mod bench;
 mod check;
 mod ci;
@@ -50,6 +51,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     golden::SUBCOMMAND,
     interop::SUBCOMMAND,
     conformance::SUBCOMMAND,
+    agents::SUBCOMMAND,
     bench::SUBCOMMAND,
     sim::SUBCOMMAND,
 ];

