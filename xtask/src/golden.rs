@@ -11,7 +11,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 
 fn run(steps: &mut Steps) -> Outcome {
     let tests = [
-        ("golden", "test --release --package ringback-proto --test golden"),
+        ("golden", "test --release --package ringback-proto --test proto -- golden::"),
         (
             "openapi",
             "test --release --package ringback-edge-http --test http -- openapi::the_document",

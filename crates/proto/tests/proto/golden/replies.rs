@@ -19,7 +19,7 @@ use ringback_proto::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::page::Page;
+use super::page::Page;
 
 const JOB: JobId = JobId::from_random([0x0f; 16]);
 const STREAM: StreamId = StreamId::from_random([0x33; 16]);

@@ -7,16 +7,14 @@ mod frames;
 mod page;
 mod precedent;
 mod replies;
-#[path = "../samples/mod.rs"]
-mod samples;
 
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{RequestEnvelope, ToolRequest};
-use samples::{LABELS, positional, rows};
 use serde_json::json;
 
-use crate::committed::Committed;
-use crate::page::Page;
+use self::committed::Committed;
+use self::page::Page;
+use crate::samples::{LABELS, positional, rows};
 
 #[test]
 fn the_requests_of_all_tools_are_as_committed() {

@@ -1,7 +1,5 @@
 //! Walks the tool table: whatever holds for tools on the wire holds for every row.
 
-mod samples;
-
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
@@ -16,7 +14,8 @@ use ringback_proto::{
     CallOptions, ErrorKind, RequestEnvelope, ResponseEnvelope, ToolCall, ToolRequest, ToolResponse,
     ToolTiming,
 };
-use samples::{LABELS, SampleRow, positional, rows};
+
+use crate::samples::{LABELS, SampleRow, positional, rows};
 
 /// Every request sample with its row.
 fn each_request(check: impl Fn(&SampleRow, &ToolRequest, &str)) {

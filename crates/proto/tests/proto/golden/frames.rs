@@ -9,7 +9,7 @@ use ringback_proto::request::{
 use ringback_proto::value::Value;
 use ringback_proto::{RequestEnvelope, ResponseEnvelope};
 
-use crate::page::{Page, hex};
+use super::page::{Page, hex};
 
 const REQUEST_ID: RequestId =
     RequestId::from_bytes(*b"\x01\x23\x45\x67\x89\xab\x4d\xef\x81\x23\x45\x67\x89\xab\xcd\xef");
