@@ -12,7 +12,9 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 };
 
 fn run(steps: &mut Steps, arguments: &[&str]) -> Outcome {
-    let build = "build --release --package ringback --package ringback-bench";
+    // As the tests are built: alone, it would have other features of its dependencies, and all of them
+    // would be compiled a second time.
+    let build = "build --release --workspace --bins --tests";
     steps.command("build", steps.cargo(build))?;
     let mut bench = Command::new(steps.root().join("target/release/ringback-bench"));
     bench.args(arguments);
