@@ -170,6 +170,16 @@ impl Config {
         Vault::new(self.root.data_dir.join("secrets"), rules)
     }
 
+    /// What is the daemon's own, and for no agent to see: its directories and its keys.
+    #[must_use]
+    pub fn private(&self) -> Vec<PathBuf> {
+        let dirs = [self.root.data_dir.clone(), self.root.runtime_dir.clone()];
+        let of_providers = self.providers.0.values().filter_map(|entry| entry.key_file.clone());
+        let of_tls = self.http.tls.iter().map(|files| files.key.clone());
+        let of_curve = self.hoot.curve_secret_key_file.clone();
+        dirs.into_iter().chain(of_providers).chain(of_tls).chain(of_curve).collect()
+    }
+
     /// Names of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.
     #[must_use]
     pub fn ipc_sockets(&self) -> Option<IpcSockets> {

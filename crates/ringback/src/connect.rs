@@ -13,7 +13,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::Ping;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::config::{Config, Environment, ServeFlags};
+use crate::config::{Config, Environment, ServeFlags, config_path};
 use crate::failure::Failure;
 
 /// Loopback answers in milliseconds; this is for a daemon that is just starting.
@@ -168,6 +168,15 @@ impl ConnectArgs {
             ..ServeFlags::default()
         };
         Ok(Config::load(&flags, environment)?)
+    }
+
+    /// What is the daemon's own, and for no agent to see.
+    pub(crate) fn private(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
+        let config = self.config(environment)?;
+        let flags = ServeFlags { config: self.config.clone(), ..ServeFlags::default() };
+        let mut private = config.private();
+        private.extend(config_path(&flags, environment));
+        Ok(private)
     }
 
     /// The token to call with, whatever the way: as told, else the one in the data directory.

@@ -5,6 +5,7 @@ mod copy;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
 use ringback_proto::data::Data;
 use ringback_proto::ids::SessionId;
@@ -40,13 +41,15 @@ const INLINE_BYTES_MAX: u64 = 16 << 20;
 #[command(
     after_help = "Examples:\n  ringback run \"fix the failing test\" --agent goose --dir . --tool notify=./notify.sh\n  \
                   ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback session apply gogol_…\n\n\
-                  The agent gets a copy of the directory, without `.git` and what `.gitignore` names; the \
+                  The agent gets a copy of the directory, without `.git`, what `.gitignore` names and what \
+                  belongs to the daemon; the \
                   directory itself is only read. Ctrl-C ends the session; what it did until then stays \
                   in its copy. A tool's command gets its input as JSON on standard input; what it prints is the \
                   result."
 )]
 pub struct RunArgs {
     /// What to say to the agent
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub message: String,
     /// The directory to work on a copy of
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -87,7 +90,8 @@ enum Told<'a> {
 
 pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), Failure> {
     let screen = Screen::new(args.json);
-    let copy = DirCopy::of(&args.dir)?;
+    let private = args.connect.private(environment)?;
+    let copy = DirCopy::of(&args.dir, &private)?;
     let client = args.connect.target(environment)?.connect().await?;
     let origins = Origins::of(environment);
     let interrupts = Interrupts::listen()?;
@@ -145,6 +149,10 @@ async fn work(
     let (size, dir) = (size(bytes), copy.dir().display());
     let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
     screen.remark(format_args!("session {id} has a copy of {dir}: {files}, {size}"));
+    for left_out in copy.left_out() {
+        let left_out = left_out.display();
+        screen.remark(format_args!("left out, because no agent may see it: {left_out}"));
+    }
     if let Some(notice) = &session.notice {
         screen.remark(format_args!("note: {notice}"));
     }

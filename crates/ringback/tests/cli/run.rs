@@ -157,6 +157,13 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert!(preset.stderr.contains("[sessions.agents.goose]"), "{preset:?}");
     let tool = agent(&daemon, &dir, SCRIPT, &["--tool", "notify=notify.sh"]);
     assert!(tool.code == 2 && tool.stderr.contains("`./notify.sh`"), "{tool:?}");
+    let text = dir.join("old.txt");
+    let not_executable = format!("notify={}", text.display());
+    let tool = agent(&daemon, &dir, SCRIPT, &["--tool", &not_executable]);
+    assert!(tool.code == 2 && tool.stderr.contains("chmod +x"), "{tool:?}");
+    let tool = agent(&daemon, &dir, SCRIPT, &["--tool", "notify=/nowhere/notify.sh"]);
+    assert!(tool.code == 2 && tool.stderr.contains("No such file"), "{tool:?}");
+    assert_eq!(agent(&daemon, &dir, "", &[]).code, 2, "there is nothing to say");
     fs::File::create(dir.join("large")).unwrap().set_len((256 << 20) + 1).unwrap();
     let large = agent(&daemon, &dir, SCRIPT, &[]);
     assert!(large.code == 1 && large.stderr.contains("268435456 bytes"), "{large:?}");
@@ -177,6 +184,37 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
         "tcp://127.0.0.1:1",
     ]));
     assert!(alone.code == 69 && alone.stderr.contains("ringback serve"), "{alone:?}");
+}
+
+/// Rule: whatever directory is copied, nothing of the daemon's own is in the copy: no token, no key, no
+/// other workspace.
+#[test]
+fn what_belongs_to_the_daemon_is_never_copied() {
+    let daemon = Daemon::start();
+    let data = PathBuf::from(daemon.told("data_dir"));
+    let around = data.parent().unwrap();
+    fs::write(around.join("seen"), "x").unwrap();
+    let shown = agent(&daemon, around, r#"{"say":"done"}"#, &[]).done();
+    let data_shown = data.canonicalize().unwrap().display().to_string();
+    assert!(shown.stderr.contains(&format!("no agent may see it: {data_shown}")), "{shown:?}");
+    let workspace = session(&daemon)["workspace_path"].as_str().unwrap().to_owned();
+    let names = fs::read_dir(workspace).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["seen"]);
+    for inside in [data.clone(), data.join("workspaces")] {
+        let refused = agent(&daemon, &inside, r#"{"say":"done"}"#, &[]);
+        assert!(refused.code == 2 && refused.stderr.contains("no agent may see"), "{refused:?}");
+    }
+}
+
+/// Rule: a tool that fails here says why, also here.
+#[test]
+fn a_tool_that_fails_says_why() {
+    let daemon = Daemon::start();
+    let dir = project(&daemon);
+    let script = r#"{"call":{"tool":"here_broken","arguments":{}}}"#;
+    let failed = agent(&daemon, &dir, script, &["--tool", "broken=ls /nowhere"]);
+    assert!(failed.stdout.contains("broken has failed here: "), "{failed:?}");
+    assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
 /// Rule: Ctrl-C ends the session, and what the agent did until then is kept. So do the end of the

@@ -21,15 +21,24 @@ pub(super) struct DirCopy {
     dir: PathBuf,
     archive: File,
     packed: Packed,
+    left_out: Vec<PathBuf>,
 }
 
 impl DirCopy {
-    /// Packs a directory, if it is not too large; nothing else has been started then.
-    pub(super) fn of(dir: &Path) -> Result<Self, Failure> {
+    /// Packs a directory but for what is private, if it is not too large; nothing else has been started
+    /// then.
+    pub(super) fn of(dir: &Path, private: &[PathBuf]) -> Result<Self, Failure> {
         let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
         if !dir.is_dir() {
             let text = format!("`{}` is no directory; name one with `--dir`", dir.display());
+            return Err(Failure::Usage(text));
+        }
+        // Those that are not there are in no directory.
+        let private: Vec<_> = private.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        if let Some(private) = private.iter().find(|private| dir.starts_with(private)) {
+            let (dir, private) = (dir.display(), private.display());
+            let text = format!("`{dir}` belongs to what no agent may see: `{private}`");
             return Err(Failure::Usage(text));
         }
         let refused = |error: TreeError| {
@@ -41,11 +50,12 @@ impl DirCopy {
             Failure::Wrong(format!("cannot copy `{dir}`: {}{hint}", chain(&error)))
         };
         let tree = Tree::open(&dir).map_err(refused)?;
-        let entries = entries(&tree, &dir).map_err(refused)?;
+        let entries = entries(&tree, &dir, &private).map_err(refused)?;
         let archive = tempfile::tempfile()
             .map_err(|source| Failure::System { action: "make a temporary file", source })?;
         let packed = pack(&tree, &entries, &archive).map_err(refused)?;
-        Ok(Self { dir, archive, packed })
+        let left_out = private.into_iter().filter(|path| path.starts_with(&dir)).collect();
+        Ok(Self { dir, archive, packed, left_out })
     }
 
     /// What is copied.
@@ -56,6 +66,11 @@ impl DirCopy {
     /// How much it is.
     pub(super) const fn packed(&self) -> Packed {
         self.packed
+    }
+
+    /// What is in the directory and private.
+    pub(super) fn left_out(&self) -> &[PathBuf] {
+        &self.left_out
     }
 
     /// All of the archive, if it is not longer than this.
@@ -76,12 +91,15 @@ impl DirCopy {
 }
 
 /// What is copied, in order.
-fn entries(tree: &Tree, dir: &Path) -> Result<Vec<Entry>, TreeError> {
+fn entries(tree: &Tree, dir: &Path, private: &[PathBuf]) -> Result<Vec<Entry>, TreeError> {
+    let private = private.to_vec();
     let walk = WalkBuilder::new(dir)
         .hidden(false)
         .require_git(false)
         .follow_links(false)
-        .filter_entry(|entry| entry.file_name() != GIT)
+        .filter_entry(move |entry| {
+            entry.file_name() != GIT && !private.iter().any(|private| entry.path() == private)
+        })
         .sort_by_file_name(Ord::cmp)
         .build();
     let (mut entries, mut n_bytes) = (Vec::new(), 0_u64);
@@ -138,12 +156,31 @@ mod tests {
         std::os::unix::fs::symlink("/etc", dir.path().join("link")).unwrap();
         let dir = dir.path().canonicalize().unwrap();
         let tree = Tree::open(&dir).unwrap();
-        let entries = entries(&tree, &dir).unwrap();
+        let entries = entries(&tree, &dir, &[]).unwrap();
         let mut paths: Vec<_> =
             entries.iter().map(|entry| entry.path.to_str().unwrap().to_owned()).collect();
         paths.sort_unstable();
         assert_eq!(paths, [".gitignore", ".hidden", "link", "src", "src/main.rs"]);
-        assert_eq!(DirCopy::of(&dir).unwrap().packed().files, 4);
+        assert_eq!(DirCopy::of(&dir, &[]).unwrap().packed().files, 4);
+    }
+
+    /// Rule: what is private is in no copy, also by another name, and is itself copied by nobody.
+    #[test]
+    fn what_is_private_is_in_no_copy() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("share/data/secrets")).unwrap();
+        for name in ["share/data/token", "share/data/secrets/sealing.key", "share/config", "seen"] {
+            fs::write(dir.path().join(name), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("share/data", dir.path().join("data")).unwrap();
+        let private = ["data", "share/config", "nowhere"].map(|name| dir.path().join(name));
+        let copy = DirCopy::of(dir.path(), &private).unwrap();
+        // The link itself is one: it leads nowhere in the copy.
+        assert_eq!((copy.packed().files, copy.left_out().len()), (2, 2));
+        for inside in ["share/data", "share/data/secrets"] {
+            let refused = DirCopy::of(&dir.path().join(inside), &private).unwrap_err();
+            assert!(matches!(refused, Failure::Usage(_)), "{refused}");
+        }
     }
 
     #[test]
@@ -151,7 +188,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let large = File::create(dir.path().join("large")).unwrap();
         large.set_len(START_LIMITS.bytes_max + 1).unwrap();
-        let refused = DirCopy::of(dir.path()).unwrap_err().to_string();
+        let refused = DirCopy::of(dir.path(), &[]).unwrap_err().to_string();
         assert!(refused.contains("268435456 bytes") && refused.contains(".gitignore"), "{refused}");
     }
 }
