@@ -103,6 +103,18 @@ impl StartDaemonError {
 }
 
 impl Daemon {
+    /// Whether a daemon would start with these settings; opens and binds nothing.
+    ///
+    /// # Errors
+    /// What it would refuse.
+    pub fn check(config: &Config) -> Result<(), StartDaemonError> {
+        settings::broker(config)?;
+        settings::hoot(config, false)?;
+        settings::http(config)?;
+        settings::model_doors(config)?;
+        Ok(())
+    }
+
     /// Opens the data directory, binds every listener, and takes calls.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 use crate::config::{Config, Environment, ServeFlags, config_path};
+use crate::daemon::Daemon;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
             screen.text(config.to_toml_masked().trim_end())
         }
         ConfigAction::Check => {
-            Config::load(&flags, environment)?;
+            Daemon::check(&Config::load(&flags, environment)?)?;
             screen.answer(&Checked { ok: true, file }, |_| "the configuration is good".to_owned())
         }
         ConfigAction::Path => {

@@ -81,6 +81,19 @@ fn configuration_can_be_shown_checked_and_found() {
     assert!(run(&["config", "path"]).line().contains(".config/ringback/config.toml"));
 }
 
+/// Rule: a configuration that a daemon would refuse is not good, whatever it is refused for.
+#[test]
+fn a_configuration_is_checked_as_a_daemon_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("config.toml");
+    std::fs::write(&path, "[providers.mine]\nurl = 'http://127.0.0.1:1'\nsecret = 'none'\n")
+        .unwrap();
+    for command in [&["config", "check"][..], &["serve"]] {
+        let refused = run(&[command, &["--config", path.to_str().unwrap()]].concat());
+        assert!(refused.code == 64 && refused.stderr.contains("no secret `none`"), "{refused:?}");
+    }
+}
+
 #[test]
 fn completions_exist_for_every_shell_and_name_every_command() {
     for shell in ["bash", "zsh", "fish"] {

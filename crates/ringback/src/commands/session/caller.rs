@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -130,21 +131,25 @@ impl LocalTool {
     /// Whether there is such a program: an agent would learn it only when it calls.
     fn check(&self) -> Result<(), Failure> {
         let Program { name: program, .. } = self.program();
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_there = if program.as_encoded_bytes().contains(&b'/') {
-            Path::new(&program).exists()
-        } else {
-            find_program(&program.to_string_lossy(), &path).is_some()
-        };
-        if is_there {
-            return Ok(());
+        let (name, shown) = (&self.name, program.display());
+        let refused = |text: String| Err(Failure::Usage(text));
+        if !program.as_encoded_bytes().contains(&b'/') {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            return match find_program(&program.to_string_lossy(), &path) {
+                Some(_) => Ok(()),
+                None => refused(format!(
+                    "there is no program `{shown}` for `--tool {name}`; a path has a `/`, such as \
+                     `./{shown}`"
+                )),
+            };
         }
-        let (name, program) = (&self.name, program.display());
-        let text = format!(
-            "there is no program `{program}` for `--tool {name}`; a path has a `/`, such as \
-             `./{program}`"
-        );
-        Err(Failure::Usage(text))
+        match Path::new(&program).metadata() {
+            Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(()),
+            Ok(_) => refused(format!(
+                "`{shown}` for `--tool {name}` cannot be run; `chmod +x {shown}` lets it be"
+            )),
+            Err(error) => refused(format!("`{shown}` for `--tool {name}` cannot be run: {error}")),
+        }
     }
 
     fn program(&self) -> Program {
@@ -161,6 +166,8 @@ struct Told<'a> {
     tool: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     succeeded: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
 }
 
 /// Carries out the calls of a session until it is dropped or the session is over.
@@ -218,13 +225,13 @@ struct Call {
 
 impl Call {
     async fn carry_out(self, stop: CancellationToken) -> String {
-        self.tell("tool_called", None);
+        self.tell("tool_called", None, None);
         let (result, error) = match self.run(&stop).await {
             Ended::Done(output) => (Some(Raw(payload(&output))), None),
             Ended::Failed(error) => (None, Some(error)),
             Ended::Cancelled => (None, Some("it was ended where it ran".to_owned())),
         };
-        let succeeded = error.is_none();
+        let why = error.clone();
         let answer = CallerToolResponseRequest {
             session_id: self.request.session_id,
             request_id: self.request.request_id.clone(),
@@ -232,7 +239,7 @@ impl Call {
             error,
         };
         match self.client.call::<CallerToolResponse>(answer).await {
-            Ok(_) => self.tell("tool_answered", Some(succeeded)),
+            Ok(_) => self.tell("tool_answered", Some(why.is_none()), why.as_deref()),
             Err(error) => {
                 self.screen.remark(format_args!("{} was not answered: {error}", self.request.tool))
             }
@@ -275,13 +282,16 @@ impl Call {
         }
     }
 
-    fn tell(&self, event: &'static str, succeeded: Option<bool>) {
+    fn tell(&self, event: &'static str, succeeded: Option<bool>, error: Option<&str>) {
         let CallerToolRequestInfo { request_id, tool, .. } = &self.request;
-        let told = Told { event, request_id, tool, succeeded };
+        let told = Told { event, request_id, tool, succeeded, error };
         let shown = self.screen.item(&told, |told| match told.succeeded {
             None => format!("  {tool} rings here"),
             Some(true) => format!("  {tool} is answered"),
-            Some(false) => format!("  {tool} has failed here"),
+            Some(false) => {
+                let why = self.screen.printable(told.error.unwrap_or_default());
+                format!("  {tool} has failed here: {why}")
+            }
         });
         if let Err(error) = shown {
             tracing::debug!(%error, "nobody reads what happens");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::request::{
@@ -30,6 +31,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(15);
 #[derive(Debug, Args)]
 pub struct StartArgs {
     /// What to say to the agent
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub message: String,
     /// The project, by id or name [default: `terminal`, made if it is missing]
     #[arg(long, value_name = "ID|NAME")]
