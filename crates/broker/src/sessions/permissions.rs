@@ -69,7 +69,6 @@ impl Shared {
         Ok(())
     }
 
-    /// What holds for the agents of a project now.
     /// What holds for an agent of a project that says so.
     pub(super) fn policy_for(
         &self,
