@@ -12,11 +12,10 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 };
 
 fn run(steps: &mut Steps, arguments: &[&str]) -> Outcome {
-    // As the tests are built: alone, it would have other features of its dependencies, and all of them
-    // would be compiled a second time.
-    let build = "build --release --workspace --bins --tests";
+    // What people install is what is measured.
+    let build = "build --profile dist --package ringback --package ringback-bench";
     steps.command("build", steps.cargo(build))?;
-    let mut bench = Command::new(steps.root().join("target/release/ringback-bench"));
+    let mut bench = Command::new(steps.root().join("target/dist/ringback-bench"));
     bench.args(arguments);
     steps.command("bench", bench)
 }
