@@ -12,7 +12,7 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
 };
 
 fn run(steps: &mut Steps, arguments: &[&str]) -> Outcome {
-    // What people install is what is measured.
+    // What is built for use is what is measured.
     let build = "build --profile dist --package ringback --package ringback-bench";
     steps.command("build", steps.cargo(build))?;
     let mut bench = Command::new(steps.root().join("target/dist/ringback-bench"));
