@@ -2,7 +2,7 @@
 //! name.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Seek};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +14,7 @@ use ringback_proto::ids::BlobHash;
 use crate::error::{FileError, OpenBlobsError, ReadBlobError, WriteBlobError};
 use crate::layout::{self, Layout, Temp};
 use crate::reader::Reader;
+use crate::verified::{self, Stamp, Verified};
 use crate::writer::{Stored, Writer};
 
 /// What a blob without a readable sidecar is called.
@@ -46,6 +47,7 @@ struct Inner {
     layout: Layout,
     blobs: AtomicU64,
     bytes: AtomicU64,
+    verified: Verified,
     /// Held while a blob gets its name, so that of two writers of one content exactly one is first.
     naming: Mutex<()>,
 }
@@ -68,6 +70,7 @@ impl Blobs {
             layout,
             blobs: AtomicU64::new(stats.blobs),
             bytes: AtomicU64::new(stats.bytes),
+            verified: Verified::default(),
             naming: Mutex::new(()),
         })))
     }
@@ -105,28 +108,33 @@ impl Blobs {
 
     /// What is known of a blob, or `None` if it is not there.
     pub fn inspect(&self, hash: BlobHash) -> Result<Option<Info>, ReadBlobError> {
-        let path = self.layout().blob(&hash);
-        let size = match fs::metadata(&path) {
-            Ok(metadata) => metadata.len(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(FileError::on("inspect", &path)(error).into()),
+        let size = match self.open_blob(hash) {
+            Ok(reader) => reader.size(),
+            Err(ReadBlobError::NotFound { .. }) => return Ok(None),
+            Err(error) => return Err(error),
         };
         let mime_type = self.layout().read_mime(&hash)?.unwrap_or_else(|| MIME_UNKNOWN.to_owned());
         Ok(Some(Info { size, mime_type }))
     }
 
-    /// Opens a blob for reading.
+    /// Opens a blob for reading. The first time, and after every change of its file, all of it is
+    /// hashed: whoever has a reader has the content that was asked for.
     pub fn open_blob(&self, hash: BlobHash) -> Result<Reader, ReadBlobError> {
         let path = self.layout().blob(&hash);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(ReadBlobError::NotFound { hash });
+        let mut file = open_file(&path, hash)?;
+        let metadata = file.metadata().map_err(FileError::on("inspect", &path))?;
+        let stamp = Stamp::of(&metadata);
+        let verified = &self.0.verified;
+        if !verified.has(hash, stamp) {
+            let _alone = verified.hashing(hash);
+            // Somebody else may have hashed it meanwhile.
+            if !verified.has(hash, stamp) {
+                verified::check(&mut file, &path, hash)?;
+                file.rewind().map_err(FileError::on("read", &path))?;
+                verified.remember(hash, stamp);
             }
-            Err(error) => return Err(FileError::on("open", &path)(error).into()),
-        };
-        let size = file.metadata().map_err(FileError::on("inspect", &path))?.len();
-        Ok(Reader::new(file, size))
+        }
+        Ok(Reader::new(file, stamp.size()))
     }
 
     /// Reads up to `length` bytes from `offset`; fewer where the blob ends before.
@@ -167,14 +175,11 @@ impl Blobs {
         Ok(text.chars().all(is_text).then(|| text.to_owned()))
     }
 
-    /// Reads a blob whole and says whether it still is what its name says.
+    /// Reads a blob whole, whatever is remembered of it, and says whether it still is what its name
+    /// says.
     pub fn verify(&self, hash: BlobHash) -> Result<(), ReadBlobError> {
-        let mut reader = self.open_blob(hash)?;
         let path = self.layout().blob(&hash);
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(&mut reader).map_err(FileError::on("read", &path))?;
-        let found = BlobHash::from_bytes(*hasher.finalize().as_bytes());
-        if found == hash { Ok(()) } else { Err(ReadBlobError::Damaged { hash, found }) }
+        verified::check(&mut open_file(&path, hash)?, &path, hash)
     }
 
     /// How much there is, without looking at the disk.
@@ -210,14 +215,17 @@ impl Blobs {
         &self.0.layout
     }
 
-    /// The blob, if it is there; then also durable, because whoever named it may still be about to
-    /// sync.
+    /// The blob, if it is there and sound; then also durable, because whoever named it may still be
+    /// about to sync. One that is damaged, or that the disk cannot read, is as good as none: what is
+    /// stored now takes its place.
     pub(crate) fn existing(&self, hash: BlobHash) -> Result<Option<Stored>, WriteBlobError> {
-        let path = self.layout().blob(&hash);
-        let size = match fs::metadata(&path) {
-            Ok(metadata) => metadata.len(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(FileError::on("inspect", &path)(error).into()),
+        let size = match self.open_blob(hash) {
+            Ok(reader) => reader.size(),
+            Err(ReadBlobError::NotFound { .. }) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(%hash, %error, "a blob is not what its name says; it is replaced");
+                return Ok(None);
+            }
         };
         let dir = self.layout().durable_dir(&hash)?;
         layout::sync_dir(&dir)?;
@@ -234,28 +242,52 @@ impl Blobs {
         size: u64,
         mime_type: &str,
     ) -> Result<Stored, WriteBlobError> {
-        let path = self.layout().blob(&hash);
-        if !path.exists() {
-            temp.sync()?;
-            let meta = self.layout().temp_meta(size, mime_type)?;
-            let dir = self.layout().durable_dir(&hash)?;
-            let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner);
-            if !path.exists() {
-                meta.move_to(&self.layout().meta(&hash))?;
-                temp.move_to(&path)?;
-                self.0.blobs.fetch_add(1, Ordering::Relaxed);
-                self.0.bytes.fetch_add(size, Ordering::Relaxed);
-                drop(naming);
-                layout::sync_dir(&dir)?;
-                return Ok(Stored { hash, size, mime_type: mime_type.to_owned(), new: true });
-            }
+        if let Some(stored) = self.existing(hash)? {
+            return Ok(stored);
         }
-        self.existing(hash)?.ok_or(WriteBlobError::Broken)
+        temp.sync()?;
+        let meta = self.layout().temp_meta(size, mime_type)?;
+        let dir = self.layout().durable_dir(&hash)?;
+        let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stored) = self.existing(hash)? {
+            return Ok(stored);
+        }
+        let path = self.layout().blob(&hash);
+        // What was counted of a damaged one: its size while it was sound, or what there was at the start.
+        let damaged = fs::symlink_metadata(&path).ok().map(|metadata| metadata.len());
+        let damaged = damaged.map(|size| self.0.verified.size(hash).unwrap_or(size));
+        meta.move_to(&self.layout().meta(&hash))?;
+        temp.move_to(&path)?;
+        self.count(damaged, size);
+        // What was just hashed on its way here need not be hashed again.
+        if let Ok(metadata) = fs::symlink_metadata(&path) {
+            self.0.verified.remember(hash, Stamp::of(&metadata));
+        }
+        drop(naming);
+        layout::sync_dir(&dir)?;
+        let new = damaged.is_none();
+        Ok(Stored { hash, size, mime_type: mime_type.to_owned(), new })
+    }
+
+    /// Counts a blob that got its name, perhaps in place of a damaged one.
+    fn count(&self, damaged: Option<u64>, size: u64) {
+        self.0.bytes.fetch_add(size, Ordering::Relaxed);
+        match damaged {
+            None => self.0.blobs.fetch_add(1, Ordering::Relaxed),
+            Some(size) => self.0.bytes.fetch_sub(size, Ordering::Relaxed),
+        };
     }
 }
 
+pub(crate) fn open_file(path: &Utf8Path, hash: BlobHash) -> Result<File, ReadBlobError> {
+    File::open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => ReadBlobError::NotFound { hash },
+        _ => FileError::on("open", path)(error).into(),
+    })
+}
+
 /// The directories that hold blobs, in order of their names, from that of `after` on.
-fn fan_out_dirs(
+pub(crate) fn fan_out_dirs(
     root: &Utf8Path,
     after: Option<BlobHash>,
 ) -> Result<Vec<Utf8PathBuf>, OpenBlobsError> {
@@ -278,7 +310,7 @@ fn is_fan_out(name: &str) -> bool {
     name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-fn hashes_in(dir: &Utf8Path) -> Result<Vec<BlobHash>, OpenBlobsError> {
+pub(crate) fn hashes_in(dir: &Utf8Path) -> Result<Vec<BlobHash>, OpenBlobsError> {
     Ok(names_in(dir)?.iter().filter_map(|name| name.parse().ok()).collect())
 }
 

@@ -81,7 +81,7 @@ pub enum ReadBlobError {
         size: u64,
     },
     /// The content is not what its name says.
-    #[error("the content of blob {hash} is damaged: it hashes to {found}; restore it from a copy")]
+    #[error("the content of blob {hash} is damaged; store the same content again to mend it")]
     Damaged {
         /// The name.
         hash: BlobHash,

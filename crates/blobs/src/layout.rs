@@ -70,11 +70,7 @@ impl Layout {
     }
 
     pub(crate) fn blob(&self, hash: &BlobHash) -> Utf8PathBuf {
-        let name = hash.to_string();
-        let mut path = self.root.join(&name[..2]);
-        path.push(&name[2..4]);
-        path.push(name);
-        path
+        blob(&self.root, hash)
     }
 
     pub(crate) fn meta(&self, hash: &BlobHash) -> Utf8PathBuf {
@@ -128,6 +124,15 @@ impl Layout {
             _ => None,
         })
     }
+}
+
+/// Where a blob lies below a root.
+pub(crate) fn blob(root: &Utf8Path, hash: &BlobHash) -> Utf8PathBuf {
+    let name = hash.to_string();
+    let mut path = root.join(&name[..2]);
+    path.push(&name[2..4]);
+    path.push(name);
+    path
 }
 
 impl Temp {

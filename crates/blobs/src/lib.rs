@@ -8,7 +8,9 @@
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
-//! * A name that exists is never written again, and its sidecar exists since before it.
+//! * A name that exists is never written again, unless its content is damaged, and its sidecar exists
+//!   since before it.
+//! * A [`Reader`] is only made for a file whose content was compared with its name.
 //! * What [`Writer::finish`] returns survives a power failure; a writer dropped before leaves nothing.
 //! * A local file is opened only beneath an allowed root, checked by the kernel in the opening itself.
 //! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
@@ -21,14 +23,20 @@ mod hashing;
 mod layout;
 mod reader;
 mod rooted;
+mod survey;
 pub mod tree;
 mod uploads;
+mod verified;
 mod writer;
 
 pub use blobs::{Blobs, Info, Stats};
 pub use error::{FileError, OpenBlobsError, ReadBlobError, UploadError, WriteBlobError};
 pub use reader::Reader;
 pub use rooted::{OpenRootedError, Roots, RootsError};
+pub use survey::{Survey, survey};
 pub use tree::Tree;
 pub use uploads::{UploadLimits, Uploads};
 pub use writer::{MIME_CHARS_MAX, Stored, Writer};
+
+/// The root's name in a data directory.
+pub const DIR: &str = "blobs";

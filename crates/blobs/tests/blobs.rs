@@ -8,7 +8,7 @@ use std::thread;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use proptest::prelude::*;
-use ringback_blobs::{Blobs, ReadBlobError, Stats, WriteBlobError};
+use ringback_blobs::{Blobs, ReadBlobError, Stats, Survey, WriteBlobError, survey};
 use ringback_proto::ids::BlobHash;
 
 const MIME: &str = "application/octet-stream";
@@ -131,14 +131,92 @@ fn a_list_goes_on_after_its_last_name() {
     assert_eq!(listed, hashes);
 }
 
+fn file_of(root: &Utf8Path, hash: BlobHash) -> Utf8PathBuf {
+    let name = hash.to_string();
+    root.join(&name[..2]).join(&name[2..4]).join(&name)
+}
+
+/// Puts other bytes where a blob is, as a disk, a copy gone wrong or an editor would.
+fn damage(root: &Utf8Path, hash: BlobHash, bytes: &[u8]) {
+    let path = file_of(root, hash);
+    fs::write(&path, bytes).unwrap();
+    // Times are coarse on some file systems; a real change is never that close to the last one.
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+}
+
+#[track_caller]
+fn assert_damaged<T: std::fmt::Debug>(read: Result<T, ReadBlobError>, which: BlobHash) {
+    assert!(
+        matches!(&read, Err(ReadBlobError::Damaged { hash, .. }) if *hash == which),
+        "{read:?}"
+    );
+}
+
+/// Rule: content is what its hash says, whichever way it is read.
 #[test]
-fn damage_is_found_when_asked_for() {
+fn damaged_content_is_not_read_and_storing_it_again_mends_it() {
+    let (_guard, root) = dir();
+    for size in [8, 3 << 20] {
+        let blobs = Blobs::open(&root).unwrap();
+        let data = vec![b'x'; size];
+        let mut flipped = data.clone();
+        flipped[size / 2] ^= 1;
+        let hash = blobs.put(&data, "text/plain").unwrap().hash;
+        let stats = blobs.stats();
+        for wrong in [&flipped[..], &data[..size / 2], b""] {
+            damage(&root, hash, wrong);
+            // One that has read it before, and one that has just started.
+            for blobs in [&blobs, &Blobs::open(&root).unwrap()] {
+                assert_damaged(blobs.open_blob(hash), hash);
+                assert_damaged(blobs.read_range(hash, 0, 1), hash);
+                assert_damaged(blobs.preview(hash, 4), hash);
+                assert_damaged(blobs.inspect(hash), hash);
+                assert_damaged(blobs.verify(hash), hash);
+            }
+            let stored = blobs.put(&data, "text/plain").unwrap();
+            assert_eq!((stored.hash, stored.size, stored.new), (hash, size as u64, false));
+            assert!(blobs.read_range(hash, 0, u64::MAX).unwrap() == data);
+            blobs.verify(hash).unwrap();
+            assert_eq!(blobs.stats(), stats);
+        }
+    }
+    assert!(files_below(&root.join("tmp")).is_empty());
+}
+
+#[test]
+fn damage_while_content_is_read_ends_the_reading() {
     let (_guard, root) = dir();
     let blobs = Blobs::open(&root).unwrap();
-    let hash = blobs.put(b"precious", MIME).unwrap().hash;
-    let name = hash.to_string();
-    fs::write(root.join(&name[..2]).join(&name[2..4]).join(&name), b"Precious").unwrap();
-    assert!(matches!(blobs.verify(hash), Err(ReadBlobError::Damaged { .. })));
+    let data = vec![7; 2 << 20];
+    let hash = blobs.put(&data, MIME).unwrap().hash;
+    assert_eq!(blobs.read_range(hash, 0, 1 << 20).unwrap(), data[..1 << 20]);
+    damage(&root, hash, &vec![8; 2 << 20]);
+    assert_damaged(blobs.read_range(hash, 1 << 20, 1 << 20), hash);
+}
+
+#[test]
+fn a_survey_finds_what_is_damaged_and_changes_nothing() {
+    let (_guard, root) = dir();
+    assert_eq!(survey(&root, |_| {}).unwrap(), Survey::default());
+    assert!(!root.exists());
+    let blobs = Blobs::open(&root).unwrap();
+    let hashes: Vec<_> = (0..30_u8).map(|n| blobs.put(&[n; 10], MIME).unwrap().hash).collect();
+    let mut writer = blobs.writer();
+    writer.write(&vec![1; 3 << 20]).unwrap();
+    damage(&root, hashes[3], b"other");
+    damage(&root, hashes[20], &[20; 11]);
+    let mut n_told = 0;
+    let found = survey(&root, |so_far| {
+        n_told += 1;
+        assert_eq!(so_far.blobs, n_told);
+    })
+    .unwrap();
+    let mut damaged = vec![hashes[3], hashes[20]];
+    damaged.sort_unstable();
+    assert_eq!((found.blobs, found.bytes), (30, 28 * 10 + 5 + 11));
+    assert_eq!(found.damaged, damaged);
+    writer.finish(MIME).unwrap();
 }
 
 #[test]

@@ -119,7 +119,7 @@ impl Broker {
     /// What could not be opened, and what to do.
     pub async fn start_in(config: Config, outside: Outside) -> Result<Self, StartError> {
         let Outside { store, clock, entropy, blocking } = outside;
-        let blobs = Blobs::open(&config.data_dir.join("blobs"))?;
+        let blobs = Blobs::open(&config.data_dir.join(ringback_blobs::DIR))?;
         let roots = Roots::open(config.file_roots.iter().map(AsRef::as_ref))?;
         let auditor = Auditor::open(&config.data_dir)?;
         let tokens = Tokens::load(store.tokens()?);

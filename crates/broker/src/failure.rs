@@ -57,7 +57,11 @@ pub(crate) fn read_blob(error: ReadBlobError) -> Error {
     match error {
         ReadBlobError::NotFound { hash } => Error::not_found("blob", hash),
         ReadBlobError::OutOfRange { .. } => Error::invalid_field("offset", error.to_string()),
-        other @ (ReadBlobError::Damaged { .. } | ReadBlobError::File(_)) => internal(other),
+        ReadBlobError::Damaged { hash, found } => {
+            tracing::error!(%hash, %found, "a blob is damaged; storing its content again mends it");
+            Error::new(ErrorKind::Damaged, error.to_string())
+        }
+        ReadBlobError::File(_) => internal(error),
     }
 }
 

@@ -135,6 +135,7 @@ pub(crate) const fn status(kind: ErrorKind) -> (u16, &'static str) {
         ErrorKind::RateLimited => (429, "RATE_LIMITED"),
         ErrorKind::Cancelled => (499, "CANCELLED"),
         ErrorKind::Internal => (500, "INTERNAL_ERROR"),
+        ErrorKind::Damaged => (500, "DAMAGED"),
         ErrorKind::ToolFailed => (502, "TOOL_ERROR"),
         ErrorKind::Busy => (503, "BUSY"),
         ErrorKind::Gone => (503, "CLIENT_GONE"),

@@ -105,7 +105,8 @@ impl Outcome {
             | ErrorKind::Gone
             | ErrorKind::ToolFailed
             | ErrorKind::Timeout
-            | ErrorKind::UnsupportedContentType => failed_content(&error),
+            | ErrorKind::UnsupportedContentType
+            | ErrorKind::Damaged => failed_content(&error),
         }
     }
 

@@ -77,7 +77,8 @@ impl Refusal {
             | ErrorKind::Timeout
             | ErrorKind::Cancelled
             | ErrorKind::Internal
-            | ErrorKind::UnsupportedContentType => return error.into(),
+            | ErrorKind::UnsupportedContentType
+            | ErrorKind::Damaged => return error.into(),
         };
         Self { code: code(error.kind()), message: message.into(), error }
     }
@@ -129,7 +130,8 @@ const fn code(kind: ErrorKind) -> i32 {
         | ErrorKind::Timeout
         | ErrorKind::Cancelled
         | ErrorKind::Internal
-        | ErrorKind::UnsupportedContentType => -32000,
+        | ErrorKind::UnsupportedContentType
+        | ErrorKind::Damaged => -32000,
     }
 }
 

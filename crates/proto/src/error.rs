@@ -39,11 +39,13 @@ pub enum ErrorKind {
     Internal,
     /// The frame's content type is none this peer may send.
     UnsupportedContentType,
+    /// What is stored is not what was stored; storing the right bytes again mends it.
+    Damaged,
 }
 
 impl ErrorKind {
     /// Every kind, for tables and tests.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Invalid,
         Self::Unauthenticated,
         Self::Forbidden,
@@ -58,6 +60,7 @@ impl ErrorKind {
         Self::Cancelled,
         Self::Internal,
         Self::UnsupportedContentType,
+        Self::Damaged,
     ];
 
     /// Whether the same call may succeed later without being changed.
@@ -74,7 +77,8 @@ impl ErrorKind {
             | Self::ToolFailed
             | Self::Cancelled
             | Self::Internal
-            | Self::UnsupportedContentType => false,
+            | Self::UnsupportedContentType
+            | Self::Damaged => false,
         }
     }
 
@@ -96,6 +100,7 @@ impl ErrorKind {
             Self::Cancelled => (Category::Cancelled, "cancelled"),
             Self::Internal => (Category::Internal, "internal"),
             Self::UnsupportedContentType => (Category::Validation, "unsupported_content_type"),
+            Self::Damaged => (Category::Internal, "damaged"),
         }
     }
 
@@ -117,6 +122,7 @@ impl ErrorKind {
             Self::Cancelled => "cancelled",
             Self::Internal => "internal",
             Self::UnsupportedContentType => "unsupported_content_type",
+            Self::Damaged => "damaged",
         }
     }
 

@@ -138,3 +138,32 @@ async fn artifacts_are_listed_and_shown() {
     assert_eq!((status, &listed["artifacts"][0]["id"]), (200, &json!(id)));
     assert_eq!(world.admin.get("/v1/artifacts?tag=other").await.1["count"], 0);
 }
+
+/// Rule: content is what its hash says; damaged content is an error, and the right bytes mend it.
+#[tokio::test]
+async fn damaged_content_is_refused_until_it_is_stored_again() {
+    let world = World::start().await;
+    let data = content(100_000);
+    let hash = blake3::hash(&data).to_hex().to_string();
+    let line = format!("/v1/blobs/{hash}");
+    world.admin.send(&format!("PUT {line}"), &[], data.clone()).await;
+    let file = world.dir.path().join("blobs").join(&hash[..2]).join(&hash[2..4]).join(&hash);
+    for wrong in [&data[..100], &content(99_999)[..], &[b"x", &data[1..]].concat()] {
+        // A file of its own, as a copy gone wrong would leave it.
+        std::fs::remove_file(&file).unwrap();
+        std::fs::write(&file, wrong).unwrap();
+        let etag = format!("if-none-match: \"{hash}\"");
+        for headers in [&[][..], &["range: bytes=0-9"], &[&etag]] {
+            let refused = world.admin.send(&format!("GET {line}"), headers, "").await;
+            assert!(!refused.headers.contains_key("etag"));
+            let (status, body) = refused.json().await;
+            assert_eq!((status, code(&body)), (500, "DAMAGED"), "{body}");
+        }
+        assert_eq!(world.admin.send(&format!("HEAD {line}"), &[], "").await.status, 500);
+        let healed = world.admin.send(&format!("PUT {line}"), &[], data.clone()).await;
+        assert_eq!(healed.status, 200);
+        let whole = world.admin.send(&format!("GET {line}"), &[], "").await;
+        assert_eq!((whole.status, whole.header("etag")), (200, &*format!("\"{hash}\"")));
+        assert_eq!(whole.bytes().await, data);
+    }
+}

@@ -66,7 +66,7 @@ pub(crate) struct World {
     pub(crate) broker: Broker,
     pub(crate) stopping: CancellationToken,
     _serving: JoinSet<()>,
-    _dir: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 /// Somebody with a token.
@@ -145,7 +145,7 @@ impl World {
         let mut serving = JoinSet::new();
         serving.spawn(listener.serve(edge.router(), stopping.clone()));
         let admin = Agent { addr, token, token_id: String::new() };
-        Self { admin, broker, stopping, _serving: serving, _dir: dir }
+        Self { admin, broker, stopping, _serving: serving, dir }
     }
 
     /// Somebody with a token of this level.

@@ -107,7 +107,8 @@ impl Outcome {
             | ErrorKind::ToolFailed
             | ErrorKind::Timeout
             | ErrorKind::Cancelled
-            | ErrorKind::UnsupportedContentType => Self::Failed(Box::new(error)),
+            | ErrorKind::UnsupportedContentType
+            | ErrorKind::Damaged => Self::Failed(Box::new(error)),
         }
     }
 

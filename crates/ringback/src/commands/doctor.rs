@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use camino::Utf8PathBuf;
 use clap::{Args, ValueEnum as _};
+use ringback_blobs::{Survey, survey};
 use ringback_edge_mcp::stdio::{self, Target};
 use ringback_sandbox::{LayerReport, LayerState};
 use serde::Serialize;
@@ -20,6 +22,7 @@ use crate::connect::ConnectArgs;
 use crate::daemon::TOKEN_FILE;
 use crate::daemon::settings::provider;
 use crate::failure::Failure;
+use crate::progress;
 use crate::screen::Screen;
 
 /// A service nearby takes a connection in milliseconds.
@@ -27,11 +30,16 @@ const MODEL_LIMIT: Duration = Duration::from_secs(2);
 
 /// `ringback doctor`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  ringback doctor\n  ringback doctor --json\n\n\
-                  Exits with 1 if something is wrong; a daemon that does not run is not wrong.")]
+#[command(
+    after_help = "Examples:\n  ringback doctor\n  ringback doctor --json\n  ringback doctor --verify\n\n\
+                  Exits with 1 if something is wrong; a daemon that does not run is not wrong."
+)]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
+    /// Read all stored content and compare it with its hashes
+    #[arg(long)]
+    pub verify: bool,
     /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
@@ -68,10 +76,14 @@ impl Findings {
 
 pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<(), Failure> {
     let mut findings = Findings::default();
+    let screen = Screen::new(args.json);
     match args.connect.config(environment) {
         Ok(config) => {
             findings.add("configuration", Health::Good, "can be used");
             look_at_files(&mut findings, &config);
+            if args.verify {
+                verify_content(&mut findings, &config, screen).await;
+            }
             look_at_providers(&mut findings, &config);
             look_at_sandbox(&mut findings, &config).await;
             look_at_daemon(&mut findings, args, environment, &config).await;
@@ -83,7 +95,7 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
     look_at_agents(&mut findings, environment);
     let Findings(findings) = findings;
     let n_bad = findings.iter().filter(|finding| finding.health == Health::Bad).count();
-    Screen::new(args.json).answer(&findings, |findings| {
+    screen.answer(&findings, |findings| {
         let lines = findings.iter().map(|Finding { what, health, text }| {
             let mark = match health {
                 Health::Good => "ok  ",
@@ -130,6 +142,33 @@ fn look_at_files(findings: &mut Findings, config: &Config) {
         ),
         Some(_) => findings.add("token file", Health::Good, token.display().to_string()),
     }
+}
+
+/// Compares all content with its hashes. A daemon may be at work meanwhile: nothing is changed.
+async fn verify_content(findings: &mut Findings, config: &Config, screen: Screen) {
+    let Ok(dir) = Utf8PathBuf::try_from(config.root.data_dir.join(ringback_blobs::DIR)) else {
+        return findings.add("content", Health::Bad, "the data directory's name is not UTF-8");
+    };
+    let bar = progress::transfer(screen, "reading all content", None);
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = survey(&dir, |so_far| bar.set_position(so_far.bytes));
+        bar.finish_and_clear();
+        read
+    });
+    let found = match reading.await {
+        Ok(Ok(found)) => found,
+        Ok(Err(error)) => return findings.add("content", Health::Bad, cause(&error)),
+        Err(error) => return findings.add("content", Health::Bad, error.to_string()),
+    };
+    let Survey { blobs, bytes, damaged } = found;
+    for hash in &damaged {
+        let text = format!("{hash} is damaged; `ringback cas put` of the right file mends it");
+        findings.add("content", Health::Bad, text);
+    }
+    let n_sound = blobs - damaged.len() as u64;
+    let text = format!("{n_sound} of {blobs} blobs are what their hashes say ({bytes} bytes read)");
+    let health = if damaged.is_empty() { Health::Good } else { Health::Bad };
+    findings.add("content", health, text);
 }
 
 fn look_at_providers(findings: &mut Findings, config: &Config) {
@@ -234,6 +273,14 @@ fn look_at_agents(findings: &mut Findings, environment: &Environment) {
             let text = format!("is here, but not set up; `ringback mcp install {name}` does it");
             findings.add(&name, Health::Note, text);
         }
+    }
+}
+
+/// An error and what is behind it.
+fn cause(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

@@ -70,3 +70,29 @@ fn artifacts_are_created_listed_shown_and_annotated() {
     assert_eq!(shown["annotations"][0]["message"], "too loud");
     assert!(daemon.run(&["artifacts", "get", &second]).done().stdout.contains("too loud (ada"));
 }
+
+/// Rule: damage is found by who looks for it, also while the daemon runs.
+#[test]
+fn doctor_finds_damaged_content() {
+    let daemon = Daemon::start();
+    let put = |content: &[u8]| daemon.run_with(&["cas", "put", "-"], content).line();
+    let (sound, damaged) = (put(b"sound"), put(b"will be damaged"));
+    let look = || daemon.run(&["doctor", "--verify"]);
+    let said = look().stdout;
+    assert!(said.contains("ok   content: 2 of 2 blobs are what their hashes say"), "{said}");
+
+    let blobs = std::path::Path::new(daemon.told("data_dir")).join("blobs");
+    let path = blobs.join(&damaged[..2]).join(&damaged[2..4]).join(&damaged);
+    std::fs::write(&path, b"was damaged").unwrap();
+    let found = look();
+    assert_eq!(found.code, 1, "{found:?}");
+    assert!(found.stdout.contains(&format!("BAD  content: {damaged} is damaged")), "{found:?}");
+    assert!(!found.stdout.contains(&sound), "{found:?}");
+    let got = daemon.run(&["cas", "get", &damaged]);
+    assert_eq!((got.code, got.stdout.as_str()), (1, ""), "{got:?}");
+    assert!(got.stderr.contains("damaged"), "{got:?}");
+
+    assert_eq!(put(b"will be damaged"), damaged);
+    assert!(look().stdout.contains("ok   content: 2 of 2 blobs"));
+    assert_eq!(daemon.run(&["cas", "get", &damaged]).done().stdout, "will be damaged");
+}
