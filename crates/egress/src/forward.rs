@@ -15,7 +15,7 @@ use ringback_service::http::{Impatient, Stalled};
 use tokio::time::timeout;
 
 use crate::client::reason;
-use crate::headers::{to_agent, to_provider};
+use crate::headers::{is_encoded, to_agent, to_provider};
 use crate::refusal::Refusal;
 use crate::serving::{Account, Serving};
 use crate::tap::{Answer, Upload};
@@ -104,6 +104,11 @@ impl Serving {
         let (mut parts, body) = answer.into_parts();
         if parts.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Refusal::Broken);
+        }
+        if hidden.is_some() && is_encoded(&parts.headers) {
+            let (session, model) = (self.session, &self.model.name);
+            tracing::warn!(%session, model, "a model answered compressed, though asked not to");
+            return Err(Refusal::Encoded);
         }
         to_agent(&mut parts.headers, hidden.as_ref());
         // What the provider's connection was asked to become, if anything, stays there.

@@ -2,8 +2,9 @@
 
 use hyper::HeaderMap;
 use hyper::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName,
-    HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, EXPECT, HOST,
+    HeaderName, HeaderValue, IF_RANGE, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, RANGE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use memchr::memmem;
 use ringback_proto::secret::Secret;
@@ -28,9 +29,13 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// What is said anew: the name of the provider, the length of the body as it was read, that the
-/// body can follow. What the provider answers must not be compressed: the key is looked for in it.
-const SAID_ANEW: [HeaderName; 4] = [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING];
+/// What the door says itself: the name of the provider, the length of the body as it was read, that
+/// the body can follow, and that the answer must not be compressed, because the key is looked for in
+/// it.
+const SAID_BY_DOOR: [HeaderName; 4] = [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING];
+
+/// What asks for a part of an answer: a key that is cut in two is not found in either part.
+const PARTS: [HeaderName; 2] = [RANGE, IF_RANGE];
 
 /// Where a provider wants its key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -78,9 +83,10 @@ impl KeyHeader {
 /// Makes the agent's headers the daemon's: its credentials are gone, the real one is there.
 pub(crate) fn to_provider(headers: &mut HeaderMap, key: Option<(KeyHeader, &Secret)>) {
     drop_hop_by_hop(headers);
-    for name in CREDENTIALS.iter().chain(&SAID_ANEW) {
+    for name in CREDENTIALS.iter().chain(&SAID_BY_DOOR).chain(&PARTS) {
         headers.remove(name);
     }
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     if let Some((name, value)) = key.and_then(|(header, key)| header.header(key)) {
         headers.insert(name, value);
     }
@@ -100,6 +106,21 @@ pub(crate) fn to_agent(headers: &mut HeaderMap, key: Option<&Secret>) {
     for name in echoing {
         headers.remove(name);
     }
+}
+
+/// Whether a provider's body is encoded in a way in which a key cannot be found. Chunks are none: the
+/// body that is looked through has no chunks.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    let other_than = |name, plain: &str| {
+        let values = headers.get_all(name).iter();
+        values.map(HeaderValue::as_bytes).flat_map(|value| value.split(|byte| *byte == b',')).any(
+            |coding| {
+                let coding = coding.trim_ascii();
+                !coding.is_empty() && !coding.eq_ignore_ascii_case(plain.as_bytes())
+            },
+        )
+    };
+    other_than(CONTENT_ENCODING, "identity") || other_than(TRANSFER_ENCODING, "chunked")
 }
 
 /// Takes out what is between two neighbours.
@@ -152,7 +173,7 @@ mod tests {
                 ("content-type", "application/json"),
             ]);
             to_provider(&mut headers, Some((header, &key)));
-            let mut expected = ["content-type", header.name()];
+            let mut expected = ["accept-encoding", "content-type", header.name()];
             expected.sort_unstable();
             assert_eq!(names(&headers), expected);
             let value = &headers[header.name()];
@@ -161,7 +182,7 @@ mod tests {
         }
         let mut headers = map(&[("x-api-key", "a")]);
         to_provider(&mut headers, None);
-        assert!(headers.is_empty());
+        assert_eq!(names(&headers), ["accept-encoding"]);
     }
 
     #[test]
@@ -179,7 +200,37 @@ mod tests {
         up.extend(map(&[("host", "evil"), ("expect", "100-continue"), ("content-length", "7")]));
         to_provider(&mut up, None);
         to_agent(&mut down, None);
-        assert_eq!((names(&up), names(&down)), (vec!["x-kept"], vec!["x-kept"]));
+        assert_eq!((names(&up), names(&down)), (vec!["accept-encoding", "x-kept"], vec!["x-kept"]));
+    }
+
+    /// Rule: nothing is asked of a provider, and nothing taken from it, in which a key is not found.
+    #[test]
+    fn answers_are_asked_for_whole_and_plain() {
+        let mut headers = map(&[
+            ("accept-encoding", "gzip, br"),
+            ("range", "bytes=0-3"),
+            ("if-range", "\"tag\""),
+        ]);
+        to_provider(&mut headers, None);
+        assert_eq!(names(&headers), ["accept-encoding"]);
+        assert_eq!(headers["accept-encoding"], "identity");
+        for plain in [
+            &[][..],
+            &[("content-encoding", "identity")],
+            &[("content-encoding", " Identity , identity"), ("transfer-encoding", "chunked")],
+            &[("content-encoding", "")],
+        ] {
+            assert!(!is_encoded(&map(plain)), "{plain:?}");
+        }
+        for encoded in [
+            &[("content-encoding", "gzip")][..],
+            &[("content-encoding", "identity, br")],
+            &[("content-encoding", "identity"), ("content-encoding", "zstd")],
+            &[("content-encoding", "x-own")],
+            &[("transfer-encoding", "gzip, chunked")],
+        ] {
+            assert!(is_encoded(&map(encoded)), "{encoded:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(crate) enum Refusal {
     },
     /// The provider answers with what cannot be passed on, or breaks off.
     Broken,
+    /// The provider answers in an encoding in which its key would not be found.
+    Encoded,
     /// The provider does not answer.
     Late {
         /// After how long.
@@ -62,7 +64,7 @@ impl Refusal {
             // Not 429: clients would try again, and it would not help.
             Self::UsedUp { .. } | Self::Spent { .. } => StatusCode::FORBIDDEN,
             Self::Key => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Unreachable { .. } | Self::Broken => StatusCode::BAD_GATEWAY,
+            Self::Unreachable { .. } | Self::Broken | Self::Encoded => StatusCode::BAD_GATEWAY,
             Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
         }
     }
@@ -78,6 +80,7 @@ impl Refusal {
             Self::Key => "key_unusable",
             Self::Unreachable { .. } => "unreachable",
             Self::Broken => "broken",
+            Self::Encoded => "encoded",
             Self::Late { .. } => "timeout",
         }
     }
@@ -112,6 +115,10 @@ impl Refusal {
                  `url` in the daemon's configuration checked"
             ),
             Self::Broken => format!("the model `{model}` broke off its answer; try again"),
+            Self::Encoded => format!(
+                "the model `{model}` compressed its answer, though it was asked for a plain one; no \
+                 compressed answer passes here"
+            ),
             Self::Late { seconds } => format!(
                 "the model `{model}` has not begun to answer within {seconds} s; try again, or ask \
                  for a stream"

@@ -65,6 +65,55 @@ async fn a_key_that_the_provider_repeats_does_not_reach_the_agent() {
     world.stop().await;
 }
 
+/// What `gzip` makes of bytes, stored as they are: the wrapper alone.
+fn gzip(plain: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(plain.len()).unwrap();
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    packed.extend(length.to_le_bytes());
+    packed.extend((!length).to_le_bytes());
+    packed.extend_from_slice(plain);
+    let crc = !plain.iter().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1)))
+    });
+    packed.extend(crc.to_le_bytes());
+    packed.extend(u32::from(length).to_le_bytes());
+    packed
+}
+
+/// Rule: no answer passes in which the key would not be found, and none is asked for in parts.
+#[tokio::test]
+async fn a_key_that_is_repeated_compressed_or_in_parts_does_not_reach_the_agent() {
+    let upstream = Upstream::start(|request: Request<_>| async move {
+        let sent = request.headers()["authorization"].to_str().unwrap().to_owned();
+        let mut response = match request.headers().get("range") {
+            // As a provider would that serves files: the key in two halves, for two requests.
+            Some(_) => Response::new(full(sent[..sent.len() / 2].to_owned())),
+            None => Response::new(full(gzip(sent.as_bytes()))),
+        };
+        let coding = request.uri().path().trim_start_matches('/').to_owned();
+        response.headers_mut().insert("content-encoding", coding.parse().unwrap());
+        response
+    })
+    .await;
+    let mut world = World::start(&upstream.url);
+    for coding in ["gzip", "br", "zstd", "deflate", "own"] {
+        let answer = world.post(&format!("/{coding}"), "{}").await;
+        assert_eq!(answer.status, StatusCode::BAD_GATEWAY, "{coding}: {answer:?}");
+        assert!(answer.body.contains("compressed"), "{answer:?}");
+    }
+    let mut agent = world.connect().await;
+    let mut asking = post("/gzip", full("{}"));
+    asking.headers_mut().insert("accept-encoding", "gzip".parse().unwrap());
+    asking.headers_mut().insert("range", "bytes=0-15".parse().unwrap());
+    asking.headers_mut().insert("if-range", "\"tag\"".parse().unwrap());
+    assert_eq!(agent.send_request(asking).await.unwrap().status(), StatusCode::BAD_GATEWAY);
+    for asked in upstream.asked() {
+        assert_eq!(asked.headers["accept-encoding"], "identity");
+        assert!(!asked.headers.contains_key("range") && !asked.headers.contains_key("if-range"));
+    }
+    world.stop().await;
+}
+
 /// Rule: what is no secret is not hidden: it would be found everywhere.
 #[tokio::test]
 async fn a_key_that_is_a_mere_word_spoils_no_answer() {
