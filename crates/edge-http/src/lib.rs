@@ -50,3 +50,6 @@ pub use edge::{Door, HttpEdge};
 pub use readiness::{Readiness, ReadyFlag, ReadyState};
 pub use status::Status;
 pub use v1::BLOBS;
+
+/// What a browser may open from a page of another site.
+pub const PAGES: [&str; 1] = ["/docs"];

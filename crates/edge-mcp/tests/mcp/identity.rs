@@ -125,6 +125,12 @@ async fn a_page_of_another_site_is_refused() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"}).to_string();
     let evil = client.send("POST /mcp", &["origin: http://evil.example"], &ping).await;
     assert_eq!(evil.status, 403);
+    // What has no origin: a picture, a frame, a form that is opened.
+    for site in ["cross-site", "same-site, cross-site"] {
+        let foreign = format!("sec-fetch-site: {site}");
+        assert_eq!(client.send("POST /mcp", &[&foreign], &ping).await.status, 403);
+        assert_eq!(client.send("GET /mcp", &[&foreign], "").await.status, 403);
+    }
     let rebound = client.send("POST /mcp", &["host: evil.example"], &ping).await;
     assert!(rebound.status.is_client_error());
     let (headers, body) = crate::support::modern(&json!(1), "server/discover", json!({}));

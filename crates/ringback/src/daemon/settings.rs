@@ -242,6 +242,7 @@ pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
         behind_proxy: http.behind_proxy,
         max_connections: http.max_connections,
         max_body_bytes: http.max_body_bytes,
+        pages: ringback_edge_http::PAGES.into(),
         larger_bodies: vec![LargerBodies {
             path: ringback_edge_http::BLOBS,
             max_bytes: config.limits.upload_bytes_max,

@@ -33,6 +33,33 @@ fn one_json_line_says_where_everything_is() {
     assert!(!daemon.told("hoot").ends_with(":0"), "the real port is told");
 }
 
+/// Rule: a page of another site reaches no route that is not a page, also where no token is asked for.
+#[test]
+fn an_image_of_another_site_takes_no_stream() {
+    let daemon = Daemon::start_with(&["--open"]);
+    let address = daemon.told("http").strip_prefix("http://").unwrap();
+    let get = |path: &str, fetch: &str| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{fetch}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).unwrap();
+        String::from_utf8(head[9..].to_vec()).unwrap()
+    };
+    let image =
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: image\r\n";
+    let link =
+        "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+    let streams = ["/client-tools/pending/notes", "/event?clientID=notes", "/event"];
+    for path in streams.into_iter().chain(["/v1/tools", "/v1/events", "/mcp", "/metrics", "/none"])
+    {
+        assert_eq!((get(path, image), get(path, link)), ("403".to_owned(), "403".to_owned()));
+    }
+    assert_eq!((get("/docs", link), get("/docs", image)), ("200".to_owned(), "403".to_owned()));
+    assert_eq!(get("/event", "Sec-Fetch-Site: same-origin\r\n"), "200");
+}
+
 #[test]
 fn operators_see_health_readiness_and_metrics() {
     let daemon = Daemon::start();

@@ -34,6 +34,8 @@ pub struct HttpConfig {
     pub max_body_bytes: usize,
     /// Paths that take larger ones, because their routes never hold a body whole.
     pub larger_bodies: Vec<LargerBodies>,
+    /// Paths that a browser may open from a page of another site, by a link for one.
+    pub pages: Vec<&'static str>,
     /// How long a peer may keep the daemon waiting.
     pub patience: Patience,
 }
@@ -95,6 +97,7 @@ impl Default for HttpConfig {
             max_connections: DEFAULT_MAX_CONNECTIONS,
             max_body_bytes: DEFAULT_MAX_BODY_BYTES,
             larger_bodies: Vec::new(),
+            pages: Vec::new(),
             patience: Patience::default(),
         }
     }

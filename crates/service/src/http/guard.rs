@@ -1,16 +1,21 @@
-//! Which requests may pass: `Host`, `Origin` and the announced size of the body.
+//! Which requests may pass: `Host`, `Origin`, `Sec-Fetch-Site` and the announced size of the body.
 //!
-//! A browser sends both headers truthfully and a page cannot forge them, so checking them keeps
+//! A browser sends these headers truthfully and a page cannot forge them, so checking them keeps
 //! strangers' pages out: the `Host` list stops names rebound to this machine, the `Origin` list
-//! stops requests across sites. Programs outside browsers need a token anyway and send no `Origin`.
+//! stops requests across sites, and `Sec-Fetch-Site` stops those that carry no `Origin`, such as the
+//! ones of an `<img>`. Programs outside browsers need a token anyway and send neither of the two.
 
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, Uri, Version, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Version, header};
 
 use super::refusal::Refusal;
 use super::{HttpConfig, LargerBodies};
+
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The lists of one listener, lower case.
 #[derive(Debug)]
@@ -19,6 +24,16 @@ pub(super) struct Guard {
     origins: Vec<String>,
     max_body_bytes: u64,
     larger_bodies: Vec<LargerBodies>,
+    pages: Vec<&'static str>,
+}
+
+/// A name or address with its port, as `Host` and `Origin` have it.
+#[derive(Debug)]
+struct Place {
+    /// Lower case; an address of version 6 in its brackets.
+    host: String,
+    /// With the port, if it has one.
+    whole: String,
 }
 
 impl Guard {
@@ -29,14 +44,38 @@ impl Guard {
             origins: lower(&config.origins),
             max_body_bytes: config.max_body_bytes as u64,
             larger_bodies: config.larger_bodies.clone(),
+            pages: config.pages.clone(),
         }
     }
 
     /// Whether a request of this site may come in at all: its `Host`, and the `Origin` of its page
     /// if it has one, which is given back.
     pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
-        self.check_host(request)?;
-        self.check_origin(request.headers()).map(Option::<&_>::cloned)
+        let is_loopback = self.check_host(request)?;
+        let origin = self.check_origin(request.headers())?;
+        if origin.is_none() {
+            self.check_site(request, is_loopback)?;
+        }
+        Ok(origin.cloned())
+    }
+
+    /// A request without an `Origin` that a browser makes for a page of elsewhere: an image, a frame, a
+    /// link. What may be seen from elsewhere is a page that is opened as such.
+    fn check_site<B>(&self, request: &Request<B>, is_loopback: bool) -> Result<(), Refusal> {
+        let headers = request.headers();
+        let is = |name, value: &str| headers.get(name).is_some_and(|found| found == value);
+        let Some(site) = only(headers, &SEC_FETCH_SITE).map_err(|()| Refusal::ForeignSite)? else {
+            return Ok(());
+        };
+        let is_ours = site == "same-origin" || site == "none";
+        // Another port of a name of this machine, whose pages may send requests anyway. Elsewhere it
+        // may be another machine below the same name.
+        let is_nearby = site == "same-site" && is_loopback;
+        let is_opened = request.method() == Method::GET
+            && self.pages.contains(&request.uri().path())
+            && is(SEC_FETCH_MODE, "navigate")
+            && is(SEC_FETCH_DEST, "document");
+        if is_ours || is_nearby || is_opened { Ok(()) } else { Err(Refusal::ForeignSite) }
     }
 
     /// How large its body may be, unless it says itself that it is larger.
@@ -54,32 +93,34 @@ impl Guard {
         if announced > max_bytes { Err(Refusal::TooLarge) } else { Ok(max_bytes) }
     }
 
-    fn check_host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+    /// Whether the request names this machine by a name of loopback.
+    fn check_host<B>(&self, request: &Request<B>) -> Result<bool, Refusal> {
+        let place = |text: &str| Place::parse(text).ok_or(Refusal::BadHost);
         let from_header =
             match only(request.headers(), &header::HOST).map_err(|()| Refusal::BadHost)? {
-                Some(value) => Some(parse_authority(value).ok_or(Refusal::BadHost)?),
+                Some(value) => Some(place(value.to_str().map_err(|_| Refusal::BadHost)?)?),
                 None => None,
             };
-        let from_target = request.uri().authority().cloned();
+        let from_target = request.uri().authority().map(|authority| place(authority.as_str()));
+        let from_target = from_target.transpose()?;
         if from_header.is_none() && from_target.is_none() {
             // HTTP/1.0 knows no Host, and no browser speaks it.
             return if request.version() == Version::HTTP_10 {
-                Ok(())
+                Ok(false)
             } else {
                 Err(Refusal::BadHost)
             };
         }
-        let known = |authority: &Authority| self.knows_host(authority);
-        if from_header.iter().chain(&from_target).all(known) {
-            return Ok(());
+        let mut places = from_header.iter().chain(&from_target);
+        if places.clone().all(|place| self.knows_host(place)) {
+            return Ok(places.all(Place::is_loopback));
         }
         Err(Refusal::ForeignHost)
     }
 
-    fn knows_host(&self, authority: &Authority) -> bool {
-        let name = authority.host().to_ascii_lowercase();
-        let with_port = authority.as_str().to_ascii_lowercase();
-        is_loopback_name(&name) || self.hosts.iter().any(|host| *host == name || *host == with_port)
+    fn knows_host(&self, place: &Place) -> bool {
+        place.is_loopback()
+            || self.hosts.iter().any(|host| *host == place.host || *host == place.whole)
     }
 
     fn check_origin<'h>(&self, headers: &'h HeaderMap) -> Result<Option<&'h HeaderValue>, Refusal> {
@@ -102,22 +143,42 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h Head
     if values.next().is_some() { Err(()) } else { Ok(first) }
 }
 
-fn parse_authority(value: &HeaderValue) -> Option<Authority> {
-    let authority: Authority = value.to_str().ok()?.parse().ok()?;
-    // A user name has no place in a Host; `localhost@evil` must not be read as either.
-    (!authority.as_str().contains('@')).then_some(authority)
+impl Place {
+    /// A host, and perhaps a port: `localhost@evil` is neither, nor is `[::1].evil`.
+    fn parse(text: &str) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        let host = authority.host();
+        let port = authority.as_str().strip_prefix(host)?;
+        let is_port = |port: &str| {
+            port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+        };
+        let is_whole = port.is_empty() || port.strip_prefix(':').is_some_and(is_port);
+        let is_host = match host.strip_prefix('[') {
+            Some(rest) => rest.strip_suffix(']')?.parse::<Ipv6Addr>().is_ok(),
+            None => !host.is_empty() && !host.contains(['[', ']', ':', '@']),
+        };
+        (is_host && is_whole).then(|| Self {
+            host: host.to_ascii_lowercase(),
+            whole: authority.as_str().to_ascii_lowercase(),
+        })
+    }
+
+    fn is_loopback(&self) -> bool {
+        let inner = self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        match inner {
+            Some(address) => address.parse().is_ok_and(|address: Ipv6Addr| address.is_loopback()),
+            None => {
+                let address = self.host.parse::<Ipv4Addr>();
+                self.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+            }
+        }
+    }
 }
 
-fn is_loopback_name(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-}
-
+/// Exactly a scheme, a host and perhaps a port, as browsers write an origin.
 fn is_loopback_origin(origin: &str) -> bool {
-    let Ok(uri) = origin.parse::<Uri>() else { return false };
-    let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
-    let authority = uri.authority().filter(|authority| !authority.as_str().contains('@'));
-    is_web && authority.is_some_and(|authority| is_loopback_name(authority.host()))
+    let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    rest.and_then(Place::parse).is_some_and(|place| place.is_loopback())
 }
 
 #[cfg(test)]
@@ -125,7 +186,9 @@ mod tests {
     use axum::http::{Request, Version};
 
     use super::Guard;
-    use crate::http::refusal::Refusal::{self, BadHost, ForeignHost, ForeignOrigin, TooLarge};
+    use crate::http::refusal::Refusal::{
+        self, BadHost, ForeignHost, ForeignOrigin, ForeignSite, TooLarge,
+    };
     use crate::http::{HttpConfig, LargerBodies};
 
     fn guard() -> Guard {
@@ -134,6 +197,7 @@ mod tests {
             origins: vec!["https://app.example".to_owned()],
             max_body_bytes: 10,
             larger_bodies: vec![LargerBodies { path: "/v1/blobs", max_bytes: 1000 }],
+            pages: vec!["/", "/docs"],
             ..HttpConfig::default()
         })
     }
@@ -167,7 +231,24 @@ mod tests {
     fn a_missing_doubled_or_strange_host_is_refused() {
         check(&[], Err(BadHost));
         check(&[("host", "localhost"), ("host", "evil.example")], Err(BadHost));
-        for host in ["", "a b", "localhost@evil.example", "evil.example@localhost", "localhost/x"] {
+        for host in [
+            "",
+            "a b",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "localhost/x",
+            "[::1].evil.example",
+            "[::1]evil.example",
+            "[127.0.0.1]",
+            "[localhost]",
+            "[::1",
+            "::1",
+            "localhost:",
+            "localhost:x",
+            "localhost:+1",
+            "localhost:65536",
+            ":7180",
+        ] {
             check(&[("host", host)], Err(BadHost));
         }
     }
@@ -203,8 +284,92 @@ mod tests {
             "http://localhost@evil.example",
             "ftp://localhost",
             "localhost",
+            "http://[::1].evil.example",
+            "http://[::1]evil.example:80",
+            "http://[::1].evil.example:80",
+            "http://[::1]@evil.example",
+            "http://user@localhost",
+            "http://user:pass@127.0.0.1",
+            "http://localhost:80@evil.example",
+            "http://127.0.0.1.evil.example",
+            "http://localhost/",
+            "http://localhost/x",
+            "http://localhost?x",
+            "http://localhost#x",
+            "http://localhost\\evil.example",
+            "http://localhost:",
+            "http://localhost:80:80",
+            "http://localhost:x",
+            "http://localhost:65536",
+            "http://localhost.",
+            "http://.localhost",
+            "http://127.1",
+            "http://0x7f000001",
+            "http://2130706433",
+            "http://[127.0.0.1]",
+            "http://[localhost]",
+            "http://[::1",
+            "http://::1",
+            "http://[::ffff:127.0.0.1]",
+            "http://[fe80::1%25lo]",
+            "http:localhost",
+            "http:/localhost",
+            "http:///localhost",
+            "http://",
+            "http://localhost http://localhost",
+            "http://localhost, http://evil.example",
+            "javascript://localhost",
+            "file://localhost",
         ] {
             with(origin, Err(ForeignOrigin));
+        }
+    }
+
+    fn fetch(
+        line: (&str, &str),
+        host: &str,
+        headers: &[(&str, &str)],
+        expected: Result<(), Refusal>,
+    ) {
+        let mut request = Request::builder().method(line.0).uri(line.1).header("host", host);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let admitted = guard().admit(&request.body(()).unwrap());
+        assert_eq!(admitted.map(drop), expected, "{line:?} {host} {headers:?}");
+    }
+
+    /// Rule: a page of another site cannot reach what is not a page, not even by what has no `Origin`.
+    #[test]
+    fn a_request_for_a_page_of_another_site_is_refused_unless_it_opens_a_page() {
+        let (site, mode, dest) = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest");
+        let image = [(site, "cross-site"), (mode, "no-cors"), (dest, "image")];
+        let opened = [(site, "cross-site"), (mode, "navigate"), (dest, "document")];
+        let framed = [(site, "cross-site"), (mode, "navigate"), (dest, "iframe")];
+        for path in ["/client-tools/pending/notes", "/event?clientID=a", "/mcp", "/v1/tools"] {
+            for headers in [&image[..], &opened, &framed, &image[..1], &[(site, "x")]] {
+                fetch(("GET", path), "localhost", headers, Err(ForeignSite));
+                fetch(("POST", path), "ring.example", headers, Err(ForeignSite));
+            }
+            fetch(("GET", path), "localhost", &[(site, "same-origin")], Ok(()));
+            fetch(("GET", path), "ring.example", &[(site, "none")], Ok(()));
+            fetch(("GET", path), "ring.example", &[], Ok(()));
+            // Another port of this machine may; another machine below the same name may not.
+            fetch(("GET", path), "localhost", &[(site, "same-site")], Ok(()));
+            fetch(("GET", path), "ring.example", &[(site, "same-site")], Err(ForeignSite));
+            // Where there is an origin, the list of origins decides.
+            let listed = [(site, "cross-site"), ("origin", "https://app.example")];
+            fetch(("GET", path), "localhost", &listed, Ok(()));
+            let unlisted = [(site, "same-origin"), ("origin", "https://evil.example")];
+            fetch(("GET", path), "localhost", &unlisted, Err(ForeignOrigin));
+            let twice = [(site, "same-origin"), (site, "cross-site")];
+            fetch(("GET", path), "localhost", &twice, Err(ForeignSite));
+        }
+        for page in ["/", "/docs", "/docs?x=1"] {
+            fetch(("GET", page), "localhost", &opened, Ok(()));
+            fetch(("GET", page), "localhost", &image, Err(ForeignSite));
+            fetch(("GET", page), "localhost", &framed, Err(ForeignSite));
+            fetch(("POST", page), "localhost", &opened, Err(ForeignSite));
         }
     }
 

@@ -12,6 +12,8 @@ pub(super) enum Refusal {
     ForeignHost,
     /// An `Origin` that is on no list: a page of some other site.
     ForeignOrigin,
+    /// A browser's request for a page of some other site that opens no page here.
+    ForeignSite,
     /// A body that says it is larger than the limit.
     TooLarge,
     /// All connections are taken.
@@ -25,6 +27,7 @@ impl Refusal {
             Self::BadHost => "bad_host",
             Self::ForeignHost => "foreign_host",
             Self::ForeignOrigin => "foreign_origin",
+            Self::ForeignSite => "foreign_site",
             Self::TooLarge => "too_large",
             Self::Busy => "busy",
         }
@@ -34,7 +37,7 @@ impl Refusal {
         match self {
             Self::BadHost => StatusCode::BAD_REQUEST,
             Self::ForeignHost => StatusCode::MISDIRECTED_REQUEST,
-            Self::ForeignOrigin => StatusCode::FORBIDDEN,
+            Self::ForeignOrigin | Self::ForeignSite => StatusCode::FORBIDDEN,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
         }
@@ -51,6 +54,9 @@ impl Refusal {
             }
             Self::ForeignOrigin => {
                 r#"{"error":{"code":"FORBIDDEN","message":"pages of this Origin may not send requests; add it to http.origins in the configuration","certainty":"not_started"}}"#
+            }
+            Self::ForeignSite => {
+                r#"{"error":{"code":"FORBIDDEN","message":"this is not for pages of other sites (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
             }
             Self::TooLarge => {
                 r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route takes; most take http.max_body_bytes","certainty":"not_started"}}"#
