@@ -2,9 +2,10 @@
 //! complete. Directories are made durable before anything in them is acknowledged.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::num::NonZeroU64;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,6 +14,10 @@ use ringback_proto::ids::BlobHash;
 use rustix::fs::Advice;
 
 use crate::error::FileError;
+
+/// Content is for the daemon's user alone.
+const DIR_MODE: u32 = 0o700;
+const FILE_MODE: u32 = 0o600;
 
 /// What the sidecar's text starts with, so that a later form can be told apart.
 const META_FORM: &str = "1";
@@ -49,7 +54,10 @@ impl Layout {
     /// Makes the root and an empty `tmp/`: whatever is in there belongs to a process that is gone.
     pub(crate) fn create(root: &Utf8Path) -> Result<Self, FileError> {
         let tmp = root.join("tmp");
-        fs::create_dir_all(&tmp).map_err(FileError::on("create", &tmp))?;
+        make_dir(&tmp).map_err(FileError::on("create", &tmp))?;
+        // An earlier build made it open to others; a private root protects everything below it.
+        let private = Permissions::from_mode(DIR_MODE);
+        fs::set_permissions(root, private).map_err(FileError::on("protect", root))?;
         for entry in fs::read_dir(&tmp).map_err(FileError::on("read", &tmp))? {
             let entry = entry.map_err(FileError::on("read", &tmp))?;
             fs::remove_file(entry.path()).map_err(FileError::on("clean up in", &tmp))?;
@@ -80,7 +88,8 @@ impl Layout {
     pub(crate) fn temp(&self) -> Result<Temp, FileError> {
         let number = self.temp_next.fetch_add(1, Ordering::Relaxed);
         let path = self.root.join("tmp").join(number.to_string());
-        let file = File::create_new(&path).map_err(FileError::on("create", &path))?;
+        let opened = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path);
+        let file = opened.map_err(FileError::on("create", &path))?;
         Ok(Temp { path, file, size: 0, handed_over: 0, moved: false })
     }
 
@@ -93,7 +102,7 @@ impl Layout {
         // Held over the syncs: a second writer must not go on while the first still makes it.
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if !durable.contains(&[first, second]) {
-            fs::create_dir_all(&inner).map_err(FileError::on("create", &inner))?;
+            make_dir(&inner).map_err(FileError::on("create", &inner))?;
             sync_dir(&outer)?;
             sync_dir(&self.root)?;
             durable.insert([first, second]);
@@ -124,6 +133,10 @@ impl Layout {
             _ => None,
         })
     }
+}
+
+fn make_dir(path: &Utf8Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
 }
 
 /// Where a blob lies below a root.

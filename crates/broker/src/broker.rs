@@ -228,6 +228,12 @@ impl Broker {
         self.0.now()
     }
 
+    /// Whether the data directory is still where it was opened.
+    #[must_use]
+    pub fn is_data_dir_in_place(&self) -> bool {
+        self.0.store.is_in_place()
+    }
+
     /// How many commits the store has made, and for how many requests.
     #[must_use]
     pub fn store_stats(&self) -> ringback_store::Stats {

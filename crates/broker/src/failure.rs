@@ -43,6 +43,9 @@ pub(crate) fn commit(error: CommitError) -> Error {
         CommitError::NoSession { id } => Error::not_found("session", id),
         CommitError::InUse { .. } => Error::new(ErrorKind::Conflict, error.to_string()),
         CommitError::DiskFull => Error::new(ErrorKind::Busy, error.to_string()),
+        CommitError::Lost { .. } => {
+            Error::new(ErrorKind::Busy, error.to_string()).with_certainty(Certainty::MayHaveRun)
+        }
         CommitError::Failed { .. } | CommitError::Closed => {
             internal(error).with_certainty(Certainty::MayHaveRun)
         }

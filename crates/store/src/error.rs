@@ -66,6 +66,14 @@ pub enum OpenStoreError {
 /// Why a commit did not happen. Nothing of its request was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
+    /// The data directory was deleted, moved or replaced under the daemon.
+    #[error(
+        "the data directory `{path}` is gone, so nothing can be kept; restore it and start the daemon again"
+    )]
+    Lost {
+        /// Where it was.
+        path: Utf8PathBuf,
+    },
     /// The parent of a new artifact does not exist.
     #[error("artifact {id} names the parent {parent}, which does not exist")]
     NoParent {

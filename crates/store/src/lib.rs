@@ -20,6 +20,7 @@ mod error;
 mod frames;
 pub mod journal;
 mod lock;
+mod private;
 mod read;
 mod readers;
 mod row;

@@ -2,18 +2,23 @@
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::error::OpenStoreError;
+use crate::private;
 
 /// What is read of a lock file that somebody else wrote: a process id is shorter.
 const PID_CHARS_MAX: u64 = 32;
 
 /// Held as long as the directory is in use.
 #[derive(Debug)]
-pub(crate) struct DataLock(#[expect(dead_code, reason = "closing it gives the lock back")] File);
+pub(crate) struct DataLock {
+    path: Utf8PathBuf,
+    /// Closing it gives the lock back.
+    file: File,
+}
 
 impl DataLock {
     /// Makes the directory, for its user alone, and takes it.
@@ -24,13 +29,8 @@ impl DataLock {
         };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed("create", dir))?;
         let path = dir.join("lock");
-        let mut file = fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed("open", &path))?;
+        let opened = private::options().read(true).write(true).truncate(false).open(&path);
+        let mut file = opened.map_err(failed("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -41,7 +41,22 @@ impl DataLock {
         }
         let written = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         written.map_err(failed("write", &path))?;
-        Ok(Self(file))
+        private::file(&path).map_err(failed("protect", &path))?;
+        Ok(Self { path, file })
+    }
+
+    /// The directory.
+    pub(crate) fn dir(&self) -> &Utf8Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    /// Whether the directory is still where it was taken. One that was deleted, moved or replaced keeps
+    /// nothing of what is written from then on, though writing goes well.
+    pub(crate) fn is_in_place(&self) -> bool {
+        let (Ok(held), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else {
+            return false;
+        };
+        (held.dev(), held.ino()) == (there.dev(), there.ino())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::JobId;
 use ringback_proto::record::{Record, UnixMs};
 use tokio::sync::{Notify, oneshot};
@@ -13,6 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::by_hand::Hand;
 use crate::error::{CommitError, Full, OpenStoreError};
 use crate::lock::DataLock;
+use crate::private;
 use crate::readers::Readers;
 use crate::schema;
 use crate::write::Applied;
@@ -58,7 +59,7 @@ struct Inner {
     thread: Mutex<Option<JoinHandle<()>>>,
     readers: Readers,
     // Last, so that the directory is free only when nothing in it is open.
-    _lock: Arc<DataLock>,
+    lock: Arc<DataLock>,
 }
 
 impl Store {
@@ -150,6 +151,13 @@ impl Store {
         self.0.close();
     }
 
+    /// Whether the data directory is still where it was opened: what is written into one that was
+    /// deleted is lost.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.0.lock.is_in_place()
+    }
+
     pub(crate) fn readers(&self) -> &Readers {
         &self.0.readers
     }
@@ -176,13 +184,14 @@ impl Inner {
     fn open(dir: &Utf8Path, limits: Limits) -> Result<(Self, Writer), OpenStoreError> {
         let lock = Arc::new(DataLock::take(dir)?);
         let path = dir.join("ringback.db");
+        make_private(&path)?;
         let connection = schema::open_writer(&path)?;
         let counters = Arc::new(Counters::default());
         let (inbox, messages) = sync_channel(limits.queue_max);
         let writer = Writer::new(connection, messages, Arc::clone(&counters), Arc::clone(&lock));
         let readers = Readers::new(path, limits.readers_max);
         let thread = Mutex::new(None);
-        Ok((Self { inbox, bell: None, counters, thread, readers, _lock: lock }, writer))
+        Ok((Self { inbox, bell: None, counters, thread, readers, lock }, writer))
     }
 
     fn close(&self) {
@@ -198,6 +207,21 @@ impl Inner {
             tracing::error!("the store's writer panicked");
         }
     }
+}
+
+/// SQLite makes what is beside a database with the mode of that.
+fn make_private(database: &Utf8Path) -> Result<(), OpenStoreError> {
+    let made = private::options().append(true).open(database).map(drop);
+    let beside = ["", "-wal", "-shm"].map(|end| Utf8PathBuf::from(format!("{database}{end}")));
+    let mut done = made;
+    for path in &beside {
+        done = done.and_then(|()| private::file(path));
+    }
+    done.map_err(|source| OpenStoreError::File {
+        action: "make private",
+        path: database.to_owned(),
+        source,
+    })
 }
 
 impl Drop for Inner {

@@ -45,7 +45,7 @@ pub(crate) struct Writer {
     failed: Option<Cause>,
     live: LiveJobs,
     // Last, so that the directory is free only when the connection is closed.
-    _lock: Arc<DataLock>,
+    lock: Arc<DataLock>,
 }
 
 /// What a request of a batch came to.
@@ -82,7 +82,7 @@ impl Writer {
         counters: Arc<Counters>,
         lock: Arc<DataLock>,
     ) -> Self {
-        Self { connection, inbox, counters, failed: None, live: LiveJobs::default(), _lock: lock }
+        Self { connection, inbox, counters, failed: None, live: LiveJobs::default(), lock }
     }
 
     pub(crate) fn run(mut self) {
@@ -164,6 +164,11 @@ impl Writer {
             self.live.forget();
         }
         match written {
+            Ok(_) if !self.lock.is_in_place() => {
+                let path = self.lock.dir().to_owned();
+                tracing::error!(%path, "the data directory is gone; nothing more is acknowledged");
+                Err(CommitError::Lost { path })
+            }
             Ok(outcomes) => Ok(outcomes),
             Err(BatchError::Database(error)) => Err(self.fail(error)),
             Err(BatchError::Torn) => Err(self.fail(rusqlite::Error::ExecuteReturnedResults)),

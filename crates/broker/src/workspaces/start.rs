@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -84,12 +85,15 @@ impl Starts {
             return Ok(());
         }
         let dir = self.archive.parent().unwrap_or(root);
-        fs::create_dir_all(dir).map_err(failure::internal)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        made.map_err(failure::internal)?;
         let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
         let entries = tree.walk(Path::new(""), START_LIMITS, |_| true);
         if entries.as_ref().is_ok_and(Vec::is_empty) {
             // An archive of nothing needs no bytes, and so is never half written.
-            return File::create(&self.archive).map(drop).map_err(failure::internal);
+            let mut private = fs::OpenOptions::new();
+            private.write(true).create(true).truncate(true).mode(0o600);
+            return private.open(&self.archive).map(drop).map_err(failure::internal);
         }
         let temp = tempfile::NamedTempFile::new_in(dir).map_err(failure::internal)?;
         let path = match entries.and_then(|entries| pack(&tree, &entries, temp.as_file())) {

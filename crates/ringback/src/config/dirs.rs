@@ -10,11 +10,9 @@ use super::{ConfigError, Environment, Root};
 /// A Unix socket's address holds 108 bytes, the last of them zero.
 pub(super) const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Only the owner: whoever can enter the runtime directory is trusted.
+/// Only the owner: whoever can enter the runtime directory is trusted, and the data directory holds what
+/// nobody else may read.
 const PRIVATE: u32 = 0o700;
-
-/// What others must not be able to do to the data directory.
-const WRITABLE_BY_OTHERS: u32 = 0o022;
 
 /// The `ipc://` twins of the HOOT01 sockets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +39,9 @@ pub enum DirError {
     },
     /// Others can get in.
     #[error(
-        "the {what} directory `{}` has mode {mode:03o} and lets others in; run `chmod 700` on it, \
+        "the {what} directory `{path}` has mode {mode:03o} and lets others in; run `chmod 700 {path}`, \
          or choose another with `{what}_dir`",
-        path.display()
+        path = path.display()
     )]
     LetsOthersIn {
         /// Which of the two.
@@ -98,11 +96,11 @@ pub(super) fn resolve(root: &mut Root, environment: &Environment) -> Result<(), 
 
 /// Creates both directories for their owner alone, and refuses existing ones that are not.
 pub(super) fn create(root: &Root) -> Result<(), DirError> {
-    create_dir("data", &root.data_dir, WRITABLE_BY_OTHERS)?;
-    create_dir("runtime", &root.runtime_dir, !PRIVATE & 0o777)
+    create_dir("data", &root.data_dir)?;
+    create_dir("runtime", &root.runtime_dir)
 }
 
-fn create_dir(what: &'static str, path: &Path, forbidden: u32) -> Result<(), DirError> {
+fn create_dir(what: &'static str, path: &Path) -> Result<(), DirError> {
     let failed = |source| DirError::Create { what, path: path.to_owned(), source };
     DirBuilder::new().recursive(true).mode(PRIVATE).create(path).map_err(failed)?;
     let metadata = fs::metadata(path).map_err(failed)?;
@@ -110,7 +108,7 @@ fn create_dir(what: &'static str, path: &Path, forbidden: u32) -> Result<(), Dir
     if owner != rustix::process::geteuid().as_raw() {
         return Err(DirError::Foreign { what, path: path.to_owned(), owner });
     }
-    if mode & forbidden != 0 {
+    if mode & !PRIVATE != 0 {
         return Err(DirError::LetsOthersIn { what, path: path.to_owned(), mode });
     }
     Ok(())
@@ -150,8 +148,13 @@ mod tests {
         let error = create(&root).unwrap_err();
         assert!(matches!(error, DirError::LetsOthersIn { what: "runtime", mode: 0o750, .. }));
         assert!(error.to_string().contains("has mode 750"), "{error}");
-        fs::set_permissions(&root.data_dir, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(matches!(create(&root), Err(DirError::LetsOthersIn { what: "data", .. })));
+        for mode in [0o777, 0o755, 0o750, 0o710, 0o701] {
+            fs::set_permissions(&root.data_dir, fs::Permissions::from_mode(mode)).unwrap();
+            let error = create(&root).unwrap_err();
+            assert!(matches!(error, DirError::LetsOthersIn { what: "data", .. }), "{mode:o}");
+            let advice = format!("chmod 700 {}", root.data_dir.display());
+            assert!(error.to_string().contains(&advice), "{error}");
+        }
     }
 
     #[test]

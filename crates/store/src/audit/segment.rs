@@ -1,6 +1,6 @@
 //! Segments: files of framed lines, each a MsgPack map.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -8,6 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use super::AuditLimits;
 use super::entry::Line;
 use crate::frames::{self, sync_dir};
+use crate::private;
 
 /// Why the audit cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +41,10 @@ pub(super) struct Segments {
 
 impl Segments {
     pub(super) fn open(dir: &Utf8Path, limits: AuditLimits) -> Result<Self, AuditError> {
-        fs::create_dir_all(dir).map_err(AuditError::on("create", dir))?;
+        private::dir(dir).map_err(AuditError::on("create", dir))?;
         let number = numbers(dir)?.last().copied().unwrap_or(1);
         let path = path(dir, number);
-        let opened = OpenOptions::new().create(true).append(true).open(&path);
+        let opened = private::options().append(true).open(&path);
         let file = opened.map_err(AuditError::on("open", &path))?;
         let whole = frames::cut_torn_tail(&file, &path);
         let size = whole.map_err(AuditError::on("repair", &path))?.len() as u64;
@@ -70,7 +71,7 @@ impl Segments {
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let path = path(&self.dir, number);
-        self.file = OpenOptions::new().create_new(true).append(true).open(path)?;
+        self.file = private::options().create_new(true).append(true).open(path)?;
         self.number = number;
         self.size = 0;
         sync_dir(&self.dir)?;

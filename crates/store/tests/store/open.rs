@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8Path;
 use ringback_store::{OpenStoreError, Store};
 
+use crate::common::{TestStore, created};
+
 /// Rule: two daemons never open one data directory.
 #[test]
 fn a_directory_in_use_is_refused_with_the_process_that_holds_it() {
@@ -17,6 +19,55 @@ fn a_directory_in_use_is_refused_with_the_process_that_holds_it() {
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     drop(store);
     Store::open(&path).unwrap();
+}
+
+fn mode(path: &Utf8Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Rule: what is stored is for its owner alone, also what an earlier build left open to others.
+#[test]
+fn files_are_private_and_become_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = Utf8Path::from_path(dir.path()).unwrap().join("data");
+    let files = ["ringback.db", "ringback.db-wal", "ringback.db-shm", "lock"];
+    let test = |store: Store| {
+        for file in files {
+            assert_eq!(mode(&path.join(file)), 0o600, "{file}");
+        }
+        drop(store);
+    };
+    test(Store::open(&path).unwrap());
+    for file in ["ringback.db", "lock"] {
+        std::fs::set_permissions(path.join(file), PermissionsExt::from_mode(0o644)).unwrap();
+    }
+    test(Store::open(&path).unwrap());
+}
+
+/// Rule: nothing is acknowledged that a directory which is gone does not keep.
+#[test]
+fn a_directory_that_is_gone_takes_nothing_more() {
+    for what in ["deleted", "moved", "replaced"] {
+        let test = TestStore::new();
+        test.commit(vec![created(1)]).unwrap();
+        assert!(test.store.is_in_place());
+        let (dir, aside) = (test.path(), test.path().with_extension("aside"));
+        std::fs::rename(dir, &aside).unwrap();
+        match what {
+            "deleted" => std::fs::remove_dir_all(&aside).unwrap(),
+            "replaced" => {
+                std::fs::create_dir(dir).unwrap();
+                std::fs::write(dir.join("lock"), "1").unwrap();
+            }
+            _ => {}
+        }
+        assert!(!test.store.is_in_place(), "{what}");
+        let refused = test.commit(vec![created(2)]);
+        assert!(refused.is_err(), "{what}: {refused:?}");
+        if aside.exists() {
+            std::fs::remove_dir_all(aside).unwrap();
+        }
+    }
 }
 
 #[test]
