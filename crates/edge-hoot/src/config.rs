@@ -22,6 +22,8 @@ pub struct Config {
     pub message_bytes_max: usize,
     /// What may wait for one peer that does not read, in bytes.
     pub peer_backlog_bytes_max: usize,
+    /// Peers that may be connected, to all sockets together.
+    pub peers_max: usize,
     /// How long a peer whose machine vanished is kept.
     pub peer_idle: Duration,
     /// Continues a trace that a peer began.

@@ -10,6 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::iopub::{IoPub, Views};
+use crate::lobby::Lobby;
 use crate::router::RouterLoop;
 use crate::transport::{Door, Publisher, Router, TransportError};
 
@@ -121,8 +122,25 @@ impl Drop for HootEdge {
 }
 
 struct Sockets {
-    routers: Vec<Router>,
-    publishers: Vec<(Publisher, Views)>,
+    routers: Vec<(Router, Lobby)>,
+    publishers: Vec<(Publisher, Lobby, Views)>,
+}
+
+/// Those who call have half of the places, and whichever else there is has a share of its own: a crowd at
+/// one socket keeps nobody out of another.
+struct Shares {
+    calls: usize,
+    events: usize,
+}
+
+impl Shares {
+    const fn tcp(config: &Config) -> Self {
+        Self { calls: config.peers_max / 2, events: config.peers_max / 4 }
+    }
+
+    const fn ipc(config: &Config) -> Self {
+        Self { calls: config.peers_max / 8, events: config.peers_max / 8 }
+    }
 }
 
 impl Sockets {
@@ -132,15 +150,17 @@ impl Sockets {
         if let Some(tcp) = &config.tcp {
             let door = tcp_door(config, broker)?;
             endpoints.server_key = door.server_key();
-            let (calls, events) =
-                sockets.bind_pair(config, broker, &door, &tcp.calls, &tcp.events).await?;
+            let (calls, events) = sockets
+                .bind_pair(config, broker, &door, &Shares::tcp(config), &tcp.calls, &tcp.events)
+                .await?;
             (endpoints.calls, endpoints.events) = (Some(calls), Some(events));
         }
         if let Some(ipc) = &config.ipc {
             let calls = format!("ipc://{}", ipc.calls.display());
             let events = format!("ipc://{}", ipc.events.display());
-            let (calls, events) =
-                sockets.bind_pair(config, broker, &Door::Local, &calls, &events).await?;
+            let (calls, events) = sockets
+                .bind_pair(config, broker, &Door::Local, &Shares::ipc(config), &calls, &events)
+                .await?;
             (endpoints.calls_ipc, endpoints.events_ipc) = (Some(calls), Some(events));
         }
         Ok((sockets, endpoints))
@@ -151,6 +171,7 @@ impl Sockets {
         config: &Config,
         broker: &Broker,
         door: &Door,
+        shares: &Shares,
         calls: &str,
         events: &str,
     ) -> Result<(String, String), BindError> {
@@ -163,8 +184,10 @@ impl Sockets {
         let (publisher, events) = Publisher::bind(events, door, bytes_max, idle, admission)
             .await
             .map_err(|source| failed(events, source))?;
-        self.routers.push(router);
-        self.publishers.push((publisher, views));
+        let lobby = Lobby::new(router.monitor(), shares.calls);
+        self.routers.push((router, lobby));
+        let lobby = Lobby::new(publisher.monitor(), shares.events);
+        self.publishers.push((publisher, lobby, views));
         Ok((calls, events))
     }
 
@@ -177,12 +200,12 @@ impl Sockets {
         abort: CancellationToken,
     ) {
         let tasks = TaskTracker::new();
-        for (publisher, views) in self.publishers {
-            let iopub = IoPub { publisher, broker: broker.clone(), views };
+        for (publisher, lobby, views) in self.publishers {
+            let iopub = IoPub { publisher, lobby, broker: broker.clone(), views };
             drop(tasks.spawn(iopub.run(stop.clone())));
         }
-        for router in self.routers {
-            let router = RouterLoop::new(router, broker.clone(), workers.clone(), &config);
+        for (router, lobby) in self.routers {
+            let router = RouterLoop::new(router, lobby, broker.clone(), workers.clone(), &config);
             drop(tasks.spawn(router.run(stop.clone(), abort.clone())));
         }
         drop(broker);

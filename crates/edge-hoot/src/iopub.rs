@@ -12,6 +12,7 @@ use ringback_proto::principal::PrincipalId;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use crate::lobby::{Lobby, Turn};
 use crate::transport::{Admission, Publisher};
 
 /// How often the last numbers are told, so that a subscriber that missed the last event learns it.
@@ -27,6 +28,7 @@ const OWNERS_MAX: usize = 10_000;
 #[derive(Debug)]
 pub(crate) struct IoPub {
     pub(crate) publisher: Publisher,
+    pub(crate) lobby: Lobby,
     pub(crate) broker: Broker,
     pub(crate) views: Views,
 }
@@ -67,7 +69,7 @@ impl Views {
 impl IoPub {
     /// Publishes until told to stop. While nobody is connected events only pass by: waking up for
     /// each of them would cost every job.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut subscription = self.broker.subscribe();
         let mut heads = tokio::time::interval(HEADS_PERIOD);
         let mut sweep = tokio::time::interval(SWEEP);
@@ -82,6 +84,12 @@ impl IoPub {
                     is_heard = self.publisher.has_subscribers().await;
                 }
                 events = subscription.next(BATCH), if is_heard => self.publish(&events).await,
+                turn = self.lobby.next() => match turn {
+                    Turn::Away(connection) => self.publisher.turn_away(connection).await,
+                    Turn::Recount => {
+                        self.lobby.recount(self.publisher.connected().await.into_iter());
+                    }
+                },
                 _ = heads.tick() => self.heads(&subscription).await,
                 _ = sweep.tick() => match is_heard {
                     true => self.sweep().await,

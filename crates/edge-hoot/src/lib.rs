@@ -10,6 +10,8 @@
 //!   reply goes only to the connection that asked.
 //! * Sending never waits. A peer that does not read has a budget of bytes, and is disconnected
 //!   beyond it.
+//! * Connections that have not shown who they are have few places, which strangers take from each other
+//!   alone.
 //! * No rule about permissions, deadlines or jobs is here.
 
 mod backlog;
@@ -17,6 +19,7 @@ mod call;
 mod config;
 mod edge;
 mod iopub;
+mod lobby;
 mod peers;
 mod router;
 mod transport;

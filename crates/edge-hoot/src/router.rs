@@ -15,6 +15,7 @@ use tracing::Span;
 use crate::backlog::Backlog;
 use crate::call::{Forward, FromCall, is_content};
 use crate::config::Config;
+use crate::lobby::{Lobby, Turn};
 use crate::peers::{Peer, Peers};
 use crate::transport::{ConnectionId, Generation, Received, Router, SendError};
 use crate::wire::{self, ReplyTo};
@@ -38,6 +39,7 @@ pub(crate) struct RouterLoop {
     pub(crate) workers: Handle,
     pub(crate) peer_idle: Duration,
     pub(crate) set_trace_parent: fn(&Span, &str),
+    lobby: Lobby,
     peers: Peers,
     /// Which connections the peers are.
     seen: Generation,
@@ -46,9 +48,16 @@ pub(crate) struct RouterLoop {
 }
 
 impl RouterLoop {
-    pub(crate) fn new(router: Router, broker: Broker, workers: Handle, config: &Config) -> Self {
+    pub(crate) fn new(
+        router: Router,
+        lobby: Lobby,
+        broker: Broker,
+        workers: Handle,
+        config: &Config,
+    ) -> Self {
         let (to_self, inbox) = mpsc::channel(INBOX);
         Self {
+            lobby,
             seen: router.generation(),
             router,
             broker,
@@ -78,6 +87,7 @@ impl RouterLoop {
                     true => self.on_change().await,
                     false => break,
                 },
+                turn = self.lobby.next() => self.on_turn(turn).await,
                 _ = retry.tick(), if self.peers.has_backlog() => self.retry().await,
                 _ = sweep.tick() => self.sweep().await,
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
@@ -117,6 +127,16 @@ impl RouterLoop {
         let waiting = self.take_batch(Vec::new());
         self.settle().await;
         self.on_batch(waiting).await;
+    }
+
+    async fn on_turn(&mut self, turn: Turn) {
+        match turn {
+            Turn::Away(connection) => self.router.turn_away(connection).await,
+            Turn::Recount => {
+                let connected = self.router.connected().await;
+                self.lobby.recount(connected.iter().map(|connected| connected.id));
+            }
+        }
     }
 
     async fn on_messages(&mut self, first: Received) {

@@ -6,13 +6,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use omq_tokio::{
     AuthenticationResult, Authenticator, ConnectionStatus, CurveKeypair, CurveSecretKey,
-    CurveServerOptions, MechanismSetup, Message, Options, Payload, Socket, SocketType,
-    TrySendError,
+    CurveServerOptions, MechanismSetup, Message, MonitorEvent, MonitorRecvError, MonitorStream,
+    Options, Payload, Socket, SocketType, TrySendError,
 };
 use ringback_broker::{Broker, Credential};
 use ringback_proto::frame::{Frame, FrameError, PartSink, Parts, Prefix};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::secret::Secret;
+
+use crate::lobby::WAITING_MAX;
 
 /// Why a socket could not be opened.
 pub(crate) type TransportError = Box<dyn std::error::Error + Send + Sync>;
@@ -21,8 +23,11 @@ pub(crate) type TransportError = Box<dyn std::error::Error + Send + Sync>;
 const SEND_QUEUE: u32 = 256;
 /// Messages that wait to be looked at.
 const RECV_QUEUE: u32 = 1000;
-/// Strangers who have not yet shown a token.
-const HANDSHAKES_MAX: usize = 256;
+/// Strangers who have not yet shown a token: some more than the lobby keeps, which has to hear of one
+/// before it can send another away.
+const HANDSHAKES_MAX: usize = 4 * WAITING_MAX;
+/// Comings and goings that the lobby has yet to hear of.
+const MONITOR_QUEUE: usize = 4096;
 /// Enough for a handshake over a slow link, short for a stranger who says nothing.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// What is queued at the end has this long to leave.
@@ -42,8 +47,57 @@ pub(crate) enum Door {
 }
 
 /// One connection of a peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ConnectionId(u64);
+
+#[cfg(test)]
+impl ConnectionId {
+    pub(crate) const fn of_test(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// Who comes and goes at a socket.
+#[derive(Debug)]
+pub(crate) struct Monitor(MonitorStream);
+
+/// What happened to a connection.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Happened {
+    /// It was accepted, and has yet to show who it is.
+    Came(ConnectionId),
+    /// It has shown who it is.
+    In(ConnectionId),
+    /// It has ended.
+    Left(ConnectionId),
+    /// More than could be told.
+    Missed,
+}
+
+impl Monitor {
+    /// What happens next; never once the socket is closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses nothing.
+    pub(crate) async fn next(&mut self) -> Happened {
+        loop {
+            return match self.0.recv().await {
+                Ok(MonitorEvent::Accepted { connection_id, .. }) => {
+                    Happened::Came(ConnectionId(connection_id))
+                }
+                Ok(MonitorEvent::HandshakeSucceeded { peer, .. }) => {
+                    Happened::In(ConnectionId(peer.connection_id))
+                }
+                Ok(MonitorEvent::Disconnected { peer, .. }) => {
+                    Happened::Left(ConnectionId(peer.connection_id))
+                }
+                Err(MonitorRecvError::Lagged(_)) => Happened::Missed,
+                Err(_) => std::future::pending().await,
+                Ok(_) => continue,
+            };
+        }
+    }
+}
 
 /// Changes with every connection that comes or goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +179,16 @@ impl Router {
     /// A wait that is dropped loses nothing.
     pub(crate) async fn changed(&self, seen: Generation) -> bool {
         self.socket.connections_changed(seen.0).await.is_ok()
+    }
+
+    /// Who comes and goes from now on.
+    pub(crate) fn monitor(&self) -> Monitor {
+        Monitor(self.socket.monitor())
+    }
+
+    /// Ends a connection that has not yet shown who it is.
+    pub(crate) async fn turn_away(&self, connection: ConnectionId) {
+        turn_away(&self.socket, connection).await;
     }
 
     /// Who is connected.
@@ -224,6 +288,22 @@ impl Publisher {
         }
     }
 
+    /// Who comes and goes from now on.
+    pub(crate) fn monitor(&self) -> Monitor {
+        Monitor(self.socket.monitor())
+    }
+
+    /// Ends a connection that has not yet shown who it is.
+    pub(crate) async fn turn_away(&self, connection: ConnectionId) {
+        turn_away(&self.socket, connection).await;
+    }
+
+    /// Which connections there are.
+    pub(crate) async fn connected(&self) -> Vec<ConnectionId> {
+        let connections = self.socket.connections().await.unwrap_or_default();
+        connections.into_iter().map(|status| ConnectionId(status.connection_id)).collect()
+    }
+
     /// Whether anybody is connected.
     pub(crate) async fn has_subscribers(&self) -> bool {
         self.socket.connections().await.is_ok_and(|connections| !connections.is_empty())
@@ -273,6 +353,16 @@ impl Door {
     }
 }
 
+async fn turn_away(socket: &Socket, connection: ConnectionId) {
+    // It may have shown who it is meanwhile, or be gone.
+    let status = socket.connection_info(connection.0).await;
+    if matches!(status, Ok(Some(ConnectionStatus { peer_info: None, .. })))
+        && let Err(error) = socket.disconnect_peer(connection.0).await
+    {
+        tracing::debug!(%error, "a connection that waited had ended by itself");
+    }
+}
+
 fn options(door: &Door, message_bytes_max: usize, idle: Duration) -> Options {
     let mut options = Options::default()
         .max_message_size(message_bytes_max + PARTS_BYTES)
@@ -280,6 +370,7 @@ fn options(door: &Door, message_bytes_max: usize, idle: Duration) -> Options {
         .heartbeat_timeout(idle)
         .handshake_timeout(HANDSHAKE_TIMEOUT)
         .max_pending_handshakes(HANDSHAKES_MAX)
+        .monitor_capacity(MONITOR_QUEUE)
         .linger(LINGER);
     match door {
         Door::Local => options,

@@ -16,7 +16,7 @@ use ringback_edge_mcp::McpEdge;
 use ringback_edge_relay::RelayEdge;
 use ringback_egress::{ModelDoors, NetworkConfig, NetworkDoors, SystemResolver};
 use ringback_service::{
-    BindError, Graces, HttpListener, Layer, Shutdown, StageClosed, StageReport, Stop,
+    BindError, Graces, HttpListener, Layer, OpenFiles, Shutdown, StageClosed, StageReport, Stop,
 };
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +27,9 @@ pub use token::{TOKEN_FILE, TokenFileError};
 
 /// This build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How soon a data directory that is gone is noticed where nothing is written.
+const DATA_DIR_PERIOD: Duration = Duration::from_millis(500);
 
 /// Where a daemon listens and what it uses: what `serve --json` prints.
 #[derive(Debug, Clone, Serialize)]
@@ -92,6 +95,8 @@ pub struct Daemon {
     listening: Listening,
     /// Fires when an edge ends that nobody stopped.
     broken: CancellationToken,
+    /// Fires when the data directory is gone.
+    lost: CancellationToken,
 }
 
 impl StartDaemonError {
@@ -109,8 +114,9 @@ impl Daemon {
     /// What it would refuse.
     pub fn check(config: &Config) -> Result<(), StartDaemonError> {
         settings::broker(config)?;
-        settings::hoot(config, false)?;
-        settings::http(config)?;
+        let files = OpenFiles::current();
+        settings::hoot(config, false, files)?;
+        settings::http(config, files)?;
         settings::model_doors(config)?;
         Ok(())
     }
@@ -128,8 +134,10 @@ impl Daemon {
         metrics: PrometheusHandle,
     ) -> Result<Self, StartDaemonError> {
         let started = Instant::now();
-        let (broker_config, hoot_config, http_config) =
-            (settings::broker(config)?, settings::hoot(config, open)?, settings::http(config)?);
+        let files = OpenFiles::raise();
+        let (broker_config, hoot_config) =
+            (settings::broker(config)?, settings::hoot(config, open, files)?);
+        let http_config = settings::http(config, files)?;
         let doors = Doors::new(config)?;
         config.create_dirs()?;
         let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
@@ -154,12 +162,13 @@ impl Daemon {
         let door = if open { Door::Open } else { Door::Token };
         let (client_tools, stopping) =
             (settings::client_tools(config), shutdown.token(Layer::Edges));
+        let lost = watch_data_dir(&shutdown, &broker)?;
         let edge = HttpEdge { broker, door, status, client_tools, stopping };
         serve_http(&shutdown, http, edge.router().merge(mcp.router()))?;
         serve_mcp(&shutdown, mcp)?;
         serve_hoot(&shutdown, hoot, &broken)?;
         ready.set_ready();
-        Ok(Self { shutdown, ready, listening, broken })
+        Ok(Self { shutdown, ready, listening, broken, lost })
     }
 
     /// Where it listens.
@@ -193,6 +202,12 @@ impl Daemon {
         let panicked = tokio::select! {
             panicked = panics.wait_for(|panics| panics.n_total > 0) => panicked,
             () = self.broken.cancelled() => return "the HOOT01 sockets are gone".to_owned(),
+            () = self.lost.cancelled() => {
+                return format!(
+                    "the data directory `{}` was deleted, moved or replaced; restore it and start again",
+                    self.listening.data_dir.display()
+                );
+            }
         };
         match panicked.as_deref().map(|panics| panics.first.clone()) {
             Ok(Some(first)) => format!("the task `{}` panicked: {}", first.task, first.message),
@@ -262,6 +277,20 @@ fn serve_hoot(
             broken.cancel();
         }
     })
+}
+
+/// Looks after the data directory: one that is gone keeps nothing of what is acknowledged.
+fn watch_data_dir(shutdown: &Shutdown, broker: &Broker) -> Result<CancellationToken, StageClosed> {
+    let (lost, stop) = (CancellationToken::new(), shutdown.token(Layer::Accepting));
+    let (broker, told) = (broker.clone(), lost.clone());
+    shutdown.stage(Layer::Edges).spawn("data directory", async move {
+        while stop.run_until_cancelled(tokio::time::sleep(DATA_DIR_PERIOD)).await.is_some() {
+            if !broker.is_data_dir_in_place() {
+                return told.cancel();
+            }
+        }
+    })?;
+    Ok(lost)
 }
 
 /// What sessions reach the outside by.

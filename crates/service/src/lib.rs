@@ -7,6 +7,7 @@
 //! * [`Stage`]: a named group of tasks with one cancellation token; [`Spawner`] adds to it.
 //! * [`Shutdown`]: the five stages of the daemon, stopped outside in; [`Phase`] says where it is.
 //! * [`HttpListener`]: bind, accept, check `Host` and `Origin`, bound the body, drain.
+//! * [`OpenFiles`]: how many there may be, and what of them connections may use.
 //! * [`PrivateSocket`]: a Unix socket that only this user's processes reach.
 //! * [`Secret`]: a value that never prints itself.
 //! * [`chain`]: an error with all its causes on one line.
@@ -23,6 +24,7 @@
 
 mod chain;
 pub mod http;
+mod open_files;
 mod secret;
 mod shutdown;
 mod stage;
@@ -30,6 +32,7 @@ mod unix;
 
 pub use chain::chain;
 pub use http::{BindError, HttpConfig, HttpListener, Stop, Tls, TlsError};
+pub use open_files::OpenFiles;
 pub use secret::Secret;
 pub use shutdown::{Graces, Layer, Phase, Shutdown, StageReport};
 pub use stage::{Panics, Spawner, Stage, StageClosed, Stopped, TaskPanic};

@@ -22,6 +22,9 @@ use crate::wait::{LIMIT, wait_for, within};
 /// What running jobs get at a stop: tests do not wait for the long ones they started.
 const JOBS_GRACE: Duration = Duration::from_millis(50);
 
+/// More than any test connects.
+const PEERS_MAX: usize = 1 << 16;
+
 /// How a daemon differs from the usual one.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -265,6 +268,7 @@ async fn serve(
         open: options.open,
         message_bytes_max: options.message_bytes_max,
         peer_backlog_bytes_max: options.peer_backlog_bytes_max,
+        peers_max: PEERS_MAX,
         peer_idle: options.peer_idle,
         set_trace_parent: |_, _| {},
     };

@@ -59,7 +59,8 @@ const AUDIO_SECONDS_MAX: u64 = 1800;
 section! {
     /// Where files live.
     pub struct Root = "" {
-        /// Everything that survives a restart: store, blobs, audit, the first token.
+        /// Everything that survives a restart: store, blobs, audit, the first token. Only its owner may
+        /// enter it (mode 0700).
         /// By default `$XDG_DATA_HOME/ringback`, else `~/.local/share/ringback`.
         pub data_dir: PathBuf = PathBuf::new(),
         /// Sockets. Only its owner may enter it (mode 0700), and whoever can is trusted.
@@ -81,7 +82,7 @@ section! {
         pub tls: Option<TlsFiles> = None,
         /// States that a reverse proxy with TLS stands in front; beyond loopback it is this or `http.tls`.
         pub behind_proxy: bool = false,
-        /// Connections served at once; the next one is answered 503.
+        /// Connections served at once, and at most as many as a quarter of the open files that this process may have; the next one is answered 503.
         pub max_connections: usize = DEFAULT_MAX_CONNECTIONS,
         /// Largest request body; a larger one is answered 413.
         pub max_body_bytes: usize = DEFAULT_MAX_BODY_BYTES,

@@ -21,7 +21,7 @@ use ringback_proto::request::SpendLimits;
 use ringback_proto::secret::Secret;
 use ringback_proto::value::Value;
 use ringback_service::http::{LargerBodies, Patience};
-use ringback_service::{HttpConfig, HttpListener, Tls};
+use ringback_service::{HttpConfig, HttpListener, OpenFiles, Tls};
 
 use super::VERSION;
 use crate::cli::SCRIPTED;
@@ -229,8 +229,18 @@ fn models(config: &Config) -> ringback_models::Settings {
 }
 
 /// What the HTTP listener is told. The certificate is read here, before anything is opened.
-pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
+pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, ConfigError> {
     let http = &config.http;
+    let max_connections = files.http(http.max_connections);
+    if max_connections < http.max_connections {
+        let (limit, wanted) = (files.limit(), http.max_connections);
+        tracing::warn!(
+            limit,
+            wanted,
+            max_connections,
+            "`http.max_connections` is more than the limit of open files leaves room for; raise it with `ulimit -n`"
+        );
+    }
     let load = |files: &TlsFiles| {
         Tls::load(&files.cert, &files.key).map_err(|error| bad(config, TLS, error.to_string()))
     };
@@ -240,7 +250,7 @@ pub(super) fn http(config: &Config) -> Result<HttpConfig, ConfigError> {
         origins: http.origins.clone(),
         tls: http.tls.as_ref().map(load).transpose()?,
         behind_proxy: http.behind_proxy,
-        max_connections: http.max_connections,
+        max_connections,
         max_body_bytes: http.max_body_bytes,
         pages: ringback_edge_http::PAGES.into(),
         larger_bodies: vec![LargerBodies {
@@ -275,7 +285,11 @@ pub(super) fn client_tools(config: &Config) -> ClientToolSettings {
 }
 
 /// What the HOOT01 edge is told.
-pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Config, ConfigError> {
+pub(super) fn hoot(
+    config: &Config,
+    open: bool,
+    files: OpenFiles,
+) -> Result<ringback_edge_hoot::Config, ConfigError> {
     let hoot = &config.hoot;
     let curve_secret_key = hoot
         .curve_secret_key_file
@@ -290,6 +304,7 @@ pub(super) fn hoot(config: &Config, open: bool) -> Result<ringback_edge_hoot::Co
         open,
         message_bytes_max: bytes(hoot.message_bytes_max),
         peer_backlog_bytes_max: bytes(hoot.send_queue_bytes),
+        peers_max: files.hoot(files.http(config.http.max_connections)),
         peer_idle: Duration::from_secs(hoot.peer_idle_secs),
         set_trace_parent: telemetry::set_parent,
     })

@@ -14,6 +14,7 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
+mod protecting;
 mod run;
 mod sandbox;
 mod secrets;

@@ -90,13 +90,25 @@ impl Daemon {
 
     pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
+        let mut command = serve(dir.path());
+        command.args(arguments);
+        Self::start_as(dir, &mut command)
+    }
+
+    /// A daemon after a command of the shell, such as one that sets a limit.
+    pub(crate) fn start_after(shell: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = serve(dir.path());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\"")]);
+        command.arg(plain.get_program()).args(plain.get_args()).env_clear().stdin(Stdio::null());
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Self::start_as(dir, &mut command)
+    }
+
+    fn start_as(dir: tempfile::TempDir, command: &mut Command) -> Self {
         let stderr = std::fs::File::create(dir.path().join("stderr")).unwrap();
-        let mut child = serve(dir.path())
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(stderr)
-            .spawn()
-            .unwrap();
+        let mut child = command.stdout(Stdio::piped()).stderr(stderr).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let log = std::fs::read_to_string(dir.path().join("stderr")).unwrap();

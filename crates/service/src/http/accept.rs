@@ -3,8 +3,12 @@
 use std::io;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
+
+use super::refusal::Refusal;
+use crate::open_files::Spare;
 
 /// Long enough for a descriptor to become free, short enough that nobody notices.
 const EXHAUSTED_WAIT: Duration = Duration::from_millis(100);
@@ -33,19 +37,53 @@ impl Fault {
 ///
 /// # Cancel safety
 /// Nothing is lost when the future is dropped: a connection is either returned or still queued.
-pub(super) async fn accept(listener: &TcpListener) -> TcpStream {
+pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> TcpStream {
+    let mut is_told = false;
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
             Err(error) => match Fault::of(&error) {
                 Fault::Peer => tracing::debug!(%error, "a peer left before it was accepted"),
                 Fault::Exhausted => {
-                    tracing::error!(%error, "cannot accept a connection, waiting to try again");
-                    sleep(EXHAUSTED_WAIT).await;
+                    if !std::mem::replace(&mut is_told, true) {
+                        tracing::error!(%error, "cannot accept connections; they are answered 503");
+                    }
+                    if !refuse_next(listener, spare, is_tls) {
+                        sleep(EXHAUSTED_WAIT).await;
+                    }
                 }
             },
         }
     }
+}
+
+/// Tells the next connection that the daemon is full, with the descriptor that was kept for that.
+/// `false` if there was none.
+fn refuse_next(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> bool {
+    let is_given = spare.give_up();
+    let accepted = listener.accept().now_or_never();
+    let is_accepted = match accepted {
+        Some(Ok((stream, _))) => {
+            turn_away(&stream, is_tls);
+            true
+        }
+        Some(Err(_)) | None => false,
+    };
+    spare.take();
+    is_given && is_accepted
+}
+
+/// Says 503 to a connection without waiting for its request.
+pub(super) fn turn_away(stream: &TcpStream, is_tls: bool) {
+    // What it has sent already is read: closing with something unread would take the answer back.
+    let mut request = [0; 4096];
+    let n_read = stream.try_read(&mut request);
+    if is_tls {
+        return tracing::debug!("closed a connection: all are taken");
+    }
+    let n_written = stream.try_write(Refusal::Busy.message().as_bytes());
+    let shut = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
+    tracing::debug!(?n_read, ?n_written, ?shut, "told a peer that all connections are taken");
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections being told that the daemon is full, at once. Beyond this they are closed unanswered:
-/// a flood must not cost more than this many tasks.
+/// Refused connections whose request is read before the answer, at once. Beyond this number the answer
+/// comes without reading: a flood must not cost more than this many tasks.
 const MAX_REFUSING: usize = 64;
 
 /// The two pools a connection can come into.
@@ -22,7 +22,7 @@ pub(super) enum Admitted {
     Serve(OwnedSemaphorePermit),
     /// Answer its first request with 503 and close.
     Refuse(OwnedSemaphorePermit),
-    /// Close it.
+    /// Say 503 and close, without waiting for a request.
     Close,
 }
 
@@ -30,7 +30,7 @@ impl Admission {
     pub(super) fn new(max_connections: usize) -> Self {
         Self {
             serving: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))),
-            refusing: Arc::new(Semaphore::new(MAX_REFUSING)),
+            refusing: Arc::new(Semaphore::new(MAX_REFUSING.min(max_connections / 4).max(1))),
         }
     }
 
@@ -49,13 +49,18 @@ mod tests {
 
     #[test]
     fn a_full_house_refuses_politely_then_closes_and_heals() {
-        let admission = Admission::new(1);
-        let served = admission.admit();
-        assert!(matches!(served, Admitted::Serve(_)));
+        let n_served = 4 * MAX_REFUSING;
+        let admission = Admission::new(n_served);
+        let served: Vec<_> = (0..n_served).map(|_| admission.admit()).collect();
+        assert!(served.iter().all(|admitted| matches!(admitted, Admitted::Serve(_))));
         let refused: Vec<_> = (0..MAX_REFUSING).map(|_| admission.admit()).collect();
         assert!(refused.iter().all(|admitted| matches!(admitted, Admitted::Refuse(_))));
         assert!(matches!(admission.admit(), Admitted::Close));
         drop(served);
         assert!(matches!(admission.admit(), Admitted::Serve(_)));
+        // A small house has few tasks for those it refuses, too.
+        let small = Admission::new(1);
+        let admitted = [small.admit(), small.admit(), small.admit()];
+        assert!(matches!(admitted, [Admitted::Serve(_), Admitted::Refuse(_), Admitted::Close]));
     }
 }

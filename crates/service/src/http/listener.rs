@@ -10,12 +10,13 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use super::accept::accept;
+use super::accept::{accept, turn_away};
 use super::admission::{Admission, Admitted};
 use super::connection::{Shared, refuse, serve};
 use super::guard::Guard;
 use super::tls::Tls;
 use super::{BindError, HttpConfig};
+use crate::open_files::Spare;
 use crate::stage::panic_message;
 
 /// A bound listener that does not accept yet.
@@ -113,12 +114,13 @@ impl HttpListener {
 
 impl Acceptor {
     async fn accept_until(&mut self, listener: &TcpListener, accepting: CancellationToken) {
+        let (mut spare, is_tls) = (Spare::new(), self.tls.is_some());
         loop {
             tokio::select! {
                 biased;
                 () = accepting.cancelled() => return,
                 Some(ended) = self.connections.join_next() => on_ended(ended),
-                stream = accept(listener) => self.on_stream(stream),
+                stream = accept(listener, &mut spare, is_tls) => self.on_stream(stream),
             }
         }
     }
@@ -139,11 +141,7 @@ impl Acceptor {
                     drop(permit);
                 });
             }
-            Admitted::Close => {
-                tracing::debug!(
-                    "closed a connection unanswered: far beyond `http.max_connections`"
-                );
-            }
+            Admitted::Close => turn_away(&stream, tls.is_some()),
         }
     }
 }

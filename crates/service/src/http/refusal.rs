@@ -68,6 +68,19 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The whole answer as it is on the wire, for a connection that is not served at all.
+    pub(super) fn message(self) -> String {
+        metrics::counter!("ringback_http_refused_total", "reason" => self.reason()).increment(1);
+        let (status, body) = (self.status(), self.body());
+        format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Connection: close\r\nRetry-After: 1\r\n\r\n{body}",
+            body.len()
+        )
+    }
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         metrics::counter!("ringback_http_refused_total", "reason" => self.reason()).increment(1);

@@ -16,6 +16,7 @@ mod identity;
 mod limits;
 mod sound;
 mod stalls;
+mod strangers;
 mod support;
 mod tokens;
 mod workers;

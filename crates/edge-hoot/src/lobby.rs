@@ -1,0 +1,167 @@
+//! Who waits at a socket's door: connections that have not yet shown who they are. They have few
+//! places, and the next one takes that of the one that has waited longest, so that strangers who say
+//! nothing keep nobody out.
+
+use std::collections::{BTreeSet, HashSet};
+
+use crate::transport::{ConnectionId, Happened, Monitor};
+
+/// Handshakes under way at once. One takes a few milliseconds, or a few round trips over a slow link.
+pub(crate) const WAITING_MAX: usize = 64;
+
+/// The connections of one socket, as far as they need a place.
+#[derive(Debug)]
+pub(crate) struct Lobby {
+    monitor: Monitor,
+    places: Places,
+}
+
+/// Who has a place.
+#[derive(Debug)]
+struct Places {
+    /// In the order in which they came: later connections have higher numbers. One that failed is not
+    /// told, and leaves when its turn comes.
+    waiting: BTreeSet<ConnectionId>,
+    inside: HashSet<ConnectionId>,
+    peers_max: usize,
+    /// Whether it was told that nobody more comes in.
+    is_full: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This connection has to go, if it still waits.
+    Away(ConnectionId),
+    /// Something was missed: [`Lobby::recount`] with those who are inside.
+    Recount,
+}
+
+impl Lobby {
+    pub(crate) fn new(monitor: Monitor, peers_max: usize) -> Self {
+        Self { monitor, places: Places::new(peers_max) }
+    }
+
+    /// What is to be done next; never once the socket is closed.
+    ///
+    /// # Cancel safety
+    /// A wait that is dropped loses nothing.
+    pub(crate) async fn next(&mut self) -> Turn {
+        loop {
+            let turn = match self.monitor.next().await {
+                Happened::Came(connection) => self.places.came(connection).map(Turn::Away),
+                Happened::In(connection) => {
+                    self.places.entered(connection);
+                    None
+                }
+                Happened::Left(connection) => {
+                    self.places.left(connection);
+                    None
+                }
+                Happened::Missed => Some(Turn::Recount),
+            };
+            if let Some(turn) = turn {
+                return turn;
+            }
+        }
+    }
+
+    /// These are inside now.
+    pub(crate) fn recount(&mut self, inside: impl Iterator<Item = ConnectionId>) {
+        self.places.recount(inside);
+    }
+}
+
+impl Places {
+    fn new(peers_max: usize) -> Self {
+        Self { waiting: BTreeSet::new(), inside: HashSet::new(), peers_max, is_full: false }
+    }
+
+    /// Somebody came; says who has to go for it, which may be itself.
+    fn came(&mut self, connection: ConnectionId) -> Option<ConnectionId> {
+        self.waiting.insert(connection);
+        let waiting_max = WAITING_MAX.min(self.peers_max / 4).max(1);
+        let is_full = self.waiting.len() + self.inside.len() > self.peers_max;
+        if is_full && !self.is_full {
+            let peers_max = self.peers_max;
+            tracing::warn!(peers_max, "all places of a HOOT01 socket are taken (open files)");
+        }
+        self.is_full = is_full;
+        if self.waiting.len() <= waiting_max && !is_full {
+            return None;
+        }
+        metrics::counter!("ringback_hoot_disconnected_total", "why" => "lobby").increment(1);
+        self.waiting.pop_first()
+    }
+
+    fn entered(&mut self, connection: ConnectionId) {
+        self.waiting.remove(&connection);
+        self.inside.insert(connection);
+    }
+
+    fn left(&mut self, connection: ConnectionId) {
+        self.waiting.remove(&connection);
+        self.inside.remove(&connection);
+    }
+
+    fn recount(&mut self, inside: impl Iterator<Item = ConnectionId>) {
+        self.inside = inside.collect();
+        self.waiting.retain(|connection| !self.inside.contains(connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Places, WAITING_MAX};
+    use crate::transport::ConnectionId;
+
+    const PLENTY: usize = 100_000;
+
+    /// Rule: half-open handshakes are bounded, and a peer that shakes hands gets in among any number of them.
+    #[test]
+    fn strangers_push_each_other_out_and_nobody_else() {
+        let mut places = Places::new(PLENTY);
+        let id = ConnectionId::of_test;
+        let mut pushed = Vec::new();
+        for n in 0..1000 {
+            pushed.extend(places.came(id(2 * n)));
+            // An honest peer between two strangers.
+            pushed.extend(places.came(id(2 * n + 1)));
+            places.entered(id(2 * n + 1));
+        }
+        assert!(places.waiting.len() <= WAITING_MAX);
+        assert_eq!(places.inside.len(), 1000);
+        // Strangers alone, those first who came first.
+        let n_pushed = pushed.len() as u64;
+        assert!(n_pushed >= 1000 - WAITING_MAX as u64);
+        assert_eq!(pushed, (0..n_pushed).map(|n| id(2 * n)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn with_all_places_taken_the_next_one_goes() {
+        let mut places = Places::new(8);
+        let id = ConnectionId::of_test;
+        for n in 0..8 {
+            assert_eq!(places.came(id(n)), None);
+            places.entered(id(n));
+        }
+        assert_eq!(places.came(id(8)), Some(id(8)));
+        places.left(id(3));
+        assert_eq!(places.came(id(9)), None);
+        // A stranger who waits makes room first.
+        assert_eq!(places.came(id(10)), Some(id(9)));
+    }
+
+    #[test]
+    fn what_was_missed_is_counted_again() {
+        let mut places = Places::new(PLENTY);
+        let id = ConnectionId::of_test;
+        for n in 0..5 {
+            places.came(id(n));
+        }
+        places.entered(id(0));
+        places.recount([id(1), id(2), id(7)].into_iter());
+        assert_eq!(places.waiting.iter().copied().collect::<Vec<_>>(), [id(3), id(4)]);
+        assert_eq!(places.inside.len(), 3);
+    }
+}

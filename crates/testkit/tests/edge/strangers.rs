@@ -1,0 +1,53 @@
+//! Strangers who connect and say nothing.
+
+use std::io::{ErrorKind, Read};
+use std::net::{SocketAddr, TcpStream};
+
+use ringback_testkit::{Daemon, LIMIT, wait_for};
+
+use crate::support::*;
+
+/// More than a socket has places for, several times.
+const N_STRANGERS: usize = 600;
+/// Those that a socket keeps.
+const N_KEPT: usize = 64;
+
+fn stranger(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    stream
+}
+
+/// Whether the other side has not hung up; what it says is of no interest.
+fn is_open(mut stream: &TcpStream) -> bool {
+    let mut said = [0; 256];
+    loop {
+        match stream.read(&mut said) {
+            Ok(0) => return false,
+            Ok(_) => {}
+            Err(error) => return error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// Rule: half-open handshakes are bounded, and hold nobody up: who shakes hands gets in while they are
+/// there.
+#[tokio::test(flavor = "multi_thread")]
+async fn half_open_handshakes_keep_nobody_out() {
+    let daemon = Daemon::start().await;
+    let mut early = raw(&daemon).await;
+    for endpoint in [daemon.calls(), daemon.events()] {
+        let address = endpoint.strip_prefix("tcp://").unwrap().parse().unwrap();
+        let strangers: Vec<_> = (0..N_STRANGERS).map(|_| stranger(address)).collect();
+        let n_open = || strangers.iter().filter(|stream| is_open(stream)).count();
+        wait_for("the oldest strangers are sent away", LIMIT, async || n_open() <= N_KEPT).await;
+        assert_pings(&mut early).await;
+        if endpoint == daemon.calls() {
+            assert_pings(&mut raw(&daemon).await).await;
+        } else {
+            drop(daemon.subscriber(daemon.admin_token(), &["job."]).await);
+        }
+        assert!(n_open() > 0, "it had to wait until no stranger was left");
+    }
+    daemon.stop().await;
+}
