@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ringback_core::Now;
@@ -92,6 +92,8 @@ pub struct Token {
     revoked_at: AtomicU64,
     last_used_at: AtomicU64,
     last_used_stored: AtomicU64,
+    /// Whether it was seen expired: a clock that goes back does not bring it back.
+    is_expired: AtomicBool,
     ended: CancellationToken,
 }
 
@@ -113,6 +115,7 @@ impl Token {
             revoked_at: AtomicU64::new(record.revoked_at.unwrap_or(0)),
             last_used_at: AtomicU64::new(last_used_at),
             last_used_stored: AtomicU64::new(last_used_at),
+            is_expired: AtomicBool::new(false),
             ended: CancellationToken::new(),
             record,
         }
@@ -128,10 +131,20 @@ impl Token {
         if self.revoked_at.load(Ordering::Acquire) != 0 {
             return Err(unauthenticated("the token was revoked"));
         }
-        if self.record.expires_at.is_some_and(|at| at <= now.unix) {
+        if self.has_expired(now) {
             return Err(unauthenticated("the token has expired"));
         }
         Ok(())
+    }
+
+    /// Whether it has expired, now or at any time before.
+    fn has_expired(&self, now: Now) -> bool {
+        let Some(at) = self.record.expires_at else { return false };
+        if at <= now.unix {
+            self.is_expired.store(true, Ordering::Relaxed);
+            return true;
+        }
+        self.is_expired.load(Ordering::Relaxed)
     }
 
     fn snapshot(&self) -> TokenRecord {
@@ -272,7 +285,7 @@ impl Tokens {
     pub(crate) fn end_expired(&self, now: Now) {
         self.read(|tokens| {
             for token in tokens.values() {
-                if token.record.expires_at.is_some_and(|at| at <= now.unix) {
+                if token.has_expired(now) {
                     token.ended.cancel();
                 }
             }
@@ -313,4 +326,51 @@ pub(crate) fn secret_hash(secret: &str) -> [u8; 32] {
 
 fn unauthenticated(message: &str) -> Error {
     Error::new(ErrorKind::Unauthenticated, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use ringback_proto::principal::{Level, Target};
+
+    use super::*;
+
+    const SECRET: &str = "oub_test";
+
+    fn tokens(expires_at: Option<UnixMs>) -> Tokens {
+        Tokens::load(vec![TokenRecord {
+            id: TokenId::from_random([1; 16]),
+            name: "test".to_owned(),
+            secret_hash: secret_hash(SECRET),
+            public_key: [1; 32],
+            level: Level::Read,
+            target: Target::Everything,
+            created_at: 1,
+            expires_at,
+            last_used_at: None,
+            revoked_at: None,
+            session: None,
+        }])
+    }
+
+    const fn at(unix: UnixMs) -> Now {
+        Now { mono: 0, unix }
+    }
+
+    /// Rule: a clock that goes back does not bring an expired token back.
+    #[test]
+    fn an_expired_token_stays_expired_whatever_the_clock_does() {
+        // Seen expired when it was used.
+        let used = tokens(Some(100));
+        let credential = used.authenticate(SECRET, at(99)).unwrap();
+        assert!(used.authenticate(SECRET, at(100)).is_err());
+        assert!(used.authenticate(SECRET, at(50)).is_err());
+        assert!(!credential.is_valid(at(1)) && credential.principal(at(1)).is_err());
+        // Seen expired by the sweep alone.
+        let swept = tokens(Some(100));
+        swept.end_expired(at(150));
+        assert!(swept.authenticate(SECRET, at(50)).is_err());
+        let lasting = tokens(None);
+        lasting.end_expired(at(u64::MAX));
+        lasting.authenticate(SECRET, at(1)).unwrap();
+    }
 }
