@@ -118,7 +118,7 @@ impl Blobs {
     }
 
     /// Opens a blob for reading. The first time, and after every change of its file, all of it is
-    /// hashed: whoever has a reader has the content that was asked for.
+    /// hashed, so that a reader always has the content that was asked for.
     pub fn open_blob(&self, hash: BlobHash) -> Result<Reader, ReadBlobError> {
         let path = self.layout().blob(&hash);
         let mut file = open_file(&path, hash)?;
@@ -218,7 +218,11 @@ impl Blobs {
     /// The blob, if it is there and sound; then also durable, because whoever named it may still be
     /// about to sync. One that is damaged, or that the disk cannot read, is as good as none: what is
     /// stored now takes its place.
-    pub(crate) fn existing(&self, hash: BlobHash) -> Result<Option<Stored>, WriteBlobError> {
+    pub(crate) fn existing(
+        &self,
+        hash: BlobHash,
+        mime_type: &str,
+    ) -> Result<Option<Stored>, WriteBlobError> {
         let size = match self.open_blob(hash) {
             Ok(reader) => reader.size(),
             Err(ReadBlobError::NotFound { .. }) => return Ok(None),
@@ -229,8 +233,7 @@ impl Blobs {
         };
         let dir = self.layout().durable_dir(&hash)?;
         layout::sync_dir(&dir)?;
-        let mime_type = self.layout().read_mime(&hash)?.unwrap_or_else(|| MIME_UNKNOWN.to_owned());
-        Ok(Some(Stored { hash, size, mime_type, new: false }))
+        Ok(Some(Stored { hash, size, mime_type: mime_type.to_owned(), new: false }))
     }
 
     /// Gives complete content its name: content and sidecar are synced first, the sidecar is in
@@ -242,14 +245,14 @@ impl Blobs {
         size: u64,
         mime_type: &str,
     ) -> Result<Stored, WriteBlobError> {
-        if let Some(stored) = self.existing(hash)? {
+        if let Some(stored) = self.existing(hash, mime_type)? {
             return Ok(stored);
         }
         temp.sync()?;
         let meta = self.layout().temp_meta(size, mime_type)?;
         let dir = self.layout().durable_dir(&hash)?;
         let naming = self.0.naming.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stored) = self.existing(hash)? {
+        if let Some(stored) = self.existing(hash, mime_type)? {
             return Ok(stored);
         }
         let path = self.layout().blob(&hash);

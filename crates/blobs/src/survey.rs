@@ -1,5 +1,5 @@
-//! Every blob compared with its name, by whoever can read the directory. Nothing is changed, so it
-//! does not matter whether a daemon owns it at the moment.
+//! Compares every blob with its name. It changes nothing, so a daemon may be using the directory
+//! meanwhile.
 
 use camino::Utf8Path;
 use ringback_proto::ids::BlobHash;

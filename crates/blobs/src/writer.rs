@@ -27,7 +27,7 @@ pub struct Stored {
     pub hash: BlobHash,
     /// Its length in bytes.
     pub size: u64,
-    /// The type it was first stored with.
+    /// The type it was stored with now; [`Blobs::inspect`] tells the first one.
     pub mime_type: String,
     /// Whether it was not there before.
     pub new: bool,
@@ -140,7 +140,7 @@ impl Writer {
         };
         if self.temp.is_none() && !self.broken {
             let hash = check(BlobHash::from_bytes(*blake3::hash(&self.buffer).as_bytes()))?;
-            if let Some(stored) = self.blobs.existing(hash)? {
+            if let Some(stored) = self.blobs.existing(hash, mime_type)? {
                 return Ok(stored);
             }
         }

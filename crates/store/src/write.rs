@@ -31,6 +31,14 @@ pub enum Applied {
         /// From 0.
         variation_index: Option<u32>,
     },
+    /// Whether an owner stored content for the first time, and the type it did so with, unless that was
+    /// before types were kept.
+    BlobUploaded {
+        /// Whether it was the first time.
+        is_new: bool,
+        /// The type of that time.
+        mime_type: Option<String>,
+    },
     /// The sessions that went with what was deleted.
     SessionsRemoved(Vec<SessionId>),
 }
@@ -135,8 +143,9 @@ pub(crate) fn apply(
                 connection.prepare_cached(sql)?.execute(params![id.as_bytes(), int(*at)])?;
             found(n_changed, CommitError::NoToken { id: *id })?;
         }
-        Record::BlobUploaded { hash, owner, project, at } => {
-            blob_uploaded(connection, hash, owner, project.as_ref(), *at)?;
+        Record::BlobUploaded { hash, owner, project, mime_type, at } => {
+            let upload = Upload { hash, owner, project: project.as_ref(), mime_type, at: *at };
+            return Ok(upload.write(connection)?);
         }
         Record::ProjectCreated(project) => sessions::project_created(connection, project)?,
         Record::ProjectDeleted { id } => return sessions::project_deleted(connection, *id),
@@ -436,20 +445,32 @@ fn token_created(connection: &Connection, token: &TokenRecord) -> Result<(), App
     taken(inserted, || format!("token {}", token.id))
 }
 
-fn blob_uploaded(
-    connection: &Connection,
-    hash: &BlobHash,
-    owner: &PrincipalId,
-    project: Option<&ProjectId>,
+struct Upload<'a> {
+    hash: &'a BlobHash,
+    owner: &'a PrincipalId,
+    project: Option<&'a ProjectId>,
+    mime_type: &'a str,
     at: UnixMs,
-) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO upload (hash, owner, project, uploaded_at) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![hash.as_bytes(), owner_bytes(owner), project_bytes(project), int(at)])?;
-    Ok(())
+}
+
+impl Upload<'_> {
+    /// The first one of an owner counts, with its type.
+    fn write(&self, connection: &Connection) -> rusqlite::Result<Applied> {
+        let (hash, owner) = (self.hash.as_bytes(), owner_bytes(self.owner));
+        let project = project_bytes(self.project);
+        let n_changed = connection
+            .prepare_cached(
+                "INSERT INTO upload (hash, owner, project, mime, uploaded_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![hash, owner, project, self.mime_type, int(self.at)])?;
+        let mime_type = connection
+            .prepare_cached(
+                "SELECT mime FROM upload WHERE hash = ?1 AND owner = ?2 AND project = ?3",
+            )?
+            .query_row(params![hash, owner, project], |row| row.get(0))?;
+        Ok(Applied::BlobUploaded { is_new: n_changed > 0, mime_type })
+    }
 }
 
 fn artifact_exists(connection: &Connection, id: &[u8; 16]) -> rusqlite::Result<bool> {

@@ -129,7 +129,7 @@ impl Handler<tools::AbcToMidi> for Native {
             Metadata { abc_hash: text.hash.to_string(), duration_seconds, notes_count, midi_info };
         let metadata = rmp_serde::to_vec_named(&metadata).map_err(failure::internal)?;
         let Stored { hash, size, mime_type, .. } = midi;
-        let records = vec![uploaded(&ctx, text.hash), uploaded(&ctx, hash)];
+        let records = vec![uploaded(&ctx, text.hash, ABC_TYPE), uploaded(&ctx, hash, MIDI_TYPE)];
         let info = Info { size, mime_type };
         let metadata = Some(Bytes::from(metadata));
         let created = create(&ctx, hash, info, lineage, metadata, records).await?;

@@ -13,7 +13,7 @@ use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Event, Result};
 use ringback_store::{Applied, ArtifactFilter};
 
-use super::cas::{check_readable, ingest, uploaded};
+use super::cas::{check_readable, ingest, type_for, uploaded};
 use super::{Native, check_text, list_limit};
 use crate::failure;
 use crate::handler::{Context, Handler};
@@ -38,8 +38,8 @@ impl Handler<tools::ArtifactUpload> for Native {
         let ArtifactUploadRequest { file_path, mime_type, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         let stored = ingest(&ctx, file_path, mime_type).await?;
+        let upload = uploaded(&ctx, stored.hash, &stored.mime_type);
         let info = Info { size: stored.size, mime_type: stored.mime_type };
-        let upload = uploaded(&ctx, stored.hash);
         create(&ctx, stored.hash, info, lineage, None, vec![upload]).await
     }
 }
@@ -56,7 +56,8 @@ impl Handler<tools::ArtifactCreate> for Native {
         let blobs = ctx.shared.blobs.clone();
         let inspect = move || blobs.inspect(content_hash).map_err(failure::read_blob);
         let info = ctx.shared.blocking(inspect).await?;
-        let info = info.ok_or_else(|| Error::not_found("blob", content_hash))?;
+        let mut info = info.ok_or_else(|| Error::not_found("blob", content_hash))?;
+        info.mime_type = type_for(&ctx, content_hash, info.mime_type).await?;
         let metadata = metadata.map(|metadata| {
             let bytes = rmp_serde::to_vec_named(&metadata).expect("a value can be encoded");
             Bytes::from(bytes)
@@ -173,7 +174,7 @@ pub(super) async fn create(
     let applied = ctx.commit(records).await?;
     let variation_index = applied.into_iter().find_map(|applied| match applied {
         Applied::ArtifactCreated { variation_index } => variation_index,
-        Applied::Written | Applied::SessionsRemoved(_) => None,
+        Applied::Written | Applied::BlobUploaded { .. } | Applied::SessionsRemoved(_) => None,
     });
     ctx.publish(Event::ArtifactCreated { artifact_id, content_hash, mime_type: info.mime_type });
     Ok(ArtifactCreatedResponse { artifact_id, content_hash, tags, creator, variation_index })

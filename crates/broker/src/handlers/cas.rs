@@ -11,6 +11,7 @@ use ringback_proto::request::{
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, Result, StreamChunk};
+use ringback_store::Applied;
 
 use super::Native;
 use crate::failure;
@@ -58,17 +59,15 @@ impl Handler<tools::CasGet> for Native {
         check_readable(&ctx, hash).await?;
         let blobs = ctx.shared.blobs.clone();
         let length = length.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
-        ctx.shared
-            .blocking(move || {
-                let info = blobs.inspect(hash).map_err(failure::read_blob)?;
-                let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
-                let data = blobs
-                    .read_range(hash, offset.unwrap_or(0), length)
-                    .map_err(failure::read_blob)?;
-                let (size, mime_type) = (info.size, info.mime_type);
-                Ok(CasContentResponse { hash, size, mime_type, data: Data(data) })
-            })
-            .await
+        let read = move || {
+            let info = blobs.inspect(hash).map_err(failure::read_blob)?;
+            let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
+            let data = blobs.read_range(hash, offset.unwrap_or(0), length);
+            Ok((info, data.map_err(failure::read_blob)?))
+        };
+        let (info, data) = ctx.shared.blocking(read).await?;
+        let mime_type = type_for(&ctx, hash, info.mime_type).await?;
+        Ok(CasContentResponse { hash, size: info.size, mime_type, data: Data(data) })
     }
 }
 
@@ -86,21 +85,22 @@ impl Handler<tools::CasInspect> for Native {
             return Ok(unknown);
         }
         let blobs = ctx.shared.blobs.clone();
-        ctx.shared
-            .blocking(move || {
-                let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
-                    return Ok(unknown);
-                };
-                let preview = blobs.preview(hash, PREVIEW_BYTES).map_err(failure::read_blob)?;
-                Ok(CasInspectedResponse {
-                    hash,
-                    exists: true,
-                    size: Some(info.size),
-                    mime_type: Some(info.mime_type),
-                    preview,
-                })
-            })
-            .await
+        let look = move || {
+            let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
+                return Ok(None);
+            };
+            let preview = blobs.preview(hash, PREVIEW_BYTES).map_err(failure::read_blob)?;
+            Ok(Some((info, preview)))
+        };
+        let Some((info, preview)) = ctx.shared.blocking(look).await? else { return Ok(unknown) };
+        let mime_type = type_for(&ctx, hash, info.mime_type).await?;
+        Ok(CasInspectedResponse {
+            hash,
+            exists: true,
+            size: Some(info.size),
+            mime_type: Some(mime_type),
+            preview,
+        })
     }
 }
 
@@ -120,13 +120,33 @@ impl Handler<tools::CasStats> for Native {
 
 /// Notes whose upload it is, so that its owner may read it, and answers.
 async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
-    let Stored { hash, size, mime_type, .. } = stored;
-    ctx.commit(vec![uploaded(ctx, hash)]).await?;
+    let (hash, size) = (stored.hash, stored.size);
+    let (mime_type, _) = claim(ctx, stored).await?;
     Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
 }
 
-pub(crate) fn uploaded(ctx: &Context, hash: BlobHash) -> Record {
-    Record::BlobUploaded { hash, owner: ctx.principal.id, project: None, at: ctx.now().unix }
+/// Notes that this principal stored content. Says the type it first did so with, and whether that was
+/// now: what others stored before shows in neither.
+pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool)> {
+    let applied = ctx.commit(vec![uploaded(ctx, stored.hash, &stored.mime_type)]).await?;
+    match applied.into_iter().next() {
+        Some(Applied::BlobUploaded { is_new, mime_type }) => {
+            Ok((mime_type.unwrap_or(stored.mime_type), is_new))
+        }
+        Some(Applied::Written | Applied::ArtifactCreated { .. } | Applied::SessionsRemoved(_))
+        | None => Ok((stored.mime_type, true)),
+    }
+}
+
+pub(crate) fn uploaded(ctx: &Context, hash: BlobHash, mime_type: &str) -> Record {
+    let (owner, at) = (ctx.principal.id, ctx.now().unix);
+    Record::BlobUploaded { hash, owner, project: None, mime_type: mime_type.to_owned(), at }
+}
+
+/// The type of content to who reads it: the one it stored it with itself, else the first of all.
+pub(crate) async fn type_for(ctx: &Context, hash: BlobHash, first: String) -> Result<String> {
+    let owner = ctx.principal.id;
+    Ok(ctx.read(move |store| store.upload_mime(hash, &owner)).await?.unwrap_or(first))
 }
 
 /// A blob is readable by who uploaded it and by who sees an artifact of it; to everybody else it

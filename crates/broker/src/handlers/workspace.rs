@@ -47,7 +47,7 @@ impl Handler<tools::WorkspaceGet> for Native {
         let Some(stored) = stored else { return Ok(answer) };
         let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
         (answer.content_hash, answer.size) = (Some(hash), stored.size);
-        let upload = uploaded(&ctx, hash);
+        let upload = uploaded(&ctx, hash, &stored.mime_type);
         if is_archive {
             let info = Info { size: stored.size, mime_type: stored.mime_type };
             let lineage = Lineage {

@@ -167,3 +167,28 @@ async fn damaged_content_is_refused_until_it_is_stored_again() {
         assert_eq!(whole.bytes().await, data);
     }
 }
+
+/// Rule: what others stored shows neither in the status nor in the type of an answer.
+#[tokio::test]
+async fn nobody_learns_from_an_upload_what_others_have() {
+    let world = World::start().await;
+    let (first, second) = (world.agent("write").await, world.agent("write").await);
+    let data = content(1000);
+    let hash = blake3::hash(&data).to_hex().to_string();
+    let store = async |who: &crate::support::Agent, mime: &str| {
+        let mime = format!("content-type: {mime}");
+        let reply = who.send("POST /v1/blobs", &[&mime], data.clone()).await;
+        let (status, stored) = reply.json().await;
+        (status, stored["mime_type"].as_str().unwrap().to_owned())
+    };
+    let said = |status, mime: &str| (status, mime.to_owned());
+    assert_eq!(store(&first, "audio/midi").await, said(201, "audio/midi"));
+    assert_eq!(store(&second, "text/plain").await, said(201, "text/plain"));
+    // Its own first type stays.
+    assert_eq!(store(&second, "image/png").await, said(200, "text/plain"));
+    assert_eq!(store(&first, "image/png").await, said(200, "audio/midi"));
+    for (who, mime) in [(&first, "audio/midi"), (&second, "text/plain")] {
+        let got = who.send(&format!("GET /v1/blobs/{hash}"), &[], "").await;
+        assert_eq!((got.status, got.header("content-type")), (200, mime));
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_proto::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, VariationSetId};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{AnnotationRecord, ArtifactRecord};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -82,6 +83,22 @@ impl Store {
                 .prepare_cached("SELECT * FROM annotation WHERE artifact = ?1 ORDER BY n LIMIT ?2")?
                 .query_map(params![artifact_id.as_bytes(), int(limit as u64)], annotation)?
                 .collect()
+        })
+    }
+
+    /// The type that an owner stored content with; `None` if it never did, or before types were kept.
+    pub fn upload_mime(
+        &self,
+        hash: BlobHash,
+        owner: &PrincipalId,
+    ) -> Result<Option<String>, ReadError> {
+        let sql = "SELECT mime FROM upload WHERE hash = ?1 AND owner = ?2 AND mime IS NOT NULL
+                   ORDER BY uploaded_at LIMIT 1";
+        self.readers().read("the type of an upload", |connection| {
+            let mut select = connection.prepare_cached(sql)?;
+            let found =
+                select.query_row(params![hash.as_bytes(), owner_bytes(owner)], |row| row.get(0));
+            found.optional()
         })
     }
 

@@ -177,7 +177,13 @@ fn artifacts_are_listed_by_tag_creator_and_visibility() {
 fn content_is_read_by_those_with_an_artifact_or_an_upload() {
     let test = TestStore::new();
     let (by_artifact, by_upload) = (BlobHash::from_bytes([7; 32]), BlobHash::from_bytes([8; 32]));
-    let upload = |of, project| Record::BlobUploaded { hash: by_upload, owner: of, project, at: 1 };
+    let upload = |of, project| Record::BlobUploaded {
+        hash: by_upload,
+        owner: of,
+        project,
+        mime_type: "text/plain".to_owned(),
+        at: 1,
+    };
     test.commit(vec![
         Record::ArtifactCreated(Box::new(artifact(1, owner(1), Some(project(1))))),
         upload(owner(2), None),
