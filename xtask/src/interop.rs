@@ -22,6 +22,7 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
         ("interop of agents", "tests/interop/agents.py"),
         ("interop of agents in sessions", "tests/interop/session_agents.py"),
         ("interop of callers", "tests/interop/caller_tools.py"),
+        ("interop of the seeds' clients", "tests/interop/seed_clients.py"),
     ] {
         let mut with_node = script(steps, path);
         with_node.arg(prepare::node_dir(steps.root()));

@@ -5,6 +5,9 @@ use ringback_proto::frame::{Body, Command, ContentType, Frame, FrameError, Prefi
 use ringback_proto::ids::RequestId;
 use ringback_proto::{Error, ErrorKind, RequestEnvelope, ResponseEnvelope, Result};
 
+/// What clients of hootenanny call the daemon in every request; the same as no name at all.
+const ITSELF: &str = "hootenanny";
+
 /// Where the replies to a frame go, and in which form.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyTo {
@@ -47,8 +50,9 @@ impl ReplyTo {
 
 /// What a Request asks for.
 pub(crate) fn request(frame: &Frame) -> Result<RequestEnvelope> {
-    if !frame.service.as_str().is_empty() {
-        return Err(Error::not_found("service", frame.service.as_str()));
+    let service = frame.service.as_str();
+    if !service.is_empty() && service != ITSELF {
+        return Err(Error::not_found("service", service));
     }
     match &frame.body {
         Body::MsgPack(body) => RequestEnvelope::decode(body),

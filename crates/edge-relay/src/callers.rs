@@ -10,6 +10,8 @@ use serde::{Serialize, Serializer};
 /// What a connection knows.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
+    /// Whether it began with the line of the clients that came before this daemon.
+    pub(crate) has_greeted: bool,
     callers: Option<Vec<CallerTools>>,
     /// The tools on lines that a key saw when it asked for the daemon's tools, as a number.
     lines: Option<(Credential, u64)>,

@@ -24,6 +24,7 @@ mod callers;
 mod config;
 mod connection;
 mod edge;
+mod events;
 mod follow;
 mod list;
 mod methods;

@@ -12,7 +12,7 @@ use ringback_mcp_wire::RawValue;
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::{CallOptions, RequestEnvelope, ToolCall};
 use ringback_proto::ids::SessionId;
-use ringback_proto::request::{ProjectListRequest, SessionEventsRequest};
+use ringback_proto::request::{ProjectListRequest, SessionEventsRequest, empty_as_none};
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::find;
 use ringback_proto::{Error, ResponseEnvelope, ToolRequest, ToolResponse};
@@ -20,6 +20,7 @@ use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
 use crate::callers::Told;
+use crate::events::Events;
 use crate::follow::{Follow, Followed};
 use crate::list::list;
 use crate::outcome::{Face, Outcome};
@@ -112,7 +113,7 @@ pub(crate) fn begin(
         "oubliette_tools" => oubliette_tools(serving, told, request),
         "oubliette_call_tool" => oubliette_call_tool(serving, request),
         "session_message" => session_message(serving, request),
-        "session_events" => session_events(serving, request),
+        "session_events" => session_events(serving, told, request),
         "project_list" => project_list(serving, request),
         method => Err(Refusal::no_method(method)),
     }
@@ -230,6 +231,7 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
     #[derive(Deserialize)]
     struct Params {
         message: String,
+        #[serde(default, deserialize_with = "empty_as_none")]
         session_id: Option<SessionId>,
     }
     let Params { message, session_id } = request.params()?;
@@ -248,9 +250,10 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
     Ok(Begun::Later(Work::Other(Box::pin(work)), Cancel::Never))
 }
 
-fn session_events(serving: &Serving, request: &Request<'_>) -> Result<Begun, Refusal> {
+fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Result<Begun, Refusal> {
     #[derive(Deserialize)]
     struct Params {
+        #[serde(default, deserialize_with = "empty_as_none")]
         session_id: Option<SessionId>,
         since_index: Option<i64>,
         max_events: Option<u32>,
@@ -262,13 +265,15 @@ fn session_events(serving: &Serving, request: &Request<'_>) -> Result<Begun, Ref
     let request = SessionEventsRequest {
         session_id: params.session_id.unwrap_or(session),
         since_index: params.since_index,
-        max_events: params.max_events,
+        // Such a client asks for all of them each time.
+        max_events: params.max_events.or(told.has_greeted.then_some(u32::MAX)),
         wait_ms: params.wait_ms,
         include_children: params.include_children.unwrap_or(false),
         follow: false,
     };
     let cancelled = CancellationToken::new();
     let cancel = Cancel::Tell(cancelled.clone());
+    let has_greeted = told.has_greeted;
     let work = async move {
         let events = tokio::select! {
             biased;
@@ -276,6 +281,7 @@ fn session_events(serving: &Serving, request: &Request<'_>) -> Result<Begun, Ref
             events = broker.session_events_from(session, request) => events,
         };
         match events {
+            Ok(events) if has_greeted => Outcome::json(&Events::from(events)),
             Ok(events) => Outcome::json(&ToolResponse::from(events)),
             Err(error) => Outcome::Refused(error.into()),
         }

@@ -123,6 +123,7 @@ impl Talk {
         let project = project.and_then(|text| text.trim().parse::<ProjectId>().ok());
         let view = self.serving.broker.session_view(self.serving.session);
         if project.is_some() && view.map(|view| view.project) == project {
+            self.told.has_greeted = true;
             return Ok(());
         }
         let message = "this is the socket of a session of another project";

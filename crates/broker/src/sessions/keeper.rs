@@ -293,6 +293,8 @@ impl Keeper {
         let mut env = BTreeMap::from([
             ("RINGBACK_SOCKET".to_owned(), socket.to_string()),
             ("RINGBACK_SESSION".to_owned(), self.place.id.to_string()),
+            // By this name the clients that came before this daemon know what to greet with.
+            ("OUBLIETTE_PROJECT_ID".to_owned(), self.place.project.to_string()),
         ]);
         let key = self.kept.key.as_ref().map(|key| key.secret.expose().to_owned());
         let server_env: Vec<_> =

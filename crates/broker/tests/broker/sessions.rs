@@ -197,6 +197,8 @@ async fn ending_a_session_ends_its_process_and_its_key() {
     let env = said(&events)[0].to_owned();
     let key = env.split(' ').find_map(|entry| entry.strip_prefix("OUBLIETTE_API_KEY=")).unwrap();
     assert!(fixture.broker.authenticate_in(session, key).is_ok());
+    let project = format!("OUBLIETTE_PROJECT_ID={}", made.project_id);
+    assert!(env.split(' ').any(|entry| entry == project), "{env}");
     assert!(fixture.broker.authenticate(key).is_err(), "it works only inside its session");
     let stranger = SessionId::from_random([9; 16]);
     assert!(fixture.broker.authenticate_in(stranger, key).is_err());

@@ -54,6 +54,11 @@ impl Interest {
             let caller_id = caller(own, request.context.as_ref());
             return Some(Self::Says { caller_id, follow: false });
         }
+        if let ToolRequest::SessionOpen(request) = request {
+            let own = (&request.caller_id, &request.caller_tools);
+            let caller_id = caller(own, request.context.as_ref());
+            return Some(Self::Says { caller_id, follow: false });
+        }
         if let ToolRequest::CallerToolResponse(request) = request {
             return Some(Self::Answers(request.request_id.as_str().into()));
         }
@@ -93,9 +98,16 @@ impl Interest {
                 since: None,
                 rests: false,
             }),
+            (Self::Says { caller_id, .. }, ToolResponse::SessionOpened(told)) => Some(Subject {
+                session: told.session_id,
+                root: root(broker, told.session_id),
+                caller_id: caller_id.clone(),
+                since: None,
+                rests: false,
+            }),
             (Self::Hears(request), ToolResponse::SessionEvents(told)) => Some(Subject {
                 session: told.session_id,
-                root: broker.session_view(told.session_id).map_or(told.session_id, |it| it.root),
+                root: root(broker, told.session_id),
                 caller_id: None,
                 since: request.since_index.and_then(since),
                 rests: rests(told.status),
@@ -103,6 +115,11 @@ impl Interest {
             _ => None,
         }
     }
+}
+
+/// The session whose callers serve a session.
+fn root(broker: &Broker, session: SessionId) -> SessionId {
+    broker.session_view(session).map_or(session, |view| view.root)
 }
 
 /// Whether the agent of a session has nothing to do.

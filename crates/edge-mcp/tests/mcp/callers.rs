@@ -45,6 +45,25 @@ async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
     }
 }
 
+/// Rule: the client that opens a session for an agent elsewhere is its caller, like one that starts a
+/// session here.
+#[tokio::test]
+async fn a_session_that_is_opened_rings_back_to_who_opened_it() {
+    let world = World::start().await;
+    let client = legacy(&world).await;
+    let mut stream = news(&client, None).await;
+    world.broker.set_session_url("http://localhost".to_owned());
+    let context = json!({"caller_id": "myapp", "caller_tools": tools()});
+    let empty = json!({"context": context, "session_id": "", "project_id": ""});
+    let opened = client.call(901, "session_open", empty).await;
+    let session = structured(&opened)["session_id"].clone();
+    let call = agent_calls(&world, &session, "myapp_send", INPUT);
+    let (_, _, data) = next_call(&mut stream).await;
+    assert_eq!((&data["session_id"], &data["root_session_id"]), (&session, &session));
+    structured(&respond(&client, &session, &data["request_id"], r#""result":7"#).await);
+    assert_eq!(call.end().await.unwrap(), "7");
+}
+
 /// REQ: REQ-CTR-004 "Tool execution error response".
 #[tokio::test]
 async fn an_error_of_the_caller_is_an_error_of_the_call() {

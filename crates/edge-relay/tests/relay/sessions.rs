@@ -5,6 +5,12 @@ use serde_json::{Value, json};
 
 use crate::support::{World, refused, tool};
 
+/// An agent that says it is done with each message, or breaks off if the message says `fail`.
+const TURNS: &str = r#"while read -r line; do
+    case $line in *fail*) exit 3;; esac
+    printf '{"type":"message","text":"done"}\n{"type":"done"}\n'
+done"#;
+
 fn id_of(answer: &Value) -> ringback_proto::ids::SessionId {
     let id = answer["result"]["session_id"].as_str().unwrap_or_else(|| panic!("{answer}"));
     id.parse().unwrap()
@@ -66,6 +72,52 @@ async fn an_agent_reads_and_tells_its_own_sessions_alone() {
         let told = asker.get(6, "session_message", tell).await;
         assert_eq!(refused(&told), "-32000 not_found not_started");
     }
+    world.stop().await;
+}
+
+/// Rule: the clients that came before this daemon send an empty id for none, and ask for events until the
+/// status is `completed` or `failed`. A client that does not greet gets the states of this daemon.
+#[tokio::test]
+async fn a_client_that_greets_waits_for_a_child_as_it_always_did() {
+    let turns = |config: &mut _| crate::support::set_agent(config, TURNS);
+    let world = World::start_with(ringback_edge_relay::Config::default(), turns).await;
+    let who = Credential::local();
+    let project = world.project(&who, None).await;
+    let session = world.session_in(&who, project, json!([])).await;
+    let mut peer = world.settled(session).await;
+    peer.send(&format!("OUBLIETTE-DOWNSTREAM {project}")).await;
+    let mut plain = world.settled(session).await;
+    let mut id = 0;
+    for (message, end, state) in [("go", "completed", "idle"), ("fail", "failed", "idle")] {
+        id += 1;
+        let ask = json!({ "message": message, "session_id": "" });
+        let child = peer.get(id, "session_message", ask).await;
+        assert_eq!(child["result"]["spawned"], true, "{child}");
+        let child = id_of(&child).to_string();
+        let events = loop {
+            id += 1;
+            let ask = json!({ "session_id": child, "since_index": -1 });
+            let events = peer.get(id, "session_events", ask).await["result"].clone();
+            if events["status"] != "running" {
+                break events;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!((&events["status"], &events["state"]), (&json!(end), &json!(state)));
+        assert_eq!(events["completed"], end == "completed");
+        assert_eq!(events["failed"], end == "failed");
+        let ask = json!({ "session_id": child, "since_index": -1 });
+        let seen = plain.get(id, "session_events", ask).await;
+        assert_eq!(seen["result"]["status"], state, "{seen}");
+        if end == "completed" {
+            let said = events["events"].as_array().unwrap().iter();
+            let text: Vec<_> =
+                said.filter(|event| event["role"] == "assistant").map(|it| &it["text"]).collect();
+            assert_eq!(text, ["done"], "{events}");
+        }
+    }
+    let own = peer.get(100, "session_events", json!({ "session_id": "" })).await;
+    assert_eq!(own["result"]["session_id"], session.to_string(), "{own}");
     world.stop().await;
 }
 

@@ -341,6 +341,13 @@ pub(crate) fn refused(answer: &Value) -> String {
     format!("{} {} {}", error["code"], text(&data["kind"]), text(&data["certainty"]))
 }
 
+/// Has sessions run this script of the shell.
+pub(crate) fn set_agent(config: &mut Config, script: &str) {
+    let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
+    let agent = AgentCommand { command, ..AgentCommand::default() };
+    config.sessions.agents.insert("scripted".to_owned(), agent);
+}
+
 fn broker_config(root: &Utf8Path) -> Config {
     let command = ["/bin/sh", "-c", AGENT].map(str::to_owned).to_vec();
     let agent = AgentCommand { command, ..AgentCommand::default() };

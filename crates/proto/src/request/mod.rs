@@ -46,6 +46,23 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// Reads an empty text as no id, like null: some clients send every field, and fill what they do not
+/// mean with nothing.
+///
+/// # Errors
+/// When a text that is not empty is no id.
+pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    use serde::Deserialize as _;
+    match Option::<String>::deserialize(deserializer)? {
+        Some(text) if !text.is_empty() => text.parse().map(Some).map_err(serde::de::Error::custom),
+        Some(_) | None => Ok(None),
+    }
+}
+
 /// Where an artifact comes from, as its caller says. Every tool that makes artifacts takes these
 /// fields, last and in this order; `wire_struct!` writes them into a request that is `with_lineage`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -10,9 +10,13 @@ wire_struct! {
     SessionOpenRequest {
         /// The project; one of your own called `elsewhere` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<ProjectId>")]
         project_id: Option<ProjectId>,
         /// A session of yours that is there: it gets another token, and the one before is void.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<SessionId>")]
         session_id: Option<SessionId>,
         /// The tools you offer the agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]

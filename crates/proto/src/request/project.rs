@@ -179,6 +179,8 @@ wire_struct! {
         project_id: ProjectId,
         /// A session of it, to learn what remains for its agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<SessionId>")]
         session_id: Option<SessionId>,
     }
 

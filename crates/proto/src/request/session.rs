@@ -14,6 +14,8 @@ wire_struct! {
         project_id: ProjectId,
         /// The workspace its agent works in; the project's last used one if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<WorkspaceId>")]
         workspace_id: Option<WorkspaceId>,
         /// Whether to make a new workspace for it.
         #[serde(default, deserialize_with = "super::null_as_default")]
@@ -101,12 +103,18 @@ wire_struct! {
     SessionMessageRequest {
         /// The project, if the message is to start a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<ProjectId>")]
         project_id: Option<ProjectId>,
         /// The session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<SessionId>")]
         session_id: Option<SessionId>,
         /// The workspace of a session that the message starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(deserialize_with = "super::empty_as_none")]
+        #[schemars(with = "Option<WorkspaceId>")]
         workspace_id: Option<WorkspaceId>,
         /// Whether to make a new workspace for a session that the message starts.
         #[serde(default, deserialize_with = "super::null_as_default")]

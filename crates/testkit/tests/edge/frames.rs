@@ -73,6 +73,14 @@ async fn a_body_that_is_no_request_is_answered_with_an_error() {
     let elsewhere =
         Frame { service: Text::try_from(Bytes::from_static(b"garden")).unwrap(), ..ping() };
     not_started(ask(&mut peer, elsewhere).await, "not_found");
+    // Clients of hootenanny name it in every request, and mean this daemon.
+    let itself =
+        Frame { service: Text::try_from(Bytes::from_static(b"hootenanny")).unwrap(), ..ping() };
+    let reply = ask(&mut peer, itself).await;
+    assert!(
+        matches!(reply, ResponseEnvelope::Success { response: ToolResponse::Pong(_) }),
+        "{reply:?}"
+    );
     assert_pings(&mut peer).await;
     daemon.stop().await;
 }
