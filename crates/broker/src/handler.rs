@@ -1,31 +1,112 @@
 //! How a native tool is carried out: one implementation of [`Handler`] or [`SyncHandler`] for each
 //! row of the table. The types tie a handler to its row: one that returns another tool's response
-//! does not compile.
+//! does not compile. This one does, and each of those below differs from it in one place:
 //!
-//! ```compile_fail
-//! use ringback_broker::handler::{SyncContext, SyncHandler};
-//! use ringback_proto::request::{PingRequest, SleptResponse};
-//! use ringback_proto::tool::tools;
-//!
-//! struct Mine;
-//! impl SyncHandler<tools::Ping> for Mine {
-//!     fn handle(_: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<SleptResponse> {
-//!         Ok(SleptResponse { milliseconds: 0 })
-//!     }
-//! }
 //! ```
-//!
-//! A `Sync` handler is a plain function: one that waits does not compile.
-//!
-//! ```compile_fail
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
 //! use ringback_proto::request::{PingRequest, PongResponse};
 //! use ringback_proto::tool::tools;
 //!
 //! struct Mine;
 //! impl SyncHandler<tools::Ping> for Mine {
-//!     fn handle(_: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
-//!         std::future::ready(()).await;
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = ctx;
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
+//!
+//! Another tool's response:
+//!
+//! ```compile_fail,E0053
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, SleptResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<SleptResponse> {
+//!         let _ = ctx;
+//!         Ok(SleptResponse { milliseconds: 0 })
+//!     }
+//! }
+//! ```
+//!
+//! A `Sync` handler is a plain function. One that waits:
+//!
+//! ```compile_fail,E0728
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = std::future::ready(ctx).await;
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
+//!
+//! One that is a future:
+//!
+//! ```compile_fail,E0053
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     async fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = ctx;
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
+//!
+//! One that writes to the store, as a [`Handler`] may:
+//!
+//! ```compile_fail,E0599
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = ctx.commit(Vec::new());
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
+//!
+//! One that reaches for what is shared, and so for content, store and agents:
+//!
+//! ```compile_fail,E0609
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = &ctx.shared;
+//!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
+//!     }
+//! }
+//! ```
+//!
+//! One that hands work to another thread:
+//!
+//! ```compile_fail,E0599
+//! use ringback_broker::handler::{SyncContext, SyncHandler};
+//! use ringback_proto::request::{PingRequest, PongResponse};
+//! use ringback_proto::tool::tools;
+//!
+//! struct Mine;
+//! impl SyncHandler<tools::Ping> for Mine {
+//!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
+//!         let _ = ctx.blocking(|_| Ok(()));
 //!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
 //!     }
 //! }

@@ -3,6 +3,7 @@
 use ringback_proto::ErrorKind;
 use ringback_proto::request::*;
 use ringback_proto::tool::tools::*;
+use ringback_studio::smf::{Event, Message, Sequence, TempoMap};
 use ringback_testkit::Daemon;
 
 const TUNE: &str = "X:1\nT:Scale\nM:4/4\nL:1/4\nQ:1/4=120\nK:D\n|:DEFG|ABcd:|\n";
@@ -102,6 +103,52 @@ async fn a_tune_becomes_a_midi_artifact() {
     let again = client.call::<AbcToMidi>(child).await.unwrap();
     assert_eq!(again.content_hash, made.content_hash);
     assert_ne!(again.artifact_id, made.artifact_id);
+}
+
+/// The channel, the key and the velocity of every note that begins, and the quarters of a minute.
+fn notes(midi: &[u8]) -> (Vec<(u8, u8, u8)>, f64) {
+    let sequence = Sequence::read(midi).unwrap();
+    let note = |event: &Event| match event.message {
+        Message::NoteOn { channel, key, velocity } => Some((channel, key, velocity)),
+        _ => None,
+    };
+    let notes = sequence.tracks.iter().flatten().filter_map(note).collect();
+    let tempo = TempoMap::new(&sequence).quarters_per_minute(0, sequence.timing);
+    (notes, tempo.unwrap())
+}
+
+/// REQ: `abc_to_midi` with tempo, transpose, velocity, channel and accompaniment when asked, by a call.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_options_of_a_call_are_heard_in_its_midi() {
+    let daemon = Daemon::start().await;
+    let client = daemon.admin().await;
+    let convert = async |request: AbcToMidiRequest| {
+        let made = client.call::<AbcToMidi>(request).await.unwrap();
+        let get = CasGetRequest { hash: made.content_hash, offset: None, length: None };
+        let midi = client.call::<CasGet>(get).await.unwrap().data.0;
+        (notes(&midi), made.duration_seconds)
+    };
+    let plain = to_midi(TUNE);
+    let ((usual, tempo), seconds) = convert(plain.clone()).await;
+    assert_eq!((usual.len(), usual[0].1, tempo, seconds), (16, 62, 120.0, 8.0));
+
+    let faster = AbcToMidiRequest { tempo_override: Some(240), ..plain.clone() };
+    assert_eq!(convert(faster).await, ((usual.clone(), 240.0), 4.0));
+    let higher = AbcToMidiRequest { transpose: Some(5), ..plain.clone() };
+    let ((moved, _), _) = convert(higher).await;
+    let up = |(channel, key, velocity): &(u8, u8, u8)| (*channel, key + 5, *velocity);
+    assert_eq!(moved, usual.iter().map(up).collect::<Vec<_>>());
+    let quiet = AbcToMidiRequest { velocity: Some(33), channel: Some(7), ..plain.clone() };
+    let ((quiet, _), _) = convert(quiet).await;
+    assert!(quiet.iter().all(|(channel, _, _)| *channel == 7), "{quiet:?}");
+    let loud = |notes: &[(u8, u8, u8)]| notes.iter().map(|note| note.2).max();
+    assert!(loud(&quiet) < loud(&usual), "{quiet:?}");
+    let abc = TUNE.replace("|:DEFG", "|:\"D\"DEFG");
+    let (alone, accompanied) = (
+        convert(to_midi(&abc)).await.0.0,
+        convert(AbcToMidiRequest { chords: true, ..to_midi(&abc) }).await.0.0,
+    );
+    assert!(alone.len() == 16 && accompanied.len() > 16, "{accompanied:?}");
 }
 
 /// REQ: ABC past its limits is a typed error.
