@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -49,6 +50,8 @@ impl Server {
         roots: &Path,
         environment: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
+        // A temporary directory lets others read it; the daemon takes none that does.
+        fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700))?;
         let mut command = Command::new(&settings.ringback);
         command
             .args(["serve", "--json", "--http", "127.0.0.1:0", "--data-dir"])

@@ -1,5 +1,8 @@
 //! A daemon for as long as a command runs, in a directory that goes with it.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+
 use metrics_exporter_prometheus::PrometheusBuilder;
 use ringback_proto::secret::Secret;
 
@@ -23,6 +26,7 @@ impl PassingDaemon {
         let action = "make a temporary directory";
         let dir = tempfile::Builder::new()
             .prefix(&format!("ringback-{purpose}-"))
+            .permissions(Permissions::from_mode(0o700))
             .tempdir()
             .map_err(|source| Failure::System { action, source })?;
         let any = "tcp://127.0.0.1:0".to_owned();
