@@ -65,6 +65,10 @@ pub(crate) fn write_blob(error: WriteBlobError) -> Error {
     match error {
         WriteBlobError::InvalidMime => Error::invalid_field("mime_type", error.to_string()),
         WriteBlobError::OtherContent { .. } => Error::invalid_field("hash", error.to_string()),
+        WriteBlobError::File(file) if source_kind(&file.source) == Some(ErrorKind::Busy) => {
+            let message = "the disk is full; free some space";
+            Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted)
+        }
         other @ (WriteBlobError::File(_) | WriteBlobError::Broken) => {
             internal(other).with_certainty(Certainty::MayHaveRun)
         }

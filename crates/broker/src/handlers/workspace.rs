@@ -97,6 +97,7 @@ impl Handler<tools::WorkspacePut> for Native {
             let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
+        ctx.shared.check_room(&ctx.principal, content.size()).await?;
         let shared = ctx.shared.clone();
         let message = ctx.blocking(move |_| {
             let tree = shared.tree(workspace_id)?;

@@ -28,8 +28,12 @@ use crate::sync::lock;
 
 /// How often the disk is looked at while an agent runs: a fast disk takes a gigabyte meanwhile.
 const PERIOD: Duration = Duration::from_millis(250);
-/// How often while it gets full quickly.
-const PERIOD_FALLING: Duration = Duration::from_millis(25);
+/// How often while it is about to be full.
+const PERIOD_URGENT: Duration = Duration::from_millis(25);
+/// It is about to be full if so many falls like the last one are left: some hundred milliseconds.
+const FALLS_LEFT: u64 = 8;
+/// Of the time, measuring takes one part in so many.
+const MEASURE_SHARE: u32 = 4;
 /// How often workspaces are measured where nothing seems to happen.
 const MEASURE_PERIOD: Duration = Duration::from_secs(5);
 /// They are measured at once when the disk has so much less.
@@ -279,13 +283,16 @@ impl Shared {
                 () = self.stopping.cancelled() => return,
                 () = self.sessions.guard.bell.notified(), if is_idle => {}
                 () = tokio::time::sleep(period), if !is_idle => {
-                    period = if self.look(&mut round).await { PERIOD_FALLING } else { PERIOD };
+                    let began = Instant::now();
+                    let is_urgent = self.look(&mut round).await;
+                    let least = if is_urgent { PERIOD_URGENT } else { PERIOD };
+                    period = least.max(began.elapsed() * MEASURE_SHARE);
                 }
             }
         }
     }
 
-    /// Looks at the disk, and ends who fills it. Whether it gets full quickly.
+    /// Looks at the disk, and ends who fills it. Whether it is about to be full.
     async fn look(self: &Arc<Self>, round: &mut Round) -> bool {
         let limits = &self.sessions.settings.disk;
         let Some(space) = self.space().await else { return false };
@@ -327,7 +334,8 @@ impl Shared {
                 self.reserve.give_up();
             }
         }
-        is_falling
+        let keep = limits.keep_free.of(space.total);
+        is_falling && space.free < keep.saturating_add(fall.bytes.saturating_mul(FALLS_LEFT))
     }
 
     /// What everybody has on the disk, and how much more than last time.

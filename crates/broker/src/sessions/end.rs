@@ -130,7 +130,14 @@ impl Shared {
             }
             self.commit_or_later(records).await?;
             record.key.into_iter().for_each(|key| self.tokens.forget(key));
-            let index = self.next_journaled(id)?;
+            // What it said is worth less than a daemon that starts.
+            let index = match self.next_journaled(id) {
+                Ok(index) => index,
+                Err(error) => {
+                    tracing::error!(session = %id, %error, "that it was interrupted is not journaled");
+                    continue;
+                }
+            };
             let text = "the daemon was restarted; a message continues the session".to_owned();
             let event = SessionEventInfo {
                 session_id: id,

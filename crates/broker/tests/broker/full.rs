@@ -11,11 +11,13 @@ use std::time::Duration;
 use ringback_broker::{Answer, Broker, Clock, Config, Credential, Entropy, KeepFree};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
+use ringback_proto::principal::Level;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    AckResponse, JobSleepRequest, ProjectDeleteRequest, SessionCleanupRequest, SessionEventInfo,
-    SessionEventsRequest, SessionGetRequest, SessionResponse, WorkspaceContentResponse,
-    WorkspaceDeleteRequest, WorkspaceGetRequest, WorkspaceListRequest, WorkspaceListResponse,
+    AckResponse, JobSleepRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectResponse,
+    SessionCleanupRequest, SessionEventInfo, SessionEventsRequest, SessionGetRequest,
+    SessionResponse, WorkspaceContentResponse, WorkspaceDeleteRequest, WorkspaceGetRequest,
+    WorkspaceListRequest, WorkspaceListResponse,
 };
 use ringback_proto::{Certainty, ResponseEnvelope};
 
@@ -151,8 +153,7 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     tokio::time::timeout(PATIENCE, cleaned).await.unwrap().unwrap();
     let gone = call(&place.fixture, &place.who, ProjectDeleteRequest { project_id: project });
     let _: AckResponse = tokio::time::timeout(PATIENCE, gone).await.unwrap();
-    let _: ringback_proto::request::ProjectResponse =
-        call(&place.fixture, &place.who, named("room again")).await;
+    let _: ProjectResponse = call(&place.fixture, &place.who, named("room again")).await;
 }
 
 /// REQ: "the daemon's start work[s] on a full disk": it reads, ends and deletes, and refuses the rest by
@@ -172,8 +173,7 @@ async fn a_daemon_starts_on_a_full_disk() {
     let get = SessionGetRequest { session_id: session };
     let _: SessionResponse = call(&place.fixture, &place.who, get).await;
     let _: AckResponse = call(&place.fixture, &place.who, delete(project, workspace)).await;
-    let _: ringback_proto::request::ProjectResponse =
-        call(&place.fixture, &place.who, named("room again")).await;
+    let _: ProjectResponse = call(&place.fixture, &place.who, named("room again")).await;
 }
 
 /// Rule: the reserve is taken when there is room, given up for what must be written, and new work does
@@ -302,6 +302,41 @@ async fn a_file_with_holes_does_not_become_content_without_room() {
     // The agent beside it is not ended for what others tried.
     let told = say(&place.fixture, &place.who, to_session(session, "still")).await;
     until(&place.fixture, &place.who, session, told.last_event_index, is_idle).await;
+}
+
+/// Rule: what a session stores with its key counts to its account, before it is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_stores_no_more_than_its_account_has() {
+    let place = Place::new("size=64m", |config| {
+        config.sessions.disk.workspace_bytes = Some(8 * MIB);
+    })
+    .await;
+    let keyed = ProjectCreateRequest { key_level: Some(Level::Write), ..named("keyed") };
+    let made: ProjectResponse = call(&place.fixture, &place.who, keyed).await;
+    let told = say(&place.fixture, &place.who, to_project(made.project_id, "env")).await;
+    let events = until(&place.fixture, &place.who, told.session_id, -1, is_idle).await;
+    let env = crate::sessions::said(&events)[0].to_owned();
+    let key = env.split("OUBLIETTE_API_KEY=").nth(1).unwrap().split(' ').next().unwrap();
+    let agent = place.fixture.broker.authenticate_in(told.session_id, key).unwrap();
+    let dir = place.data("workspaces").join(told.workspace_id.to_string());
+    let get = WorkspaceGetRequest {
+        project_id: made.project_id,
+        workspace_id: told.workspace_id,
+        path: Some("sparse".to_owned()),
+        recursive: false,
+        archive: false,
+        limit: None,
+        cursor: None,
+    };
+    for length in [3, 4] {
+        // Another content each time: what is there already takes no more room.
+        fs::File::create(dir.join("sparse")).unwrap().set_len(length * MIB).unwrap();
+        let _: WorkspaceContentResponse = call(&place.fixture, &agent, get.clone()).await;
+    }
+    fs::File::create(dir.join("sparse")).unwrap().set_len(2 * MIB).unwrap();
+    let (code, message) = refused(&place.fixture, &agent, get.clone()).await;
+    assert!(code == "too_large" && message.contains("sandbox.workspace"), "{code}: {message}");
+    let _: WorkspaceContentResponse = call(&place.fixture, &place.who, get).await;
 }
 
 /// Rule: what is on the disk goes before the record: a workspace that cannot be removed is still there to
