@@ -32,11 +32,13 @@ impl Handler<tools::CasStore> for Native {
                 let message = "`offset` and `last` belong to an upload in pieces: give `upload_id`";
                 return Err(Error::invalid_field("upload_id", message));
             }
+            ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
             let blobs = ctx.shared.blobs.clone();
             let put = move || blobs.put(&data.0, &mime_type).map_err(failure::write_blob);
             let stored = ctx.shared.blocking(put).await?;
             return keep(&ctx, stored).await;
         };
+        ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
         let (shared, owner, now) = (ctx.shared.clone(), ctx.principal.id, ctx.now().unix);
         let piece = move || {
             let uploads = &shared.uploads;
@@ -128,6 +130,9 @@ async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
 /// Notes that this principal stored content. Says the type it first did so with, and whether that was
 /// now: what others stored before shows in neither.
 pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool)> {
+    if stored.new {
+        ctx.shared.count_stored(&ctx.principal, stored.size);
+    }
     let applied = ctx.commit(vec![uploaded(ctx, stored.hash, &stored.mime_type)]).await?;
     match applied.into_iter().next() {
         Some(Applied::BlobUploaded { is_new, mime_type }) => {

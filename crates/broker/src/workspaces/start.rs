@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{TreeError, TreeLimits, pack};
+use ringback_blobs::tree::{Entry, SkipReason, TreeError, TreeLimits, Walked, pack};
 use ringback_proto::ids::{BlobHash, WorkspaceId};
 use ringback_proto::request::{FileKind, FileState};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -33,15 +33,20 @@ impl Shared {
     }
 
     /// Forgets how a workspace was. May block.
-    pub(crate) fn forget_start(&self, workspace: WorkspaceId) -> io::Result<()> {
+    pub(crate) fn forget_start(
+        &self,
+        workspace: WorkspaceId,
+    ) -> impl FnOnce() -> io::Result<()> + use<> {
         let starts = Starts::of(self, workspace);
-        for path in [&starts.archive, &starts.refusal] {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
+        move || {
+            for path in [&starts.archive, &starts.refusal] {
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
             }
+            Ok(())
         }
-        Ok(())
     }
 
     /// How a workspace was. May block.
@@ -88,7 +93,7 @@ impl Starts {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.map_err(failure::internal)?;
         let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
-        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true);
+        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true).and_then(within_limits);
         if entries.as_ref().is_ok_and(Vec::is_empty) {
             // An archive of nothing needs no bytes, and so is never half written.
             let mut private = fs::OpenOptions::new();
@@ -108,6 +113,14 @@ impl Starts {
         temp.persist(path).map_err(failure::internal)?;
         Ok(())
     }
+}
+
+/// What is packed of a workspace's start, unless it is too large. What cannot be read is no part of it.
+fn within_limits(Walked { entries, skipped }: Walked) -> Result<Vec<Entry>, TreeError> {
+    if skipped.iter().any(|skipped| skipped.why == SkipReason::TooLarge) {
+        return Err(TreeError::TooManyBytes { max: START_LIMITS.bytes_max });
+    }
+    Ok(entries)
 }
 
 /// How a workspace was.
