@@ -14,6 +14,8 @@ mod mcp;
 mod models;
 mod network;
 mod offer;
+#[path = "../../../../tests/rights.rs"]
+mod rights;
 mod run;
 mod sandbox;
 mod secrets;
