@@ -24,5 +24,6 @@ mod lines;
 mod models;
 mod network;
 mod permissions;
+mod servers;
 mod sessions;
 mod spending;
