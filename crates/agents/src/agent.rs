@@ -360,7 +360,10 @@ impl Agent {
         self.out.tell(AgentEvent::AgentExited {
             code: status.and_then(|status| status.code()),
             signal: status.and_then(|status| status.signal()),
-            stderr: self.tail.text(),
+            stderr: match self.process.ended_because() {
+                Some(why) => format!("{why}\n{}", self.tail.text()),
+                None => self.tail.text(),
+            },
         });
     }
 }

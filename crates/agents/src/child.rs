@@ -10,14 +10,17 @@ use crate::spec::{AgentProcess, AgentSpec, Exiting, Launched, StartError};
 
 /// A child and its group.
 #[derive(Debug)]
-struct Plain {
-    child: Child,
-    /// Where signals go.
-    group: Option<Pid>,
+pub(crate) struct Plain {
+    pub(crate) child: Child,
+    /// Where signals go, if it has a group of its own.
+    pub(crate) group: Option<Pid>,
 }
 
-/// Starts the program of a spec as a child.
-pub(crate) fn spawn(spec: &AgentSpec) -> Result<Launched, StartError> {
+/// Starts the program of a spec as a plain child, in a process group of its own.
+///
+/// # Errors
+/// When there is no such program, or no such directory.
+pub fn spawn(spec: &AgentSpec) -> Result<Launched, StartError> {
     let mut child = command(spec).spawn().map_err(|source: io::Error| StartError::Spawn {
         command: spec.command.clone(),
         workspace: spec.workspace.clone(),

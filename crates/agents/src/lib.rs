@@ -49,6 +49,7 @@ mod text;
 pub use acp::{AcpOptions, McpServer};
 pub use agent::Agent;
 pub use attached::Attached;
+pub use child::spawn;
 pub use driver::{DriveError, Driver, Protocol};
 pub use event::{AgentEvent, Message, PlanEntry, StopReason, Usage};
 pub use files::{ConfigFile, WriteFileError, write_files};

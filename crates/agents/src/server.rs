@@ -3,29 +3,34 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use ringback_mcp_wire::{Era, Id, Limits, Line, Lines, Message, Object, RawValue, Version};
-use rustix::process::{Pid, Signal, kill_process_group};
+pub use ringback_mcp_wire::Era;
+use ringback_mcp_wire::{Id, Limits, Line, Lines, Message, Object, RawValue, Version};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::process::Command;
 use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::child::Plain;
+use crate::spec::{AgentProcess, Launched};
 
 /// The longest line of the server.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What may wait to be read by the server.
 const OUTGOING_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// A server that has not answered its first requests by then will not.
-const START_WAIT: Duration = Duration::from_secs(10);
+/// A server that has not answered its first requests by then will not. Some are fetched first.
+const START_WAIT: Duration = Duration::from_secs(30);
 /// A list that goes on after so many pages is none.
 const PAGES_MAX: usize = 1000;
+/// How much of its complaints is read, and dropped, at once.
+const DROPPED_BYTES: usize = 4096;
 
-/// Which server to start, and how.
+/// A server that is a child of this process, and ends with its group.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// The program.
@@ -34,50 +39,19 @@ pub struct ServerSpec {
     pub args: Vec<OsString>,
     /// Which protocol to speak to it.
     pub era: Era,
-    /// What its environment has besides.
+    /// What its environment has besides this process's own.
     pub more_env: Vec<(String, String)>,
-    /// Where it runs and all of its environment; this process's own if absent.
-    pub place: Option<ServerPlace>,
-}
-
-impl ServerSpec {
-    /// A server that gets nothing of this process's own, and is spoken to as servers are today.
-    #[must_use]
-    pub const fn apart(command: OsString, args: Vec<OsString>, place: ServerPlace) -> Self {
-        Self { command, args, era: Era::Legacy, more_env: Vec::new(), place: Some(place) }
-    }
 }
 
 /// Names of the environment, not what they stand for.
-impl std::fmt::Debug for ServerSpec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ServerSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.more_env.iter().map(|(name, _)| name).collect();
         f.debug_struct("ServerSpec")
             .field("command", &self.command)
             .field("args", &self.args)
             .field("era", &self.era)
             .field("more_env", &names)
-            .field("place", &self.place)
-            .finish()
-    }
-}
-
-/// Where a server runs that gets nothing of this process's own.
-#[derive(Clone)]
-pub struct ServerPlace {
-    /// All of its environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// The directory it works in.
-    pub workspace: PathBuf,
-}
-
-/// Names of the environment, not what they stand for.
-impl std::fmt::Debug for ServerPlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();
-        f.debug_struct("ServerPlace")
-            .field("env", &names)
-            .field("workspace", &self.workspace)
             .finish()
     }
 }
@@ -166,13 +140,15 @@ pub enum Heard {
 /// A server of tools. Ask for what it says next again and again: that is what drives it, also what is
 /// written to it.
 ///
-/// Dropping it ends everything in its process group at once.
-#[derive(Debug)]
+/// Dropping it ends it with everything it started.
 pub struct ToolServer {
-    child: Child,
-    group: Option<Pid>,
-    stdin: ChildStdin,
-    stdout: ChildStdout,
+    process: Box<dyn AgentProcess>,
+    stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    stdout: Box<dyn AsyncRead + Send + Unpin>,
+    /// What it complains about: read, so that it never waits for a reader, and dropped, because there
+    /// may be secrets in it.
+    stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+    dropped: Vec<u8>,
     lines: Lines,
     era: Era,
     n_requests: u64,
@@ -180,8 +156,14 @@ pub struct ToolServer {
     heard: VecDeque<Heard>,
 }
 
+impl fmt::Debug for ToolServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolServer").field("process", &self.process).finish_non_exhaustive()
+    }
+}
+
 impl ToolServer {
-    /// Starts a server and shakes hands with it, as the era wants it.
+    /// Starts a server as a child of this process and shakes hands with it, as the era wants it.
     ///
     /// # Errors
     /// When it cannot be started, or does not answer as a server would.
@@ -192,26 +174,43 @@ impl ToolServer {
         let mut command = Command::new(&spec.command);
         command.args(&spec.args).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.kill_on_drop(true).envs(spec.more_env.iter().cloned());
-        if let Some(ServerPlace { env, workspace }) = &spec.place {
-            // What belongs to this process ends with its group; what is apart has one of its own.
-            command.process_group(0).env_clear().envs(env.iter().cloned()).current_dir(workspace);
-            // What it complains of may have secrets in it, and nobody here to read it.
-            command.stderr(Stdio::null());
-        }
         let spawned = command.spawn();
         let spawn = |source| ServerError::Spawn { command: spec.command.clone(), source };
         let mut child = spawned.map_err(spawn)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(spawn(io::Error::other("it was started without its pipes")));
         };
-        let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+        let process = Box::new(Plain { child, group: None });
+        Self::greeted(process, Box::new(stdin), Box::new(stdout), None, spec.era).await
+    }
+
+    /// Shakes hands with a server that somebody else has started, in a place of its own.
+    ///
+    /// # Errors
+    /// When it does not answer as a server would.
+    ///
+    /// # Cancel safety
+    /// Dropping the future ends the server.
+    pub async fn over(launched: Launched, era: Era) -> Result<Self, ServerError> {
+        let Launched { stdin, stdout, stderr, process } = launched;
+        Self::greeted(process, stdin, stdout, Some(stderr), era).await
+    }
+
+    async fn greeted(
+        process: Box<dyn AgentProcess>,
+        stdin: Box<dyn AsyncWrite + Send + Unpin>,
+        stdout: Box<dyn AsyncRead + Send + Unpin>,
+        stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
+        era: Era,
+    ) -> Result<Self, ServerError> {
         let mut server = Self {
-            child,
-            group: pid.filter(|_| spec.place.is_some()).and_then(Pid::from_raw),
+            process,
             stdin,
             stdout,
+            stderr,
+            dropped: vec![0; DROPPED_BYTES],
             lines: Lines::new(LINE_BYTES_MAX),
-            era: spec.era,
+            era,
             n_requests: 0,
             outgoing: Vec::new(),
             heard: VecDeque::new(),
@@ -313,8 +312,15 @@ impl ToolServer {
     /// Writes or reads something, whichever goes.
     async fn step(&mut self) -> Result<(), ServerError> {
         let is_writing = !self.outgoing.is_empty();
-        let Self { stdin, stdout, lines, outgoing, .. } = self;
+        let is_complaining = self.stderr.is_some();
+        let Self { stdin, stdout, stderr, dropped, lines, outgoing, .. } = self;
         tokio::select! {
+            n_dropped = complaint(stderr, dropped), if is_complaining => {
+                if n_dropped == 0 {
+                    self.stderr = None;
+                }
+                Ok(())
+            },
             read = stdout.read_buf(lines.room()) => match read? {
                 0 => Err(ServerError::Ended),
                 _ => self.on_lines(),
@@ -393,9 +399,9 @@ impl ToolServer {
 
     /// Asks the server and all of its group to end, and ends them after `grace`.
     pub async fn stop(mut self, grace: Duration) {
-        self.signal(Signal::TERM);
-        // Whether it ends by itself or not: dropping the rest ends its group.
-        drop(timeout(grace, self.child.wait()).await);
+        self.process.terminate();
+        // Whether it ends by itself or not: dropping the rest ends all that it started.
+        drop(timeout(grace, self.process.wait()).await);
     }
 
     fn on_lines(&mut self) -> Result<(), ServerError> {
@@ -428,18 +434,23 @@ impl ToolServer {
     fn tell(&mut self, line: &str) -> Result<(), ServerError> {
         add_line(&mut self.outgoing, line)
     }
-
-    /// To the whole group. One that is not there any more has what was wanted.
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            kill_process_group(group, signal).unwrap_or_default();
-        }
-    }
 }
 
 impl Drop for ToolServer {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.process.kill();
+    }
+}
+
+/// Reads a piece of what a server complains about; nothing once it is over.
+async fn complaint(
+    stderr: &mut Option<Box<dyn AsyncRead + Send + Unpin>>,
+    dropped: &mut [u8],
+) -> usize {
+    match stderr {
+        // What cannot be read is over as well.
+        Some(stderr) => stderr.read(dropped).await.unwrap_or_default(),
+        None => 0,
     }
 }
 

@@ -65,6 +65,11 @@ pub trait AgentProcess: fmt::Debug + Send {
 
     /// Ends it, with all that it started.
     fn kill(&self);
+
+    /// Why it was ended, if whoever keeps it did that by itself.
+    fn ended_because(&self) -> Option<String> {
+        None
+    }
 }
 
 /// The end of a process, when it comes.

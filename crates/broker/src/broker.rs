@@ -175,6 +175,7 @@ impl Broker {
         shared.restore(unfinished).await.map_err(StartError::Restore)?;
         shared.restore_sessions(left).await.map_err(StartError::Restore)?;
         shared.end_leftover_agents().await;
+        shared.remove_leftover_servers().await;
         upkeep::start(&shared);
         Ok(Self(shared))
     }

@@ -78,6 +78,8 @@ pub struct Config {
     pub log: Log,
     /// `[telemetry]`
     pub telemetry: Telemetry,
+    /// The file that was read, if there is one.
+    file: Option<PathBuf>,
     /// Where each key that is not a default was set, so that a later complaint can say so.
     origins: BTreeMap<String, Origin>,
 }
@@ -91,6 +93,7 @@ impl Config {
         let mut config = Self::default();
         if let Some((path, text)) = file::read(flags, environment)? {
             file::apply(&mut config, &path, &text)?;
+            config.file = Some(path);
         }
         environment.apply(&mut config)?;
         flags.apply(&mut config)?;
@@ -170,14 +173,18 @@ impl Config {
         Vault::new(self.root.data_dir.join("secrets"), rules)
     }
 
-    /// What is the daemon's own, and for no agent to see: its directories and its keys.
+    /// What is the daemon's own, and for no agent to see: its directories, its keys and its
+    /// configuration.
     #[must_use]
     pub fn private(&self) -> Vec<PathBuf> {
         let dirs = [self.root.data_dir.clone(), self.root.runtime_dir.clone()];
         let of_providers = self.providers.0.values().filter_map(|entry| entry.key_file.clone());
         let of_tls = self.http.tls.iter().map(|files| files.key.clone());
         let of_curve = self.hoot.curve_secret_key_file.clone();
-        dirs.into_iter().chain(of_providers).chain(of_tls).chain(of_curve).collect()
+        let files = of_providers.chain(of_tls).chain(of_curve).chain(self.file.clone());
+        // Those that are named by where the daemon is started are there, wherever they are looked for.
+        let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+        dirs.into_iter().chain(files).map(here).collect()
     }
 
     /// Names of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.

@@ -2,6 +2,8 @@
 
 mod begun;
 mod command;
+mod counted;
+mod devices;
 
 use std::io::{PipeWriter, Read as _, Write as _};
 use std::os::fd::OwnedFd;
@@ -19,13 +21,14 @@ use tokio::sync::oneshot;
 
 pub(crate) use self::begun::{Begun, Kit};
 pub(crate) use self::command::Blank;
+use self::counted::Counted;
 use crate::cgroups::{Group, Homes};
 use crate::confined::{Confined, Hold, Pipes};
 use crate::error::{OpenError, StartError};
 use crate::leftovers::Notes;
 use crate::probe::{self, Layer};
 use crate::process::Process;
-use crate::root::{self, Roots};
+use crate::root::Roots;
 use crate::sandbox::Inner;
 use crate::spawner::Spawner;
 use crate::spec::SandboxSpec;
@@ -50,6 +53,7 @@ pub(crate) struct Bubblewrap {
     program: Option<PathBuf>,
     roots: Roots,
     homes: Homes,
+    counted: Counted,
     /// Gone only while this is dropped.
     threads: Option<(Spawner, Sweeper)>,
     handles: Vec<JoinHandle<()>>,
@@ -66,6 +70,7 @@ impl Bubblewrap {
             program: program.or_else(usual).filter(|path| path.exists()),
             roots: Roots::open(notes.state_dir())?,
             homes,
+            counted: Counted::of_this_machine(),
             threads: Some((spawner, sweeper)),
             handles: vec![spawner_thread, sweeper_thread],
         })
@@ -96,8 +101,8 @@ impl Bubblewrap {
         runtime: &Handle,
     ) -> Result<Confined, StartError> {
         let program = self.program.as_deref().ok_or_else(probe::not_installed)?;
-        mounts::check(spec, inner.hidden())?;
-        check_system(inner.hidden())?;
+        let spec = &mounts::checked(spec, inner.hidden())?;
+        mounts::check_system(inner.hidden())?;
         let path = || inner.notes().state_dir().to_owned();
         let root =
             self.roots.of(spec).map_err(|source| StartError::State { path: path(), source })?;
@@ -113,10 +118,15 @@ impl Bubblewrap {
             return Err(StartError::Refused { said: said(&mut child, runtime) });
         };
         told.map_err(not_spawned)?;
-        rlimits::apply(first, &spec.limits).map_err(|error| StartError::Layer {
+        rlimits::apply(first, &spec.limits).map_err(|refused| StartError::Layer {
             layer: Layer::Files,
-            why: error.to_string(),
-            fix: probe::FILES_FIX.to_owned(),
+            why: refused.why,
+            fix: refused.fix.to_owned(),
+        })?;
+        self.counted.set(first).map_err(|error| StartError::Layer {
+            layer: Layer::Namespaces,
+            why: format!("the limits of a user cannot be set in it: {error}"),
+            fix: probe::COUNTED_FIX.to_owned(),
         })?;
         // Until it is told so, the first process does not go on.
         block.write_all(b"\n").map_err(not_spawned)?;
@@ -124,13 +134,15 @@ impl Bubblewrap {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(not_spawned(std::io::Error::other("it has no pipes")));
         };
+        let watched = held.try_clone().map_err(not_spawned)?;
+        let why = inner.guard().add(Arc::clone(&hold.name), first, watched);
         Ok(Confined {
             pipes: Pipes {
                 stdin: Box::new(stdin),
                 stdout: Box::new(stdout),
                 stderr: Box::new(stderr),
             },
-            process: Process::bubblewrap(child, first, held),
+            process: Process::bubblewrap(child, first, held, why),
             hold,
         })
     }
@@ -153,16 +165,6 @@ impl Drop for Bubblewrap {
             }
         }
     }
-}
-
-/// What every box shows of this machine must show nothing of what is hidden.
-fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
-    for system in [Path::new("/usr")].into_iter().chain(root::SYSTEM.iter().map(Path::new)) {
-        if let Some(shown) = hidden.iter().find(|hidden| hidden.starts_with(system)) {
-            return Err(StartError::Hidden { path: system.to_owned(), hidden: shown.clone() });
-        }
-    }
-    Ok(())
 }
 
 /// Tells bubblewrap its options.
@@ -234,14 +236,14 @@ mod tests {
 
     use super::*;
     use crate::sandbox::{Sandbox, SandboxSettings};
-    use crate::spec::{Limits, Network};
+    use crate::spec::{Limits, Network, Workspace};
 
     fn spec(workspace: &Path) -> SandboxSpec {
         SandboxSpec {
             program: "/bin/cat".into(),
             args: Vec::new(),
             env: Vec::new(),
-            workspace: workspace.to_owned(),
+            workspace: Workspace::Write(workspace.to_owned()),
             working_dir: None,
             home: None,
             session_dir: None,

@@ -74,6 +74,7 @@ impl Hold {
     /// It is ended and cleaned up all the same.
     pub async fn gone(mut self) {
         let (done_in, done) = oneshot::channel();
+        self.sandbox.guard().forget(&self.name);
         if let Some(remains) = self.remains.take() {
             self.sandbox.sweep(remains, Some(done_in));
             // Without an answer, the thread is gone, and cleaning up was tried on the spot.
@@ -84,6 +85,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
+        self.sandbox.guard().forget(&self.name);
         if let Some(remains) = self.remains.take() {
             self.sandbox.sweep(remains, None);
         }

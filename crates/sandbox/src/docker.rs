@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use bollard::models::{ContainerCreateBody, ImageInspect};
 use bollard::query_parameters::CreateContainerOptions;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tokio::sync::{OnceCell, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
@@ -41,6 +42,7 @@ use crate::process::Process;
 use crate::sandbox::{DockerSettings, Inner};
 use crate::spec::SandboxSpec;
 use crate::sweeper::Remains;
+use crate::watches::Reason;
 
 /// How long a start waits for an engine to say hello; what is left is looked for later too.
 const GREETING: Duration = Duration::from_secs(10);
@@ -113,18 +115,20 @@ impl Docker {
         inner: &Arc<Inner>,
         spec: &SandboxSpec,
     ) -> Result<Confined, StartError> {
-        mounts::check(spec, inner.hidden())?;
-        mounts::make_place_for_inside(spec)
-            .map_err(|source| StartError::State { path: spec.workspace.clone(), source })?;
+        let spec = mounts::checked(spec, inner.hidden())?;
+        let place = || spec.session_dir.clone().unwrap_or_default();
+        mounts::make_place_for_inside(&spec)
+            .map_err(|source| StartError::State { path: place(), source })?;
         let name = Notes::new_name();
-        let (shared, spec, of) = (Arc::clone(&self.shared), spec.clone(), name.clone());
+        let (shared, of) = (Arc::clone(&self.shared), name.clone());
         let crew = self.worker.crew();
         let started = crew.wait_for(async move { shared.start(&of, &spec).await });
         let Started { engine, pipes, id } = started.ok_or(StartError::Closed)??;
         let remains = Some(Remains::Docker { name: name.clone() });
         let hold = Hold { sandbox: Arc::clone(inner), name: name.as_str().into(), remains };
+        let why = id.and_then(|id| guarded(inner, &hold, id)).unwrap_or_default();
         let container = Container::new(engine, crew.clone(), name, id);
-        Ok(Confined { pipes, process: Process::docker(container), hold })
+        Ok(Confined { pipes, process: Process::docker(container, why), hold })
     }
 
     /// Ends a box and removes it; tells when that is done.
@@ -235,6 +239,13 @@ async fn run(
     let found = found.map_err(engine.told("look at a container"))?;
     let id = found.state.and_then(|state| state.pid).and_then(|pid| u32::try_from(pid).ok());
     Ok(Started { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
+}
+
+/// Has a container looked after, unless it has ended already.
+fn guarded(inner: &Inner, hold: &Hold, id: u32) -> Option<Reason> {
+    let first = Pid::from_raw(i32::try_from(id).ok()?)?;
+    let held = pidfd_open(first, PidfdFlags::empty()).ok()?;
+    Some(inner.guard().add(Arc::clone(&hold.name), first, held))
 }
 
 fn instance_path(state_dir: &Path) -> PathBuf {

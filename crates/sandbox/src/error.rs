@@ -56,7 +56,10 @@ pub enum StartError {
         source: io::Error,
     },
     /// Something to mount would show what no box may see.
-    #[error("`{}` must not be in a sandbox: it would show `{}`", path.display(), hidden.display())]
+    #[error(
+        "`{}` must not be in a sandbox: it would show `{}`, which is the daemon's own; keep that \
+         elsewhere, or show less (sandbox.readOnly)", path.display(), hidden.display()
+    )]
     Hidden {
         /// What was to be mounted.
         path: PathBuf,
@@ -206,6 +209,17 @@ pub enum BuildError {
         /// Why.
         #[source]
         source: io::Error,
+    },
+    /// What it is to be built of has something in it that no box may see.
+    #[error(
+        "no image is built of `{}`: `{}` is in it, which is the daemon's own; keep only what its \
+         Dockerfile needs there", dir.display(), hidden.display()
+    )]
+    Hidden {
+        /// The directory.
+        dir: PathBuf,
+        /// What would be in the image.
+        hidden: PathBuf,
     },
     /// What it is to be built of is too much.
     #[error("`{}` has more than {limit} for the image; keep only what its Dockerfile needs there", dir.display())]

@@ -22,6 +22,7 @@
 //! * What a box leaves outside of it (control groups) is written down before it is made, so that the
 //!   next start finds it.
 //! * A container is one box's, and nothing of it is kept: no log, no volume, no change of its image.
+//! * What the kernel counts by user is not one box's: the one that uses it up is ended.
 //! * Neither the environment of a box nor what is mounted in it can be seen in a list of processes.
 //! * No agent, session or tool is known here.
 
@@ -44,6 +45,7 @@ mod seccomp;
 mod spawner;
 mod spec;
 mod sweeper;
+mod watches;
 
 pub use confined::{BoxHandle, Confined, Hold, Input, Output, Pipes};
 pub use error::{BuildError, EngineError, ExecError, OpenError, StartError};
@@ -52,4 +54,4 @@ pub use image::{BuildNetwork, BuildSpec, BuiltImage};
 pub use probe::{Layer, LayerReport, LayerState, Probe};
 pub use process::Process;
 pub use sandbox::{BackendChoice, BackendKind, DockerSettings, Sandbox, SandboxSettings};
-pub use spec::{Limits, Network, ReadOnly, SandboxSpec, places};
+pub use spec::{Limits, Network, ReadOnly, SandboxSpec, Workspace, places};

@@ -12,21 +12,24 @@ use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt as _;
 use ringback_sandbox::{
     BackendChoice, Confined, LayerState, Limits, Network, Output, ReadOnly, Sandbox,
-    SandboxSettings, SandboxSpec,
+    SandboxSettings, SandboxSpec, Workspace,
 };
 use tokio::io::AsyncWrite;
 use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "\
-ringback-box --state DIR --workspace DIR [OPTIONS] -- PROGRAM [ARGUMENTS]
+ringback-box --state DIR [OPTIONS] -- PROGRAM [ARGUMENTS]
 ringback-box --state DIR --probe
 
+  --workspace DIR    the directory at /workspace
+  --workspace-to-read DIR   the same, which cannot be written
   --home DIR         the directory at /home/agent
   --session DIR      the directory at /mcp
   --inside FILE      the program at /mcp/bin/ringback-inside
   --hidden DIR       refuse to show this directory
   --read-only PATH   show this path, at the same place
   --env NAME=VALUE   set a variable; there are no others
+  --env-from NAME    the same, as it is in the environment of this program
   --memory BYTES  --processes N  --cpu PERCENT  --file BYTES  --open-files N  --tmp BYTES
   --grace MS         how long the program may take to end when this one is asked to
   --backend NAME     what makes the box: bubblewrap (the default), docker or auto
@@ -72,7 +75,7 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
             program: PathBuf::new(),
             args: Vec::new(),
             env: Vec::new(),
-            workspace: PathBuf::new(),
+            workspace: Workspace::None,
             working_dir: None,
             home: None,
             session_dir: None,
@@ -90,13 +93,19 @@ fn parse(mut parser: lexopt::Parser) -> Result<Option<Options>, Failure> {
         match arg {
             Long("help") => return Ok(None),
             Long("state") => options.settings.state_dir = parser.value()?.into(),
-            Long("workspace") => spec.workspace = parser.value()?.into(),
+            Long("workspace") => spec.workspace = Workspace::Write(parser.value()?.into()),
+            Long("workspace-to-read") => spec.workspace = Workspace::Read(parser.value()?.into()),
             Long("home") => spec.home = Some(parser.value()?.into()),
             Long("session") => spec.session_dir = Some(parser.value()?.into()),
             Long("inside") => spec.inside = Some(parser.value()?.into()),
             Long("hidden") => options.settings.hidden.push(parser.value()?.into()),
             Long("read-only") => spec.read_only.push(ReadOnly::same(parser.value()?)),
             Long("env") => spec.env.push(variable(&parser.value()?.string()?)),
+            Long("env-from") => {
+                let name = parser.value()?;
+                let value = std::env::var_os(&name).unwrap_or_default();
+                spec.env.push((name, value));
+            }
             Long("memory") => spec.limits.memory_bytes = Some(parser.value()?.parse()?),
             Long("processes") => spec.limits.processes = Some(parser.value()?.parse()?),
             Long("cpu") => spec.limits.cpu_percent = Some(parser.value()?.parse()?),

@@ -7,14 +7,16 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::error::StartError;
 use crate::spec::{ReadOnly, SandboxSpec, places};
+use crate::{etc, root};
 
 /// What nothing else may be mounted on, in or around.
 const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION];
 /// What nothing else may be mounted on or around.
 const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 
-/// Everything that has to be there is there, and nothing of what must not be seen.
-pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartError> {
+/// The same box, if everything is there that has to be and nothing of what must not be seen. What it can
+/// read is named by where the links lead: that is what was looked at, and that is what is mounted.
+pub(crate) fn checked(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<SandboxSpec, StartError> {
     let text = spec.args.iter().map(|arg| ("an argument", arg.as_os_str()));
     let env = spec.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]);
     let working_dir = spec.working_dir.iter().map(|dir| ("the directory", dir.as_os_str()));
@@ -25,22 +27,66 @@ pub(crate) fn check(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<(), StartE
     if let Some((what, _)) = text.find(|(_, text)| text.as_bytes().contains(&0)) {
         return Err(StartError::ZeroByte { what });
     }
-    is_there("the workspace", &spec.workspace)?;
+    if let Some(workspace) = spec.workspace.host() {
+        is_there("the workspace", workspace)?;
+    }
     if let Some(home) = &spec.home {
         is_there("the home", home)?;
     }
     if let Some(inside) = &spec.inside {
         is_there("the program for MCP", inside)?;
     }
-    spec.read_only.iter().try_for_each(|read_only| check_read_only(read_only, hidden))
+    let hidden = resolved(hidden);
+    let shown = spec.read_only.iter().map(|read_only| checked_read_only(read_only, &hidden));
+    Ok(SandboxSpec { read_only: shown.collect::<Result<_, _>>()?, ..spec.clone() })
 }
 
-fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), StartError> {
+/// What every box of bubblewrap's shows of this machine must show nothing of what is hidden.
+pub(crate) fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
+    let hidden = resolved(hidden);
+    let system = ["/usr"].into_iter().chain(root::SYSTEM.iter().copied()).map(PathBuf::from);
+    for path in system.chain(etc::mounted()).chain(etc::copied()) {
+        // What is not there is not shown.
+        let Ok(real) = fs::canonicalize(&path) else { continue };
+        if let Some(hidden) = hidden.iter().find(|hidden| hidden.starts_with(&real)) {
+            return Err(StartError::Hidden { path, hidden: hidden.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// What of the hidden would be shown with a path, if there is something.
+pub(crate) fn hidden_in(path: &Path, hidden: &[PathBuf]) -> Option<PathBuf> {
+    seen(&real(path), &resolved(hidden)).cloned()
+}
+
+/// What is seen of the hidden where a path is shown that has no links in it.
+fn seen<'a>(shown: &Path, hidden: &'a [PathBuf]) -> Option<&'a PathBuf> {
+    hidden.iter().find(|hidden| hidden.starts_with(shown) || shown.starts_with(hidden))
+}
+
+/// Where the links of each path lead now: they may lead elsewhere at the next start of a box.
+fn resolved(hidden: &[PathBuf]) -> Vec<PathBuf> {
+    hidden.iter().map(|path| real(path)).collect()
+}
+
+/// Where the links of a path lead, as far as there is something.
+fn real(path: &Path) -> PathBuf {
+    for there in path.ancestors() {
+        if let Ok(real) = fs::canonicalize(there) {
+            let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
+            // Joined with nothing, it would end in a slash.
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path.to_owned()
+}
+
+fn checked_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<ReadOnly, StartError> {
     is_there("the path to read", &read_only.host)?;
     let host = fs::canonicalize(&read_only.host)
         .map_err(|source| not_there("the path to read", &read_only.host, source))?;
-    let is_seen = |hidden: &&PathBuf| hidden.starts_with(&host) || host.starts_with(hidden);
-    if let Some(hidden) = hidden.iter().find(is_seen) {
+    if let Some(hidden) = seen(&host, hidden) {
         let (path, hidden) = (read_only.host.clone(), hidden.clone());
         return Err(StartError::Hidden { path, hidden });
     }
@@ -52,7 +98,7 @@ fn check_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<(), Start
     let is_in_the_way = TAKEN.iter().any(|taken| inside.starts_with(taken))
         || TAKEN.iter().chain(TAKEN_WHOLE).any(|taken| Path::new(taken).starts_with(inside));
     if is_plain && !is_in_the_way {
-        return Ok(());
+        return Ok(ReadOnly { host, inside: inside.clone() });
     }
     let source = io::Error::new(io::ErrorKind::InvalidInput, "that place is taken in the sandbox");
     Err(StartError::Mount { what: "a path to read at", path: inside.clone(), source })

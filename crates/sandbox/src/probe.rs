@@ -11,7 +11,7 @@ use crate::confined::Confined;
 use crate::error::StartError;
 use crate::sandbox::{BackendKind, Sandbox};
 use crate::seccomp;
-use crate::spec::{Limits, Network, ReadOnly, SandboxSpec};
+use crate::spec::{Limits, Network, ReadOnly, SandboxSpec, Workspace};
 
 /// How much of bubblewrap's complaints is read.
 const SAID_BYTES_MAX: u64 = 4096;
@@ -19,6 +19,7 @@ const SAID_BYTES_MAX: u64 = 4096;
 pub(crate) const SECCOMP_FIX: &str =
     "run it on x86_64 or aarch64, with a kernel that has CONFIG_SECCOMP_FILTER";
 pub(crate) const FILES_FIX: &str = "run the daemon as the user that owns its data directory";
+pub(crate) const COUNTED_FIX: &str = "run the daemon where it may enter the user namespaces that it makes (setns), and /proc is mounted";
 const INSTALL_FIX: &str =
     "install bubblewrap 0.8 or newer, for example with `apt install bubblewrap`";
 const GROUP_FIX: &str = "start the daemon where control groups are delegated to it, for example with \
@@ -216,7 +217,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         program,
         args: vec!["--version".into()],
         env: Vec::new(),
-        workspace: sandbox.state_dir().join("etc"),
+        workspace: Workspace::Write(sandbox.state_dir().join("etc")),
         working_dir: None,
         home: None,
         session_dir: None,

@@ -8,10 +8,14 @@ use rustix::process::{Pid, Signal, kill_process_group, pidfd_send_signal};
 use tokio::process::Child;
 
 use crate::docker::Container;
+use crate::watches::Reason;
 
 /// The program of a box.
 #[derive(Debug)]
-pub struct Process(Kind);
+pub struct Process {
+    kind: Kind,
+    why: Reason,
+}
 
 #[derive(Debug)]
 enum Kind {
@@ -27,18 +31,24 @@ enum Kind {
 }
 
 impl Process {
-    pub(crate) const fn bubblewrap(child: Child, first: Pid, held: OwnedFd) -> Self {
-        Self(Kind::Bubblewrap { child, first, held })
+    pub(crate) const fn bubblewrap(child: Child, first: Pid, held: OwnedFd, why: Reason) -> Self {
+        Self { kind: Kind::Bubblewrap { child, first, held }, why }
     }
 
-    pub(crate) const fn docker(container: Container) -> Self {
-        Self(Kind::Docker(container))
+    pub(crate) const fn docker(container: Container, why: Reason) -> Self {
+        Self { kind: Kind::Docker(container), why }
+    }
+
+    /// Why its box was ended, if the sandbox did that by itself.
+    #[must_use]
+    pub fn ended_because(&self) -> Option<&str> {
+        self.why.get().map(String::as_str)
     }
 
     /// The first process of the box, if this machine's kernel knows it by a number.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
-        match &self.0 {
+        match &self.kind {
             Kind::Bubblewrap { first, .. } => Some(first.as_raw_nonzero().get().unsigned_abs()),
             Kind::Docker(container) => container.id,
         }
@@ -52,7 +62,7 @@ impl Process {
     /// # Cancel safety
     /// Nothing is lost.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        match &mut self.0 {
+        match &mut self.kind {
             Kind::Bubblewrap { child, .. } => child.wait().await,
             Kind::Docker(container) => container.wait().await,
         }
@@ -61,7 +71,7 @@ impl Process {
     /// Asks the program to end. One that is not there any more has what was wanted, and one that is
     /// not there yet never comes.
     pub fn terminate(&self) {
-        match &self.0 {
+        match &self.kind {
             Kind::Bubblewrap { first, .. } => {
                 // There is no group before the first process has made it, a moment after its start.
                 if kill_process_group(*first, Signal::TERM).is_err() {
@@ -74,7 +84,7 @@ impl Process {
 
     /// Ends everything in the box: nothing in it outlives the first process.
     pub fn kill(&self) {
-        match &self.0 {
+        match &self.kind {
             Kind::Bubblewrap { held, .. } => {
                 pidfd_send_signal(held, Signal::KILL).unwrap_or_default();
             }

@@ -208,14 +208,14 @@ fn remove_dir_if_there(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Limits, Network, ReadOnly};
+    use crate::spec::{Limits, Network, ReadOnly, Workspace};
 
     fn spec(read_only: Vec<ReadOnly>) -> SandboxSpec {
         SandboxSpec {
             program: "/bin/true".into(),
             args: Vec::new(),
             env: Vec::new(),
-            workspace: "/nowhere".into(),
+            workspace: Workspace::None,
             working_dir: None,
             home: None,
             session_dir: None,

@@ -15,9 +15,11 @@ use crate::etc;
 use crate::exec::{ExecSpec, Executed};
 use crate::image::{BuildSpec, BuiltImage};
 use crate::leftovers::Notes;
+use crate::mounts;
 use crate::probe::{self, Probe};
 use crate::spec::{Limits, SandboxSpec};
 use crate::sweeper::Remains;
+use crate::watches::Guard;
 
 /// Where a container engine usually is.
 const SOCKET: &str = "/var/run/docker.sock";
@@ -78,6 +80,7 @@ pub(crate) struct Inner {
     chosen: OnceLock<BackendKind>,
     hidden: Vec<PathBuf>,
     notes: Notes,
+    guard: Guard,
     pub(crate) bubblewrap: Bubblewrap,
     /// Where it makes boxes, may come to, or has made some before.
     docker: Option<Docker>,
@@ -140,6 +143,7 @@ impl Sandbox {
             hidden: settings.hidden,
             bubblewrap: Bubblewrap::open(settings.program, &notes)?,
             notes,
+            guard: Guard::start()?,
             docker: docker.transpose()?,
         })))
     }
@@ -242,7 +246,11 @@ impl Sandbox {
         spec: BuildSpec,
         log: mpsc::Sender<String>,
     ) -> Result<BuiltImage, BuildError> {
-        self.0.engine()?.build_image(spec, log).await
+        let engine = self.0.engine()?;
+        if let Some(hidden) = mounts::hidden_in(&spec.dir, &self.0.hidden) {
+            return Err(BuildError::Hidden { dir: spec.dir, hidden });
+        }
+        engine.build_image(spec, log).await
     }
 
     pub(crate) fn homes(&self) -> &Homes {
@@ -266,6 +274,10 @@ impl Inner {
 
     pub(crate) const fn notes(&self) -> &Notes {
         &self.notes
+    }
+
+    pub(crate) const fn guard(&self) -> &Guard {
+        &self.guard
     }
 
     fn backend(&self) -> BackendKind {

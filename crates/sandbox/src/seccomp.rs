@@ -80,6 +80,16 @@ pub(crate) const SOCKETS: &[i32] =
 /// Types on a terminal's behalf, and the console's variant of it.
 const TERMINAL_INPUT: &[libc::c_ulong] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// What asks the kernel to make everybody wait who opens a file, or to tell of every change in a
+/// directory: leases, their kind for directories, and notes.
+pub(crate) const LEASES: &[u32] = &[libc::F_SETLEASE as u32, libc::F_NOTIFY as u32, F_SETDELEG];
+/// Newer than what `libc` knows.
+const F_SETDELEG: u32 = 1040;
+
+/// The limit that keeps a crash from starting a program outside of the box. Whoever lowers it to zero
+/// would take that away, so it cannot be set; programs that want no dumps have what they want.
+pub(crate) const KEPT_LIMIT: u32 = libc::RLIMIT_CORE;
+
 /// A file that runs as its owner: outside of the box, that is the daemon's user.
 pub(crate) const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
 
@@ -101,7 +111,9 @@ pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
 
 fn compile_all() -> Compiled<Vec<Vec<u8>>> {
     let refused = compile(refused()?, libc::EPERM)?;
-    Ok([refused, absent()].iter().map(bytes).collect())
+    // Said to be done.
+    let ignored = compile(ignored()?, 0)?;
+    Ok([refused, ignored, absent()].iter().map(bytes).collect())
 }
 
 /// Always refused, on this architecture.
@@ -119,6 +131,8 @@ fn refused() -> Compiled<Rules> {
     let mut rules: Rules = refused_calls().map(|call| (*call, Vec::new())).collect();
     let namespaces = NAMESPACES.iter().map(|flag| has(0, flag.unsigned_abs()));
     rules.insert(libc::SYS_clone, any(namespaces)?);
+    let leases = LEASES.iter().map(|command| is(1, u64::from(*command)));
+    rules.insert(libc::SYS_fcntl, any(leases)?);
     let inputs = TERMINAL_INPUT.iter().map(|request| is(1, *request));
     rules.insert(libc::SYS_ioctl, any(inputs)?);
     let others: Compiled<Vec<_>> = SOCKETS.iter().map(|family| is_not(0, *family)).collect();
@@ -137,6 +151,17 @@ fn refused() -> Compiled<Rules> {
         rules.insert(libc::SYS_open, made_with_set_id(1)?);
     }
     Ok(rules)
+}
+
+/// What is not done, and said to be: programs such as `gpg` give up where they are refused it.
+fn ignored() -> Compiled<Rules> {
+    let kept = u64::from(KEPT_LIMIT);
+    // Without a new limit it is only asked for.
+    let is_new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    Ok(Rules::from([
+        (libc::SYS_setrlimit, vec![SeccompRule::new(vec![is(0, kept)?])?]),
+        (libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(1, kept)?, is_new])?]),
+    ]))
 }
 
 /// Opening has a mode only where it makes a file; otherwise there may be anything.

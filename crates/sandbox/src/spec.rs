@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where things are in a box.
 pub mod places {
@@ -27,8 +27,8 @@ pub struct SandboxSpec {
     pub args: Vec<OsString>,
     /// All of its environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What it works on, at [`places::WORKSPACE`]. It can write there.
-    pub workspace: PathBuf,
+    /// What it works on, at [`places::WORKSPACE`].
+    pub workspace: Workspace,
     /// Where in the box it starts; in the workspace if nothing is said.
     pub working_dir: Option<PathBuf>,
     /// What it keeps for itself, at [`places::HOME`]. It can write there.
@@ -45,6 +45,18 @@ pub struct SandboxSpec {
     pub network: Network,
     /// The image that its system comes from, if not the default one. Only containers have one.
     pub image: Option<String>,
+}
+
+/// What a program works on, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Workspace {
+    /// Nothing.
+    #[default]
+    None,
+    /// A directory that it can read.
+    Read(PathBuf),
+    /// A directory that it can read and write.
+    Write(PathBuf),
 }
 
 /// A file or directory that can be read in a box.
@@ -79,6 +91,17 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// The size of `/tmp`, and of `/dev/shm`.
     pub tmp_bytes: u64,
+}
+
+impl Workspace {
+    /// Where it is on this machine.
+    #[must_use]
+    pub fn host(&self) -> Option<&Path> {
+        match self {
+            Self::None => None,
+            Self::Read(host) | Self::Write(host) => Some(host),
+        }
+    }
 }
 
 impl ReadOnly {
@@ -155,7 +178,7 @@ mod tests {
             program: "a".into(),
             args: Vec::new(),
             env: vec![("OUBLIETTE_API_KEY".into(), "oub_secret".into())],
-            workspace: "w".into(),
+            workspace: Workspace::Write("w".into()),
             working_dir: None,
             home: None,
             session_dir: None,

@@ -30,7 +30,7 @@ impl Mcp {
         era: Era,
     ) -> Result<Self, String> {
         let (command, args) = (program.to_owned(), args.to_owned());
-        let spec = ServerSpec { command, args, era, more_env: env.to_vec(), place: None };
+        let spec = ServerSpec { command, args, era, more_env: env.to_vec() };
         let server = ToolServer::start(&spec).await.map_err(|error| error.to_string())?;
         Ok(Self { server, answers: HashMap::new(), n_changes: 0 })
     }

@@ -9,7 +9,7 @@ use ringback_proto::principal::Principal;
 use ringback_proto::record::ProjectRecord;
 use ringback_proto::request::ContainerInfo;
 use ringback_proto::{Error, ErrorKind, Result};
-use ringback_sandbox::{Confined, SandboxSpec, places};
+use ringback_sandbox::{Confined, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
 
 use super::keeper::Keeper;
@@ -170,7 +170,7 @@ impl Shared {
             program: words.next().unwrap_or_default().into(),
             args: words.map(Into::into).collect(),
             env: env.map(|(name, value)| (name.into(), value.into())).into(),
-            workspace: interior.dir.into(),
+            workspace: Workspace::Write(interior.dir.into()),
             working_dir: interior.working_dir.map(Into::into),
             inside,
             image: interior.image,

@@ -153,7 +153,8 @@ impl Shared {
         };
         let SpendingRecord { limits, usage, working_ms } = spending;
         let agent = record.agent;
-        let (confined, notice) = (self.sessions.confines(&agent), self.sessions.notice(&agent));
+        let (confined, notice) =
+            (self.sessions.confines(&agent), self.sessions.notice(record.id, &agent));
         SessionResponse {
             session_id: record.id,
             root_session_id: record.root,

@@ -92,6 +92,15 @@ struct Started {
     protocol: Protocol,
 }
 
+/// By which programs find the door to the network, where there is one.
+pub(super) fn proxy_env() -> BTreeMap<String, String> {
+    let proxy = PROXY_NAMES.map(|name| (name, PROXY));
+    let direct = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY)];
+    // Node looks for a proxy only if it is told to.
+    let all = proxy.into_iter().chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
 impl AgentCommand {
     /// Whether it is told where the program inside is, if there is one.
     pub(super) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
@@ -119,7 +128,9 @@ impl AgentCommand {
         let path = path.as_deref().unwrap_or(PATH);
         let mut command = self.forwarded(&place, started.command).into_iter();
         let mut env = started.env;
-        env.extend(place.proxy_env());
+        if place.network_socket.is_some() {
+            env.extend(proxy_env());
+        }
         env.extend(self.env.clone());
         env.extend(place.env);
         let home = place.home.as_str();
@@ -249,18 +260,6 @@ impl AgentCommand {
 }
 
 impl Place {
-    /// By which its programs find the door to the network.
-    fn proxy_env(&self) -> BTreeMap<String, String> {
-        if self.network_socket.is_none() {
-            return BTreeMap::new();
-        }
-        let proxy = PROXY_NAMES.map(|name| (name, PROXY));
-        let direct = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY)];
-        // Node looks for a proxy only if it is told to.
-        let all = proxy.into_iter().chain(direct).chain([("NODE_USE_ENV_PROXY", "1")]);
-        all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-    }
-
     fn acp(&self, permissions: &Answers, resume: Option<String>) -> AcpOptions {
         let servers = self.inside.iter().map(|_| self.server()).collect();
         let permissions = permissions.policy.clone();

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
+use ringback_proto::ids::SessionId;
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
     BackendChoice, BackendKind, Confined, DockerSettings, Hold, Layer, Limits, Network, OpenError,
-    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, places,
+    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, Workspace, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -23,6 +24,9 @@ use crate::sync::lock;
 /// Said where an agent is not confined, to everybody who starts one.
 const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process group and \
     directory, without further confinement";
+/// Said where a server of tools is not confined, of a session whose agent is none of ours.
+const SERVER_NOT_CONFINED: &str = "the server of tools runs as the daemon's own user, in its own \
+    process group and directory, without further confinement";
 /// Said where an agent cannot be confined: what to do if nothing else helps.
 const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
 
@@ -45,7 +49,7 @@ pub struct SandboxRules {
     /// What of this machine an agent can read besides the system.
     pub read_only: Vec<Utf8PathBuf>,
     /// What no agent may see, whatever else is said.
-    pub hidden: Vec<Utf8PathBuf>,
+    pub hidden: Vec<PathBuf>,
     /// What makes the sandboxes.
     pub backend: BackendChoice,
     /// Where bubblewrap is, if not where it usually is.
@@ -77,9 +81,9 @@ pub(super) struct BoxLauncher {
     holds: Mutex<Vec<Hold>>,
 }
 
-/// The process of an agent in its box.
+/// The process of an agent, or of a server of tools, in its box.
 #[derive(Debug)]
-struct BoxProcess(Process);
+pub(super) struct BoxProcess(pub(super) Process);
 
 /// Where an agent finds what it is told of.
 #[derive(Debug)]
@@ -113,10 +117,9 @@ impl Confiner {
         if let Some(sandbox) = self.sandbox.get() {
             return Ok(sandbox);
         }
-        let hidden = self.rules.hidden.iter().map(PathBuf::from).collect();
         let opened = Sandbox::open(SandboxSettings {
             state_dir: self.rules.state_dir.clone().into(),
-            hidden,
+            hidden: self.rules.hidden.clone(),
             backend: self.rules.backend,
             program: self.rules.program.clone().map(Into::into),
             docker: self.rules.docker.clone(),
@@ -160,7 +163,7 @@ impl BoxLauncher {
             program: agent.command.clone(),
             args: agent.args.clone(),
             env: agent.env.clone(),
-            workspace: agent.workspace.clone(),
+            workspace: Workspace::Write(agent.workspace.clone()),
             working_dir: None,
             home: Some(agent.home.clone()),
             session_dir: Some(self.session_dir.clone().into()),
@@ -214,6 +217,10 @@ impl AgentProcess for BoxProcess {
     fn kill(&self) {
         self.0.kill();
     }
+
+    fn ended_because(&self) -> Option<String> {
+        self.0.ended_because().map(str::to_owned)
+    }
 }
 
 impl Seen {
@@ -247,8 +254,15 @@ impl Sessions {
     }
 
     /// What everybody who starts a session with this agent should know.
-    pub(crate) fn notice(&self, agent: &str) -> Option<&'static str> {
-        if self.confines(agent) || agent == ELSEWHERE { None } else { Some(NOT_CONFINED) }
+    pub(crate) fn notice(&self, session: SessionId, agent: &str) -> Option<&'static str> {
+        let has_server = || self.live(session).is_some_and(|live| !lock(&live.servers).is_empty());
+        if self.confiner.is_some() {
+            None
+        } else if agent != ELSEWHERE {
+            Some(NOT_CONFINED)
+        } else {
+            has_server().then_some(SERVER_NOT_CONFINED)
+        }
     }
 }
 

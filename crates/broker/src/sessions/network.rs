@@ -127,8 +127,8 @@ pub(super) struct Doors {
 }
 
 /// The guard of a socket: dropped, nobody is behind it.
-struct Socket(
-    #[expect(dead_code, reason = "it is there to be dropped")] Box<dyn Any + Send + Sync>,
+pub(super) struct Socket(
+    #[expect(dead_code, reason = "it is there to be dropped")] pub(super) Box<dyn Any + Send + Sync>,
 );
 
 impl std::fmt::Debug for Socket {

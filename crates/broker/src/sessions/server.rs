@@ -1,26 +1,27 @@
 //! Callers that are MCP servers: programs that an administrator names, whose tools are a caller's tools
 //! of a session. The session's keeper owns them, and they end with it. One that has ended stays so.
 
+mod place;
+
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_agents::server::{
-    Heard, ServerAnswer, ServerError, ServerPlace, ServerSpec, ServerTool, ToolServer, refusal,
+    Era, Heard, ServerAnswer, ServerError, ServerTool, ToolServer, refusal,
 };
 use ringback_core::lines::{Holding, ToParty};
 use ringback_core::policy::{Sight, sight};
 use ringback_core::sessions::Where;
 use ringback_proto::any::{Any, Format};
-use ringback_proto::ids::{SessionId, WorkspaceId};
+use ringback_proto::ids::SessionId;
 use ringback_proto::principal::Principal;
 use ringback_proto::raw::Raw;
 use ringback_proto::request::{CallerServer, CallerTool};
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
-use super::agent::PATH;
+use self::place::{Belongings, unusable};
 use super::keeper::Order;
 use crate::Broker;
 use crate::identity::Credential;
@@ -30,6 +31,9 @@ use crate::sync::lock;
 
 /// How long a server may take to list its tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
+/// Said of a server that does not answer, where it is in a sandbox.
+const CONFINED: &str = "; it runs in a sandbox with an empty home, without the session's workspace \
+    and without a network, unless its `workspace` and `network` say otherwise";
 /// Words of a command, and names of its environment.
 const WORDS_MAX: usize = 256;
 
@@ -38,6 +42,8 @@ const WORDS_MAX: usize = 256;
 pub(super) struct Served {
     shared: Arc<Shared>,
     server: ToolServer,
+    /// What it has outside of itself. Gone after it.
+    belongings: Belongings,
     stream: CallerStream,
     principal: Arc<Principal>,
     credential: Credential,
@@ -87,14 +93,10 @@ impl Shared {
         caller_id: &str,
         named: &CallerServer,
     ) -> Result<Served> {
-        let unusable = |error: ServerError| {
-            let message =
-                format!("`{}` cannot be used as a server of tools: {error}", named.command);
-            Error::invalid_field("caller_server", message)
-        };
-        let spec = self.server_spec(place.workspace, named)?;
-        let mut server = ToolServer::start(&spec).await.map_err(unusable)?;
-        let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(unusable)?;
+        let (launched, belongings) = self.launch_server(place, named).await?;
+        let useless = |error: ServerError| self.useless(named, &error);
+        let mut server = ToolServer::over(launched, Era::Legacy).await.map_err(useless)?;
+        let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(useless)?;
         self.declare(principal, place.root, caller_id, tools(listed))?;
         let credential = self.credential_of(principal)?;
         let broker = Broker(Arc::clone(self));
@@ -103,6 +105,7 @@ impl Shared {
         Ok(Served {
             shared: Arc::clone(self),
             server,
+            belongings,
             stream,
             principal: Arc::clone(principal),
             credential,
@@ -113,31 +116,32 @@ impl Shared {
         })
     }
 
-    fn server_spec(&self, workspace: WorkspaceId, named: &CallerServer) -> Result<ServerSpec> {
-        let home = self.home_path(workspace).into_std_path_buf();
-        let workspace = self.workspace_path(workspace).into_std_path_buf();
-        let mut env: Vec<(OsString, OsString)> =
-            vec![("PATH".into(), PATH.into()), ("HOME".into(), home.into())];
-        for name in &named.env {
-            let value = std::env::var_os(name).ok_or_else(|| {
-                let message = format!("the daemon's environment has no `{name}`");
-                Error::invalid_field("caller_server", message)
-            })?;
-            env.push((name.into(), value));
-        }
-        let args = named.args.iter().map(Into::into).collect();
-        let place = ServerPlace { env, workspace };
-        Ok(ServerSpec::apart(named.command.clone().into(), args, place))
+    fn useless(&self, named: &CallerServer, error: &ServerError) -> Error {
+        let confined = match error {
+            ServerError::Ended | ServerError::Late if self.sessions.confiner.is_some() => CONFINED,
+            ServerError::Ended
+            | ServerError::Late
+            | ServerError::Spawn { .. }
+            | ServerError::Io(_)
+            | ServerError::Full
+            | ServerError::Garbage(_)
+            | ServerError::Refused(_) => "",
+        };
+        unusable(named, &format!("{error}{confined}"))
     }
 }
 
-/// Whoever names a program to run as the daemon's user is an administrator.
+/// Only an administrator names a program to run.
 pub(super) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
         Sight::All => {}
         Sight::Own { .. } => {
             return Err(Error::forbidden("naming a server to run", "a token of level admin"));
         }
+    }
+    if named.command.contains('/') && !named.command.starts_with('/') {
+        let message = "`command` is the name of a program, or a path that begins with `/`";
+        return Err(Error::invalid_field("caller_server", message));
     }
     if named.command.is_empty() || named.args.len() + named.env.len() > WORDS_MAX {
         let message = format!("a `command`, and at most {WORDS_MAX} `args` and `env`");
@@ -179,12 +183,15 @@ impl Served {
             if let Err(error) = done {
                 let (session, caller_id) = (self.root, &self.caller_id);
                 tracing::warn!(%session, caller_id, %error, "a server of tools is lost");
-                return;
+                let Self { server, stream, belongings, .. } = self;
+                drop((stream, server));
+                return belongings.gone().await;
             }
         }
-        let Self { server, stream, grace, .. } = self;
+        let Self { server, stream, grace, belongings, .. } = self;
         drop(stream);
         server.stop(grace).await;
+        belongings.gone().await;
     }
 
     fn on_post(&mut self, post: ToParty<Arc<LineCall>>) -> std::result::Result<(), ServerError> {

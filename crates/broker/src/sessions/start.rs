@@ -281,7 +281,7 @@ struct Parts {
     key: Option<Key>,
 }
 
-fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
+pub(super) fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn rules(config: &Config) -> SandboxRules {
         state_dir: config.data_dir.join("sandbox"),
         limits: if is_root { Limits::default() } else { Limits::none() },
         read_only: Vec::new(),
-        hidden: vec![config.data_dir.clone(), config.sessions.run_dir.clone()],
+        hidden: [&config.data_dir, &config.sessions.run_dir].map(Into::into).to_vec(),
         backend: BackendChoice::Bubblewrap,
         program: None,
         docker: DockerSettings::default(),

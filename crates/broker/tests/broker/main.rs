@@ -26,5 +26,6 @@ mod lines;
 mod models;
 mod network;
 mod permissions;
+mod servers;
 mod sessions;
 mod spending;

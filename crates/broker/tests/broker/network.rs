@@ -28,7 +28,7 @@ use crate::sessions::{
 
 /// Notes which sessions have a door, and what it is told.
 #[derive(Debug, Default)]
-struct Doors(Arc<Mutex<Vec<Door>>>);
+pub(crate) struct Doors(Arc<Mutex<Vec<Door>>>);
 
 type Door = (SessionId, watch::Receiver<Arc<NetworkPolicy>>);
 
@@ -55,7 +55,7 @@ impl NetworkDoor for Doors {
 
 impl Doors {
     /// What the door of a session allows, if there is one.
-    fn allows(&self, session: SessionId) -> Option<String> {
+    pub(crate) fn allows(&self, session: SessionId) -> Option<String> {
         let doors = self.0.lock().unwrap();
         let door = doors.iter().find(|(of, _)| *of == session);
         door.map(|(_, policy)| policy.borrow().to_string())
@@ -73,7 +73,7 @@ fn with_inside(config: &mut Config) {
     config.sessions.inside = Some(Arc::new(Inside(path)));
 }
 
-async fn confined() -> (Fixture, Arc<Doors>) {
+pub(crate) async fn confined() -> (Fixture, Arc<Doors>) {
     let fixture = start_with(with_inside).await;
     let doors = Arc::<Doors>::default();
     fixture.broker.set_network(Arc::<Doors>::clone(&doors));

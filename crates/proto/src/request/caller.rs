@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::wire_struct;
 use crate::ids::SessionId;
+use crate::network::NetworkPolicy;
 use crate::raw::Raw;
 
 /// What a [`CallerToolRequestInfo`] is, for callers that find it among other messages.
@@ -14,6 +15,19 @@ pub enum CallerMessageType {
     /// A call that waits for its caller.
     #[default]
     CallerToolRequest,
+}
+
+/// What a server of tools sees of the workspace of its session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerWorkspace {
+    /// Nothing.
+    #[default]
+    None,
+    /// All of it, to read.
+    Read,
+    /// All of it, to read and write.
+    Write,
 }
 
 wire_struct! {
@@ -32,7 +46,8 @@ wire_struct! {
         caller_server: Option<Box<CallerServer>>,
     }
 
-    /// An MCP server that is started for a session, spoken to over its pipes, and ended with it.
+    /// An MCP server that is started for a session in a sandbox of its own, spoken to over its pipes, and
+    /// ended with it.
     CallerServer {
         /// The program.
         command: String,
@@ -44,6 +59,14 @@ wire_struct! {
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<String>>")]
         env: Vec<String>,
+        /// What it sees of the session's workspace, at `/workspace`: `none`, `read` or `write`. In `args`,
+        /// `{workspace}` stands for where it is.
+        #[serde(default, deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<ServerWorkspace>")]
+        workspace: ServerWorkspace,
+        /// What it may reach; nothing if absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPolicy>,
     }
 
     /// A tool you carry out yourself.

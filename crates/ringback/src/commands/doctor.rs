@@ -204,6 +204,29 @@ async fn look_at_sandbox(findings: &mut Findings, config: &Config) {
             }
         }
     }
+    findings.add("sandbox, what it shares with the daemon's user", Health::Note, shared());
+}
+
+/// What the kernel counts by user, which is the daemon's for every sandbox.
+fn shared() -> String {
+    let counted = [
+        ("fs.epoll.max_user_watches", "/proc/sys/fs/epoll/max_user_watches"),
+        ("fs.inotify.max_user_instances", "/proc/sys/fs/inotify/max_user_instances"),
+        ("fs.pipe-user-pages-soft", "/proc/sys/fs/pipe-user-pages-soft"),
+    ];
+    let limit = |path| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+    let counted =
+        counted.iter().filter_map(|(name, path)| Some(format!("{name} is {}", limit(path)?)));
+    let counted = counted.collect::<Vec<_>>().join(", ");
+    let root = if rustix::process::geteuid().is_root() {
+        "; that user is root, and one of its own would be safer"
+    } else {
+        ""
+    };
+    format!(
+        "watches of connections and of files, pages of pipes, queued signals and locked memory are \
+         counted by user ({counted}); a sandbox that uses up the watches is ended{root}"
+    )
 }
 
 async fn look_at_daemon(

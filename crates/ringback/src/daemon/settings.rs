@@ -180,7 +180,6 @@ pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
 /// What keeps agents from the rest of this machine.
 fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     let data_dir = utf8(config, "data_dir", &config.root.data_dir)?;
-    let run_dir = utf8(config, "runtime_dir", &config.root.runtime_dir)?;
     let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
     let program = config.sandbox.bwrap.as_ref().map(|path| utf8(config, "sandbox.bwrap", path));
     let Some(backend) = config.sandbox.choice() else { return Ok(Confinement::Unconfined) };
@@ -188,7 +187,7 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
         state_dir: data_dir.join("sandbox"),
         limits: config.sandbox.limits(),
         read_only: config.sandbox.readOnly.iter().map(path).collect::<Result<_, _>>()?,
-        hidden: vec![data_dir, run_dir],
+        hidden: config.private(),
         backend,
         program: program.transpose()?,
         docker: config.sandbox.docker(),
@@ -379,7 +378,7 @@ mod tests {
     use ringback_broker::ConfigView;
     use ringback_proto::value::Value;
 
-    use super::{View, broker, curve_key};
+    use super::{Confinement, View, broker, confinement, curve_key};
     use crate::config::{Config, Environment, ServeFlags};
 
     fn config() -> Config {
@@ -395,6 +394,26 @@ mod tests {
         assert_eq!(broker.jobs_live_max, 10_003);
         assert!(broker.jobs_per_principal_max < broker.jobs_live_max);
         assert_eq!(broker.data_dir, "/home/ada/.local/share/ringback");
+    }
+
+    /// Rule: whatever is the daemon's own is hidden from every agent: its directories, its configuration,
+    /// and every file with a key in it.
+    #[test]
+    fn everything_private_is_hidden_from_agents() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("ringback.toml");
+        let text = "[http]\ntls = { cert = '/k/cert.pem', key = '/k/tls.pem' }\n\
+            [hoot]\ncurve_secret_key_file = '/k/curve'\n\
+            [providers.one]\nurl = 'https://example.org'\nkey_file = '/k/provider'\n";
+        std::fs::write(&file, text).unwrap();
+        let environment = [("HOME", home.path().to_str().unwrap())].into_iter().collect();
+        let flags = ServeFlags { config: Some(file.clone()), ..ServeFlags::default() };
+        let config = Config::load(&flags, &environment).unwrap();
+        let Confinement::Sandbox(rules) = confinement(&config).unwrap() else { panic!() };
+        let keys = ["/k/tls.pem", "/k/curve", "/k/provider"].map(std::path::PathBuf::from);
+        for path in keys.iter().chain([&file, &config.root.data_dir, &config.root.runtime_dir]) {
+            assert!(rules.hidden.contains(path), "{}: {:?}", path.display(), rules.hidden);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::engine;
-use crate::support::{Daemon, file, is_confinable};
+use crate::support::{Daemon, file};
 
 /// An image that goes with its test: all tests share an engine.
 struct Image {
@@ -48,7 +48,7 @@ fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
 /// container that nobody gave a command.
 #[test]
 fn a_container_is_started_used_and_stopped() {
-    if !is_confinable() {
+    if !crate::rights::is_root() {
         return;
     }
     let daemon = Daemon::start();
@@ -100,7 +100,7 @@ fn a_container_is_started_used_and_stopped() {
 /// Rule: images are those of the configuration; where there are none to be had, that is said by name.
 #[test]
 fn images_are_listed_and_refused_without_an_engine() {
-    if !is_confinable() {
+    if !crate::rights::is_root() {
         return;
     }
     let config =

@@ -15,6 +15,8 @@ mod models;
 mod network;
 mod offer;
 mod protecting;
+#[path = "../../../../tests/rights.rs"]
+mod rights;
 mod run;
 mod sandbox;
 mod secrets;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 
 use crate::engine;
-use crate::support::{Daemon, file, is_confinable, wait_for};
+use crate::support::{Daemon, file, wait_for};
 
 /// Does what each message says, with a few words for what a network is good for.
 const AGENT: &str = r#"
@@ -115,7 +115,7 @@ macro_rules! everywhere {
         mod $name {
             #[test]
             fn in_a_box() {
-                if crate::support::is_confinable() {
+                if crate::rights::is_root() {
                     super::$name(&super::World::in_boxes());
                 }
             }
@@ -320,7 +320,7 @@ fn a_change_holds_at_once_for_an_agent_at_work(world: &World) {
 /// place is refused before anything starts.
 #[test]
 fn the_network_is_an_option_of_session_start_and_of_project_create() {
-    if !is_confinable() {
+    if !crate::rights::is_root() {
         return;
     }
     let (world, server) = (World::in_boxes(), Server::start("127.0.0.2", None));

@@ -41,7 +41,7 @@ fn a_session_is_confined_and_says_so() {
 /// without; that way has to be taken in so many words, and is told.
 #[test]
 fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
-    if !is_confinable() {
+    if !crate::rights::is_root() {
         return;
     }
     let (refusing, _config) = daemon(NO_BUBBLEWRAP);
@@ -63,7 +63,7 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
 /// its control groups go with the next start.
 #[test]
 fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
-    if !is_confinable() {
+    if !crate::rights::is_root() {
         return;
     }
     let mut first = Daemon::start();
@@ -107,12 +107,15 @@ fn the_doctor_looks_at_each_layer() {
         Run::of(command.env(name, value).arg("doctor"))
     };
     let auto = ("RINGBACK_SANDBOX__BACKEND", "auto");
-    if is_confinable() {
+    if crate::rights::is_root() {
         let good = doctor(auto.0, auto.1).done();
         for layer in ["bubblewrap", "namespaces", "a limit on memory", "a filter for system calls"]
         {
             assert!(good.stdout.contains(&format!("ok   sandbox, {layer}: ")), "{good:?}");
         }
+        let shared = "note sandbox, what it shares with the daemon's user: ";
+        assert!(good.stdout.contains(shared), "{good:?}");
+        assert!(good.stdout.contains("fs.epoll.max_user_watches is "), "{good:?}");
         let bad = doctor("RINGBACK_SANDBOX__BWRAP", "/nowhere/bwrap");
         assert_eq!(bad.code, 1, "{bad:?}");
         assert!(bad.stdout.contains("BAD  sandbox, bubblewrap: "), "{bad:?}");
@@ -126,7 +129,7 @@ fn the_doctor_looks_at_each_layer() {
 /// one.
 #[test]
 fn the_demo_works_without_a_sandbox_and_says_so() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::rights::is_root() {
         return;
     }
     // As a user who can limit nothing.

@@ -12,9 +12,10 @@ use crate::support::{Opened, World, opened_of, within};
 /// Starts the program inside of a session, and leaves its process id in the workspace.
 fn server(world: &World, behind: &Opened) -> Value {
     let program = env!("CARGO_BIN_EXE_ringback");
-    let script = r#"echo $$ > pid; exec "$0" inside --socket "$1""#;
+    let script = r#"echo $$ > "$2/pid"; exec "$0" inside --socket "$1""#;
     let socket = world.socket(behind.id);
-    json!({ "command": "/bin/sh", "args": ["-c", script, program, socket.as_str()] })
+    let args = ["-c", script, program, socket.as_str(), "{workspace}"];
+    json!({ "command": "/bin/sh", "args": args, "workspace": "write" })
 }
 
 /// A session whose caller `srv` is that server.
@@ -113,7 +114,8 @@ async fn only_an_administrator_names_a_server() {
     assert_eq!(denied.code, "permission_denied");
     let n_before = world.broker.under_way().n_sessions;
     for (server, said) in [
-        (json!({ "command": "/no/such/program" }), "cannot start"),
+        (json!({ "command": "/no/such/program" }), "there is no such program"),
+        (json!({ "command": "bin/server" }), "begins with `/`"),
         (json!({ "command": "/bin/true" }), "cannot be used"),
         (json!({ "command": "/bin/cat", "env": ["NO_SUCH_NAME"] }), "NO_SUCH_NAME"),
     ] {

@@ -12,10 +12,11 @@ use command_fds::{CommandFdExt as _, FdMapping};
 use rustix::fs::{Access, MemfdFlags, SeekFrom, access, memfd_create, seek};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
+use super::devices::Devices;
 use crate::etc;
 use crate::mounts;
 use crate::root::SYSTEM;
-use crate::spec::{Limits, Network, SandboxSpec, places};
+use crate::spec::{Limits, Network, SandboxSpec, Workspace, places};
 
 /// What the kernel tells its owner about itself, and nobody in a box.
 const KERNEL_FILES: &[&str] = &[
@@ -117,6 +118,7 @@ pub(crate) fn options(spec: &SandboxSpec, root: &Path) -> io::Result<Vec<u8>> {
 /// In the child, before it is bubblewrap.
 #[expect(unsafe_code, reason = "nothing else runs between fork and exec")]
 fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
+    let devices = Devices::own();
     let prepare = move || {
         // bubblewrap asks for this itself, but later.
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -124,6 +126,7 @@ fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
             // Whoever writes a zero means itself.
             rustix::io::write(group, b"0")?;
         }
+        devices.keep()?;
         close_others()
     };
     // SAFETY: the closure makes a few system calls, takes no lock and allocates nothing.
@@ -213,7 +216,12 @@ impl Options {
     }
 
     fn session(&mut self, spec: &SandboxSpec) -> io::Result<()> {
-        self.mount("--bind", &spec.workspace, Path::new(places::WORKSPACE));
+        let workspace = Path::new(places::WORKSPACE);
+        match &spec.workspace {
+            Workspace::None => {}
+            Workspace::Read(host) => self.mount("--ro-bind", host, workspace),
+            Workspace::Write(host) => self.mount("--bind", host, workspace),
+        }
         if let Some(home) = &spec.home {
             self.mount("--bind", home, Path::new(places::HOME));
         }

@@ -12,7 +12,8 @@ use bollard::models::{
 
 use super::home::Home;
 use crate::error::StartError;
-use crate::spec::{Limits, Network, SandboxSpec, places};
+use crate::rlimits::CORE_BYTES;
+use crate::spec::{Limits, Network, SandboxSpec, Workspace, places};
 
 /// The part of time that a share of the processors is of; the kernel's own default.
 const CPU_PERIOD_US: i64 = 100_000;
@@ -125,7 +126,8 @@ fn host_limits(limits: &Limits) -> HostConfig {
     let memory = limits.memory_bytes.map(number);
     let processes = limits.processes.map(|n| i64::from(n.saturating_add(FIRST_PROCESSES)));
     // What handles a dump of a crashed program runs outside of the box.
-    let ulimits = [("core", Some(0)), ("fsize", limits.file_bytes), ("nofile", limits.open_files)];
+    let ulimits =
+        [("core", Some(CORE_BYTES)), ("fsize", limits.file_bytes), ("nofile", limits.open_files)];
     let ulimits = ulimits.into_iter().filter_map(|(name, limit)| {
         let limit = limit.map(number);
         limit.map(|_| ResourcesUlimits { name: Some(name.to_owned()), soft: limit, hard: limit })
@@ -151,7 +153,12 @@ fn mounts(spec: &SandboxSpec, home: &Home) -> Result<Vec<Mount>, StartError> {
     for read_only in &spec.read_only {
         mounts.push(mount(&read_only.host, &read_only.inside, true)?);
     }
-    mounts.push(mount(&spec.workspace, Path::new(places::WORKSPACE), false)?);
+    let workspace = Path::new(places::WORKSPACE);
+    match &spec.workspace {
+        Workspace::None => {}
+        Workspace::Read(host) => mounts.push(mount(host, workspace, true)?),
+        Workspace::Write(host) => mounts.push(mount(host, workspace, false)?),
+    }
     if let Some(home) = &spec.home {
         mounts.push(mount(home, Path::new(places::HOME), false)?);
     }
@@ -226,6 +233,8 @@ mod tests {
             ..Limits::none()
         };
         let told = host_limits(&some);
+        // Not zero, with which the kernel starts a program that handles dumps.
+        assert_eq!(told.ulimits.as_ref().unwrap()[0].hard, Some(1));
         assert_eq!((told.memory, told.memory_swap), (Some(1 << 20), Some(1 << 20)));
         assert_eq!((told.pids_limit, told.cpu_quota), (Some(21), Some(150_000)));
         let names: Vec<_> = told.ulimits.iter().flatten().map(|limit| &limit.name).collect();

@@ -5,7 +5,7 @@ use super::engine::Facts;
 use crate::error::{EngineError, StartError};
 use crate::probe::{Layer, LayerReport, Probe};
 use crate::sandbox::{BackendKind, Sandbox};
-use crate::spec::{Limits, Network, SandboxSpec};
+use crate::spec::{Limits, Network, SandboxSpec, Workspace};
 
 /// The engine's own first process, which is in every container.
 const INIT: &str = "/sbin/docker-init";
@@ -96,7 +96,7 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
         program: program.into(),
         args: vec!["--version".into()],
         env: Vec::new(),
-        workspace: docker.shared.state_dir.join("etc"),
+        workspace: Workspace::Write(docker.shared.state_dir.join("etc")),
         working_dir: None,
         home: None,
         session_dir: None,

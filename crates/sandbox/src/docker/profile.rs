@@ -79,6 +79,13 @@ const ARCHITECTURE: &str = "SCMP_ARCH_X86_64";
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: &str = "SCMP_ARCH_AARCH64";
 
+/// Commands of `fcntl` that have no higher bit are as old as Unix.
+const FCNTL_PLAIN: u32 = 1023;
+/// Those that only Linux has.
+const FCNTL_MORE: std::ops::Range<u32> = 1024..1056;
+/// The limits of a process, by their numbers.
+const LIMITS: std::ops::Range<u32> = 0..16;
+
 /// Calls that are allowed with some arguments. Several rules for one call: any of them is enough.
 fn conditional() -> Vec<Rule> {
     let namespaces = seccomp::NAMESPACES.iter().fold(0, |all, flag| all | flag.unsigned_abs());
@@ -88,6 +95,21 @@ fn conditional() -> Vec<Rule> {
     for family in seccomp::SOCKETS {
         rules.push(allow(vec!["socket"], vec![is(0, *family)]));
     }
+    rules.push(allow(vec!["fcntl"], vec![without(1, !FCNTL_PLAIN)]));
+    for command in FCNTL_MORE.filter(|command| !seccomp::LEASES.contains(command)) {
+        rules.push(allow(vec!["fcntl"], vec![is_low(1, command)]));
+    }
+    for limit in LIMITS.filter(|limit| *limit != seccomp::KEPT_LIMIT) {
+        rules.push(allow(vec!["setrlimit"], vec![is_low(0, limit)]));
+        rules.push(allow(vec!["prlimit64"], vec![is_low(1, limit)]));
+    }
+    // Without a new limit it is only asked for; with one it is said to be done.
+    let kept = seccomp::KEPT_LIMIT;
+    let asked = vec![is_low(1, kept), Condition { op: "SCMP_CMP_EQ", ..zero(2) }];
+    rules.push(allow(vec!["prlimit64"], asked));
+    let set = vec![is_low(1, kept), Condition { op: "SCMP_CMP_NE", ..zero(2) }];
+    rules.push(Rule { args: set, ..refuse(vec!["prlimit64"], 0) });
+    rules.push(Rule { args: vec![is_low(0, kept)], ..refuse(vec!["setrlimit"], 0) });
     let with_mode: &[(&'static str, u8)] = &[
         ("chmod", 1),
         ("fchmod", 1),
@@ -129,6 +151,16 @@ fn is(index: u8, value: i32) -> Condition {
     Condition { index, value: value.unsigned_abs().into(), value_two: 0, op: "SCMP_CMP_EQ" }
 }
 
+/// The kernel looks at 32 bits of the argument: whatever is above must not hide them.
+fn is_low(index: u8, value: u32) -> Condition {
+    let (mask, value_two) = (u32::MAX.into(), value.into());
+    Condition { index, value: mask, value_two, op: "SCMP_CMP_MASKED_EQ" }
+}
+
+const fn zero(index: u8) -> Condition {
+    Condition { index, value: 0, value_two: 0, op: "SCMP_CMP_EQ" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +184,9 @@ mod tests {
         assert!(free.contains(&&"read") && free.contains(&&"execve"), "{free:?}");
         assert!(conditional.contains(&&"clone") && conditional.contains(&&"socket"));
         for name in refused {
-            assert!(!free.contains(&name) && !conditional.contains(&name), "{name}");
+            let is_ignored = ["setrlimit", "prlimit64"].contains(name);
+            assert!(!free.contains(&name), "{name}");
+            assert_eq!(conditional.contains(&name), is_ignored, "{name}");
         }
         assert!(conditional.iter().all(|name| !free.contains(name)));
     }

@@ -58,8 +58,7 @@ macro_rules! everywhere {
 
             #[test]
             fn as_a_user_without_rights() {
-                // Where these tests have none themselves, the other test is this one.
-                if rustix::process::geteuid().is_root() {
+                if crate::rights::is_root() {
                     super::$name(&Bench::new(User::Nobody));
                 }
             }
@@ -71,7 +70,7 @@ macro_rules! everywhere {
 
             #[test]
             fn in_a_container_of_a_user_without_rights() {
-                if rustix::process::geteuid().is_root() {
+                if crate::rights::is_root() {
                     Bench::docker(User::Nobody).as_ref().map(super::$name);
                 }
             }
@@ -90,7 +89,7 @@ macro_rules! with_limits {
 
             #[test]
             fn by_bubblewrap() {
-                if rustix::process::geteuid().is_root() {
+                if crate::rights::is_root() {
                     super::$name(&Bench::new(User::Me));
                 }
             }

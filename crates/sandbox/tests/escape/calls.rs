@@ -100,6 +100,35 @@ fn no_file_can_be_made_that_runs_as_its_owner(bench: &Bench) {
 }
 
 everywhere! {
+    /// Rule: nobody outside waits for a box when a file that it sees is opened: leases and notes are
+    /// refused, whatever is above the bits that the kernel looks at. What else files are asked still works.
+    leases_are_refused
+}
+fn leases_are_refused(bench: &Bench) {
+    let script = format!(
+        "{PRELUDE}
+own = os.open('/workspace/own', os.O_CREAT | os.O_RDONLY)
+directory = os.open('/workspace', os.O_RDONLY)
+call('lease', {fcntl}, own, 1024, 0)
+call('high-bits', {fcntl}, own, 0x700000400, 0)
+call('notes', {fcntl}, directory, 1026, 1)
+call('delegation', {fcntl}, directory, 1040, 0)
+import fcntl
+fcntl.fcntl(own, fcntl.F_SETFD, fcntl.fcntl(own, fcntl.F_GETFD))
+fcntl.fcntl(own, fcntl.F_SETFL, fcntl.fcntl(own, fcntl.F_GETFL))
+os.close(fcntl.fcntl(own, fcntl.F_DUPFD_CLOEXEC, 10))
+reads, writes = os.pipe()
+print(fcntl.fcntl(own, 1025), fcntl.fcntl(reads, 1031, 8192))
+lock = open('/workspace/lock', 'w'); fcntl.lockf(lock, fcntl.LOCK_EX); fcntl.flock(lock, fcntl.LOCK_SH)
+",
+        fcntl = libc::SYS_fcntl
+    );
+    // Without a lease there is nothing to tell but that (2 is \"unlocked\").
+    let said = "lease EPERM\nhigh-bits EPERM\nnotes EPERM\ndelegation EPERM\n2 8192";
+    bench.python(&[], &script).says(said);
+}
+
+everywhere! {
     /// Rule: a call whose arguments no filter can read, and the second set of calls, do not exist.
     calls_past_the_filter_do_not_exist
 }
@@ -129,7 +158,7 @@ fn there_are_no_privileges_to_be_had(bench: &Bench) {
     let none = "0000000000000000";
     let ran = bench.shell(&[], &format!("{{ {script}; }} 2>/dev/null"));
     let n_filters = match bench.backend {
-        Backend::Bubblewrap => 2,
+        Backend::Bubblewrap => 3,
         Backend::Docker => 1,
     };
     let expected = format!(

@@ -41,6 +41,8 @@ async fn a_further_command_runs_behind_the_same_walls() {
     assert_eq!(ran.stdout.bytes, b"swordfish /workspace\n");
     let walls = String::from_utf8_lossy(&ran.stderr.bytes).replace('\t', "");
     assert_eq!(walls, "CapEff:0000000000000000\nNoNewPrivs:1\nSeccomp:2\n");
+    let ran = handle.exec(command("ulimit -Sc; ulimit -Hc")).await.unwrap();
+    assert_eq!(ran.stdout.bytes, b"1\n1\n", "{ran:?}");
     let ran = handle.exec(command("yes | head -c 100000")).await.unwrap();
     assert!(ran.stdout.bytes.len() == 64 && ran.stdout.is_truncated, "{ran:?}");
     assert!(!ran.stderr.is_truncated);
@@ -139,6 +141,22 @@ async fn a_build_that_fails_says_why() {
     let error = sandbox.build_image(spec, log).await.unwrap_err();
     assert!(matches!(error, BuildError::Step { .. }), "{error:?}");
     assert!(error.to_string().contains('3'), "{error}");
+    assert!(!sandbox.image_exists(&tag).await.unwrap());
+}
+
+/// Rule: no image is built of what no box may see, by whatever link.
+#[tokio::test]
+async fn no_image_is_built_of_what_is_hidden() {
+    let Some(bench) = Bench::docker(User::Me) else { return };
+    let spec = build(&bench, "COPY . /all");
+    std::fs::write(spec.dir.join("key"), "SECRET").unwrap();
+    std::os::unix::fs::symlink(spec.dir.join("key"), bench.path("linked")).unwrap();
+    let mut settings = crate::many::settings(&bench);
+    settings.hidden = vec![bench.path("linked")];
+    let sandbox = ringback_sandbox::Sandbox::open(settings).unwrap();
+    let (tag, (log, _lines)) = (spec.tag.clone(), mpsc::channel(64));
+    let error = sandbox.build_image(spec, log).await.unwrap_err();
+    assert!(matches!(error, BuildError::Hidden { .. }), "{error:?}");
     assert!(!sandbox.image_exists(&tag).await.unwrap());
 }
 

@@ -71,7 +71,7 @@ fn nothing_survives_a_kill_of_the_parent(bench: &Bench) {
 /// making is ended by the next start.
 #[test]
 fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::rights::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);
@@ -115,7 +115,7 @@ fn a_kill_while_containers_start_leaves_nothing_after_the_next_start() {
 /// Rule: control groups that a killed daemon left are removed at the next start.
 #[test]
 fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::rights::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);
@@ -136,7 +136,7 @@ fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
 /// Rule: a process that a killed daemon left in a group of its own is ended at the next start.
 #[test]
 fn a_process_that_was_left_in_a_group_is_ended_by_the_next_start() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::rights::is_root() {
         return;
     }
     let bench = Bench::new(User::Me);

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bench::{Bench, everywhere, marker, sleepers, wait_for, with_limits};
+use crate::bench::{Bench, User, everywhere, marker, sleepers, wait_for, with_limits};
 
 with_limits! {
     /// Rule: a fork bomb stops at the limit on processes, and the host goes on.
@@ -140,9 +140,98 @@ except OSError as error: print(error.strerror)";
 }
 
 everywhere! {
-    /// Rule: a crash in a box starts no program outside of it.
+    /// Rule: nothing is dumped, and no program of a box changes that: with another limit, also a lower
+    /// one, the kernel would start what handles dumps outside. Other limits can be lowered.
     nothing_is_dumped
 }
 fn nothing_is_dumped(bench: &Bench) {
-    bench.shell(&[], "ulimit -c; ulimit -Hc").says("0\n0");
+    let script = "
+import resource, ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+core = lambda: resource.getrlimit(resource.RLIMIT_CORE)
+print(core())
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+zeros = (ctypes.c_ulong * 2)(0, 0)
+for number, args in ((160, (4,)), (160, (0x100000004,)), (302, (0, 4)), (302, (0, 0x700000004))):
+    libc.syscall(ctypes.c_long(number), *[ctypes.c_long(arg) for arg in args], zeros, None)
+print(core(), [line.split()[4:6] for line in open('/proc/self/limits') if 'core' in line])
+resource.setrlimit(resource.RLIMIT_NOFILE, (99, 99)); print(resource.getrlimit(resource.RLIMIT_NOFILE))";
+    bench.python(&[], script).says("(1, 1)\n(1, 1) [['1', '1']]\n(99, 99)");
+}
+
+everywhere! {
+    /// Rule: a crash in a box starts no program outside of it, where the kernel is told to start one.
+    a_crash_starts_no_program_outside
+}
+fn a_crash_starts_no_program_outside(bench: &Bench) {
+    if !crate::rights::is_root() {
+        return;
+    }
+    let handled = Handled::start(&bench.path("handler"));
+    let script = |name: &str| {
+        format!(
+            "import ctypes, os, resource; ctypes.CDLL(None).prctl(15, b'{name}'); \
+             resource.setrlimit(resource.RLIMIT_CORE, (0, 0)); os.kill(os.getpid(), 11)"
+        )
+    };
+    bench.python(&[], &script("in-a-box"));
+    // Outside, where it is the same crash, and shows that the handler would have been started.
+    let outside = Command::new("/usr/bin/python3").args(["-c", &script("outside")]).status();
+    assert!(!outside.unwrap().success());
+    wait_for("the crash outside was handled", || handled.said().contains("outside"));
+    assert!(!handled.said().contains("in-a-box"), "{}", handled.said());
+}
+
+/// A program that the kernel starts when another one crashes, while nobody else sets one. What was set
+/// before is set again at the end.
+struct Handled {
+    said: PathBuf,
+    before: Vec<u8>,
+    _alone: fs::File,
+}
+
+const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
+
+impl Handled {
+    fn start(program: &Path) -> Self {
+        use std::os::unix::fs::PermissionsExt as _;
+        let alone =
+            fs::File::create(std::env::temp_dir().join("ringback-core-pattern.lock")).unwrap();
+        rustix::fs::flock(&alone, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        let said = program.with_extension("said");
+        let text = format!("#!/bin/sh\necho \"$1\" >> {}\ncat > /dev/null\n", said.display());
+        fs::write(program, text).unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        let before = fs::read(CORE_PATTERN).unwrap();
+        fs::write(CORE_PATTERN, format!("|{} %e", program.display())).unwrap();
+        Self { said, before, _alone: alone }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.said).unwrap_or_default()
+    }
+}
+
+impl Drop for Handled {
+    fn drop(&mut self) {
+        fs::write(CORE_PATTERN, &self.before).unwrap();
+    }
+}
+
+/// Rule: one box has a part of the watches of files that the kernel gives its user, not all of them.
+#[test]
+fn a_box_has_a_part_of_the_watches_of_its_user() {
+    let benches =
+        [Some(Bench::new(User::Me)), crate::rights::is_root().then(|| Bench::new(User::Nobody))];
+    for bench in benches.into_iter().flatten() {
+        let script = "
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+n = 0
+while libc.inotify_init() >= 0: n += 1
+print(n, ctypes.get_errno())";
+        let whole = fs::read_to_string("/proc/sys/user/max_inotify_instances").unwrap();
+        let part = whole.trim().parse::<u32>().unwrap() / 4;
+        bench.python(&[], script).says(&format!("{part} {}", libc::EMFILE));
+    }
 }

@@ -14,3 +14,6 @@ mod many;
 mod network;
 mod reading;
 mod refusing;
+#[path = "../../../../tests/rights.rs"]
+mod rights;
+mod watches;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_sandbox::{
     BackendChoice, Confined, DockerSettings, Limits, Network, ReadOnly, Sandbox, SandboxSettings,
-    SandboxSpec,
+    SandboxSpec, Workspace,
 };
 use rustix::process::{Pid, test_kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -45,7 +45,7 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
         program: "/bin/sh".into(),
         args: vec!["-c".into(), script.into()],
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
-        workspace: bench.path("workspace"),
+        workspace: Workspace::Write(bench.path("workspace")),
         working_dir: None,
         home: Some(bench.path("home")),
         session_dir: Some(bench.path("session")),

@@ -88,13 +88,49 @@ fn neither_the_daemons_environment_nor_its_processes_are_seen(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: a key in the environment of a box is not on any command line.
+    /// Rule: a key in the environment of a box is on no command line, of no process of this machine.
     a_key_is_on_no_command_line
 }
 fn a_key_is_on_no_command_line(bench: &Bench) {
-    let script = "echo $KEY; tr '\\0' '\\n' < /proc/1/cmdline | grep -c 'swordfis[h]'";
-    let ran = bench.shell(&["--env", "KEY=swordfish"], script);
-    assert_eq!(ran.out, "swordfish\n0\n", "{ran:?}");
+    let key = format!("swordfish-{}", std::process::id());
+    let script =
+        "printf %s \"$KEY\" > key && mv key ready; while [ -e ready ]; do sleep 0.05; done";
+    let mut command = bench.command(&["--env-from", "KEY"], &["/bin/sh", "-c", script]);
+    let mut child = command.env("KEY", &key).spawn().unwrap();
+    let ready = bench.path("workspace/ready");
+    crate::bench::wait_for("it runs", || ready.exists());
+    // Neither the program that made the box, nor an engine, nor anything in it.
+    assert_eq!(crate::bench::mentioning(&key), Vec::<String>::new());
+    assert_eq!(fs::read_to_string(&ready).unwrap(), key);
+    fs::remove_file(ready).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+everywhere! {
+    /// Rule: the device nodes of this machine can be read and written, and stay as they are.
+    the_nodes_of_devices_stay_as_they_are
+}
+fn the_nodes_of_devices_stay_as_they_are(bench: &Bench) {
+    use std::os::unix::fs::MetadataExt as _;
+    let nodes =
+        ["null", "zero", "full", "random", "urandom", "tty"].map(|name| format!("/dev/{name}"));
+    let state = || {
+        let of = |node: &String| {
+            let node = fs::metadata(node).unwrap();
+            (node.mode(), node.uid(), node.gid(), node.mtime(), node.mtime_nsec())
+        };
+        nodes.iter().map(of).collect::<Vec<_>>()
+    };
+    let before = state();
+    // To what they are: whoever is let do that could do anything else.
+    let script = "for node in null zero full random urandom tty; do \
+        chmod 666 /dev/$node && echo changed mode of $node; \
+        chown $(id -u) /dev/$node && echo changed owner of $node; \
+        touch -d '2001-01-01' /dev/$node && echo changed time of $node; done 2>/dev/null; \
+        echo x > /dev/null && head -c 3 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c; \
+        (echo x > /dev/full) 2>/dev/null || echo full";
+    bench.shell(&[], script).says("3\n4\nfull");
+    assert_eq!(state(), before);
 }
 
 everywhere! {

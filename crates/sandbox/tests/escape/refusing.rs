@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ringback_sandbox::{
     BackendChoice, BackendKind, EngineError, Layer, LayerState, Limits, ReadOnly, Sandbox,
-    StartError,
+    StartError, Workspace,
 };
 
 use tokio::io::AsyncReadExt as _;
@@ -15,7 +15,7 @@ use crate::many::{sandbox, settings, spec};
 /// Rule: a limit that cannot be kept is refused by name, and nothing runs.
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_by_name() {
-    if !rustix::process::geteuid().is_root() {
+    if !crate::rights::is_root() {
         return;
     }
     // Without rights, and in no group that it could write.
@@ -119,6 +119,98 @@ async fn bad_mounts_are_refused(bench: &Bench) {
     assert!(!Path::new(&bench.path("workspace/ran")).exists());
 }
 
+/// Rule: what is hidden is hidden wherever links lead to it, as they lead when a box starts.
+#[tokio::test]
+async fn what_is_hidden_is_hidden_behind_every_link() {
+    for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
+        hidden_behind_links(&bench).await;
+    }
+}
+
+async fn hidden_behind_links(bench: &Bench) {
+    use std::os::unix::fs::symlink;
+    let real = bench.path("real");
+    std::fs::create_dir_all(real.join("parent/data")).unwrap();
+    std::fs::create_dir(bench.path("keys")).unwrap();
+    std::fs::write(real.join("parent/data/token"), "SECRET").unwrap();
+    std::fs::write(real.join("key.pem"), "SECRET").unwrap();
+    symlink(real.join("parent"), bench.path("link")).unwrap();
+    symlink(real.join("key.pem"), bench.path("keys/provider")).unwrap();
+    symlink(bench.path("elsewhere"), bench.path("moved")).unwrap();
+    let refused = |hidden: PathBuf, shown: PathBuf| {
+        let mut settings = settings(bench);
+        settings.hidden = vec![hidden];
+        let sandbox = Sandbox::open(settings).unwrap();
+        let mut spec = spec(bench, "touch ran");
+        spec.read_only.push(ReadOnly::same(shown));
+        (sandbox, spec)
+    };
+    let cases = [
+        // The data directory by a link, what is shown by where it leads.
+        (bench.path("link/data"), real.clone()),
+        (bench.path("link/data"), real.join("parent/data/token")),
+        // What is shown by a link.
+        (real.join("parent/data"), bench.path("link")),
+        // A file, below a directory or by itself.
+        (bench.path("keys/provider"), real.clone()),
+        (bench.path("keys/provider"), real.join("key.pem")),
+        // One that is not there yet.
+        (bench.path("link/later"), real.join("parent")),
+    ];
+    for (hidden, shown) in cases {
+        let (sandbox, spec) = refused(hidden, shown.clone());
+        let error = sandbox.start(spec).await.unwrap_err();
+        assert!(matches!(error, StartError::Hidden { .. }), "{}: {error:?}", shown.display());
+    }
+    // A link that is changed after the sandbox was opened.
+    let (sandbox, spec) = refused(bench.path("moved"), real.clone());
+    sandbox.start(spec.clone()).await.unwrap().hold.gone().await;
+    std::fs::remove_file(bench.path("workspace/ran")).unwrap_or_default();
+    std::fs::remove_file(bench.path("moved")).unwrap();
+    symlink(real.join("parent/data"), bench.path("moved")).unwrap();
+    let error = sandbox.start(spec).await.unwrap_err();
+    assert!(matches!(error, StartError::Hidden { .. }), "{error:?}");
+    assert!(!bench.path("workspace/ran").exists());
+}
+
+/// Rule: what every box shows of this machine shows nothing of what is hidden, wherever links lead.
+#[tokio::test]
+async fn a_system_that_would_show_what_is_hidden_is_refused() {
+    let bench = Bench::new(User::Me);
+    let linked = bench.path("linked");
+    std::os::unix::fs::symlink("/usr/share", &linked).unwrap();
+    for hidden in [PathBuf::from("/usr/local/etc/key"), linked.join("key"), "/bin/key".into()] {
+        let mut settings = settings(&bench);
+        settings.hidden = vec![hidden.clone()];
+        let error = Sandbox::open(settings).unwrap().start(spec(&bench, "touch ran")).await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, StartError::Hidden { .. }), "{}: {error:?}", hidden.display());
+    }
+}
+
+/// Rule: a workspace is worked on, read, or not there at all, as its box says.
+#[tokio::test]
+async fn a_workspace_can_be_to_read_or_not_there() {
+    for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
+        let path = bench.path("workspace");
+        std::fs::write(path.join("file"), "mine").unwrap();
+        let script = "cat /workspace/file; (echo x > /workspace/x) && echo wrote; pwd";
+        for (workspace, said) in [
+            (Workspace::None, "/home/agent"),
+            (Workspace::Read(path.clone()), "mine/home/agent"),
+            (Workspace::Write(path), "minewrote\n/home/agent"),
+        ] {
+            let mut spec = spec(&bench, &format!("{{ {script}; }} 2>/dev/null"));
+            (spec.workspace, spec.working_dir) = (workspace, Some("/home/agent".into()));
+            let mut confined = sandbox(&bench).start(spec).await.unwrap();
+            let mut heard = String::new();
+            confined.pipes.stdout.read_to_string(&mut heard).await.unwrap();
+            assert_eq!(heard.trim(), said, "{:?}", bench.backend);
+            confined.hold.gone().await;
+        }
+    }
+}
+
 /// Rule: what is shown of `/etc` is there besides what every box has there, and is as it is on this
 /// machine.
 #[tokio::test]
@@ -168,10 +260,7 @@ async fn without_an_engine_nothing_runs() {
 /// Rule: a user who may not use the engine is told so, and how to be allowed to.
 #[test]
 fn without_permission_nothing_runs() {
-    let (Some(bench), true) = (Bench::docker(User::Me), rustix::process::geteuid().is_root())
-    else {
-        return;
-    };
+    let (Some(bench), true) = (Bench::docker(User::Me), crate::rights::is_root()) else { return };
     let inner = bench.command(&[], &["/bin/true"]);
     // Nobody, and in nobody's group.
     let mut command = std::process::Command::new("setpriv");

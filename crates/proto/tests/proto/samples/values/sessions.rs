@@ -84,6 +84,8 @@ fn context() -> SessionContext {
             command: awkward(),
             args: vec![awkward()],
             env: vec!["HOME".into()],
+            workspace: ServerWorkspace::Write,
+            network: Some(network()),
         })),
     }
 }

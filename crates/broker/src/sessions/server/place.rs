@@ -1,0 +1,358 @@
+//! Where a server of tools runs: in a sandbox of its own, with a home of its own. Nothing that an agent
+//! can write is its directory, its home or where its program is looked for; where nothing confines agents
+//! it is a plain child, with the same directory and home.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use ringback_agents::{AgentLimits, AgentSpec, Launched};
+use ringback_core::sessions::Where;
+use ringback_proto::network::{NetworkMode, NetworkPolicy};
+use ringback_proto::request::{CallerServer, ServerWorkspace};
+use ringback_proto::{Error, ErrorKind, Result};
+use ringback_sandbox::{Confined, Hold, ReadOnly, SandboxSpec, Workspace, places};
+use tokio::sync::watch;
+
+use crate::failure::causes;
+use crate::sessions::agent::{PATH, proxy_env};
+use crate::sessions::confine::{BoxProcess, Confiner};
+use crate::sessions::installed::{Installed, Programs};
+use crate::sessions::network::{Socket, check_network};
+use crate::sessions::start::{not_made, private_dir};
+use crate::shared::Shared;
+
+/// The part of an argument that stands for where the workspace is.
+const WORKSPACE: &str = "{workspace}";
+/// The socket of its door to the network, as it sees it.
+const DOOR: &str = "/mcp/network.sock";
+
+/// What a server has outside of itself, for as long as it runs.
+#[derive(Debug)]
+pub(super) struct Belongings {
+    shared: Arc<Shared>,
+    own: Option<Own>,
+}
+
+#[derive(Debug)]
+struct Own {
+    /// Its home, and the directory of its door.
+    dirs: Vec<Utf8PathBuf>,
+    hold: Option<Hold>,
+    door: Option<Door>,
+}
+
+/// Its door to the network.
+#[derive(Debug)]
+struct Door {
+    _socket: Socket,
+    /// What the door asks what may be reached.
+    _policy: watch::Sender<Arc<NetworkPolicy>>,
+}
+
+/// What is started.
+#[derive(Debug)]
+struct Started {
+    installed: Installed,
+    args: Vec<OsString>,
+    env: BTreeMap<OsString, OsString>,
+}
+
+impl Belongings {
+    /// Ends what is left of the server, and removes what it had.
+    ///
+    /// # Cancel safety
+    /// It is done all the same.
+    pub(super) async fn gone(mut self) {
+        if let Some(own) = self.own.take() {
+            let shared = Arc::clone(&self.shared);
+            let removing = shared.tasks.spawn(own.remove(Arc::clone(&shared)));
+            drop(removing.await);
+        }
+    }
+}
+
+impl Drop for Belongings {
+    fn drop(&mut self) {
+        if let Some(own) = self.own.take() {
+            drop(self.shared.tasks.spawn(own.remove(Arc::clone(&self.shared))));
+        }
+    }
+}
+
+impl Own {
+    async fn remove(self, shared: Arc<Shared>) {
+        let Self { dirs, hold, door } = self;
+        drop(door);
+        if let Some(hold) = hold {
+            hold.gone().await;
+        }
+        let removed = shared.blocking(move || {
+            let mut removed = dirs.iter().map(std::fs::remove_dir_all);
+            removed.find_map(std::io::Result::err).map_or(Ok(()), |error| {
+                Err(Error::internal("session", "a directory is left").with_source(error))
+            })
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "a directory of a server of tools is left until the next start");
+        }
+    }
+}
+
+impl Shared {
+    /// Starts the program of a server.
+    pub(super) async fn launch_server(
+        self: &Arc<Self>,
+        place: Where,
+        named: &CallerServer,
+    ) -> Result<(Launched, Belongings)> {
+        let confiner = self.sessions.confiner.clone();
+        if confiner.is_none() {
+            check_unconfined(named)?;
+        }
+        if let Some(network) = &named.network {
+            check_network(network)?;
+        }
+        let home = self.server_homes().join(self.random_name());
+        let own = Own { dirs: vec![home.clone()], hold: None, door: None };
+        let mut belongings = Belongings { shared: Arc::clone(self), own: Some(own) };
+        let made = home.clone();
+        let make =
+            move || private_dir(&made).map_err(|error| not_made("the home of a server", error));
+        self.blocking(make).await?;
+        let launched = match confiner {
+            None => self.launch_plain(place, named, &home).await,
+            Some(confiner) => {
+                self.launch_confined(&confiner, place, named, &home, &mut belongings).await
+            }
+        };
+        Ok((launched?, belongings))
+    }
+
+    /// Where the homes of servers are: beside those of agents, and in no box but their own.
+    fn server_homes(&self) -> Utf8PathBuf {
+        self.config.data_dir.join("servers")
+    }
+
+    /// Removes what servers of an earlier run left.
+    pub(crate) async fn remove_leftover_servers(&self) {
+        let dir = self.server_homes();
+        let removed = self.blocking(move || match std::fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::internal("session", "a directory is left").with_source(error))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        });
+        if let Err(error) = removed.await {
+            tracing::warn!(%error, "the homes of servers of an earlier run are left");
+        }
+    }
+
+    fn random_name(&self) -> String {
+        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        digits[..12].to_owned()
+    }
+
+    async fn launch_plain(
+        &self,
+        place: Where,
+        named: &CallerServer,
+        home: &Utf8Path,
+    ) -> Result<Launched> {
+        let workspace = self.workspace_path(place.workspace);
+        let Started { installed, args, env } = self.started(None, named, home, &workspace).await?;
+        let spec = AgentSpec {
+            command: installed.program,
+            args,
+            env: env.into_iter().collect(),
+            workspace: home.into(),
+            home: home.into(),
+            limits: AgentLimits::default(),
+            launcher: None,
+        };
+        ringback_agents::spawn(&spec).map_err(|error| unusable(named, &causes(&error)))
+    }
+
+    async fn launch_confined(
+        self: &Arc<Self>,
+        confiner: &Arc<Confiner>,
+        place: Where,
+        named: &CallerServer,
+        home: &Utf8Path,
+        belongings: &mut Belongings,
+    ) -> Result<Launched> {
+        let id = place.project;
+        let project = self.read(move |store| store.project(id)).await?;
+        let project = project.ok_or_else(|| Error::not_found("project", id))?;
+        let boxes = self.boxes("a server of tools").await?;
+        self.check_boxes(&project).await?;
+        let image = self.image_of_sessions(&project).await?;
+        let inner = [places::HOME, places::WORKSPACE].map(Utf8Path::new);
+        let mut started = self.started(Some(confiner), named, inner[0], inner[1]).await?;
+        let door = self.server_door(place, named, belongings).await?;
+        let (session_dir, inside) = door.unzip();
+        if session_dir.is_some() {
+            started.forward();
+        }
+        let Started { installed, args, env } = started;
+        let workspace = self.workspace_path(place.workspace).into_std_path_buf();
+        let plain = boxes.plain();
+        let shown = installed.shown.iter().map(ReadOnly::same);
+        let spec = SandboxSpec {
+            program: installed.program,
+            args,
+            env: env.into_iter().collect(),
+            workspace: match named.workspace {
+                ServerWorkspace::None => Workspace::None,
+                ServerWorkspace::Read => Workspace::Read(workspace),
+                ServerWorkspace::Write => Workspace::Write(workspace),
+            },
+            working_dir: Some(places::HOME.into()),
+            home: Some(home.into()),
+            session_dir: session_dir.map(Into::into),
+            inside: inside.map(Into::into),
+            read_only: plain.read_only.iter().cloned().chain(shown).collect(),
+            image,
+            ..plain
+        };
+        let confined = boxes.sandbox.start(spec).await;
+        let confined = confined.map_err(|error| unusable(named, &causes(&error)))?;
+        let Confined { pipes, process, hold } = confined;
+        if let Some(own) = &mut belongings.own {
+            own.hold = Some(hold);
+        }
+        Ok(Launched {
+            stdin: pipes.stdin,
+            stdout: pipes.stdout,
+            stderr: pipes.stderr,
+            process: Box::new(BoxProcess(process)),
+        })
+    }
+
+    /// What is started, for a server that sees its home and the workspace there.
+    async fn started(
+        &self,
+        confiner: Option<&Arc<Confiner>>,
+        named: &CallerServer,
+        home: &Utf8Path,
+        workspace: &Utf8Path,
+    ) -> Result<Started> {
+        let args = named.args.iter().map(|arg| filled(arg, named.workspace, workspace));
+        let args = args.collect::<Result<_>>()?;
+        let (path, command) = (self.sessions.settings.path.clone(), named.command.clone());
+        let confiner = confiner.cloned();
+        let find = move || {
+            let programs = match &confiner {
+                None => Programs::Here(path),
+                Some(confiner) => confiner.programs(path).map_err(|error| {
+                    Error::new(ErrorKind::Internal, causes(&error)).with_source(error)
+                })?,
+            };
+            Ok(programs.find(&command))
+        };
+        let installed = self.blocking(find).await?;
+        let installed = installed.ok_or_else(|| unusable(named, "there is no such program"))?;
+        let dir = installed.interpreter_dir.as_ref();
+        let path = dir.map_or_else(|| PATH.to_owned(), |dir| format!("{}:{PATH}", dir.display()));
+        let own = [("PATH", path.as_str()), ("HOME", home.as_str()), ("LANG", "C.UTF-8")];
+        let mut env: BTreeMap<OsString, OsString> =
+            own.map(|(name, value)| (name.into(), value.into())).into();
+        for name in &named.env {
+            let value = std::env::var_os(name).ok_or_else(|| {
+                let message = format!("the daemon's environment has no `{name}`");
+                Error::invalid_field("caller_server", message)
+            })?;
+            env.insert(name.into(), value);
+        }
+        Ok(Started { installed, args, env })
+    }
+
+    /// Opens the door of a server to the network if it has one: the directory of its socket, and the
+    /// program that makes it an address.
+    async fn server_door(
+        &self,
+        place: Where,
+        named: &CallerServer,
+        belongings: &mut Belongings,
+    ) -> Result<Option<(Utf8PathBuf, Utf8PathBuf)>> {
+        let network = named.network.clone().filter(|network| network.mode.has_door());
+        let (Some(network), Some(own)) = (network, &mut belongings.own) else { return Ok(None) };
+        let no_door =
+            |why: &str| not_made("the door of a server to the network", std::io::Error::other(why));
+        let inside = self.sessions.settings.inside.clone();
+        let inside = inside.ok_or_else(|| no_door("there is no program that could reach it"))?;
+        let networks = self.sessions.networks.get();
+        let networks = networks.ok_or_else(|| no_door("this daemon has none"))?;
+        let dir = self.sessions.settings.run_dir.join("s").join(self.random_name());
+        own.dirs.push(dir.clone());
+        let made = dir.clone();
+        let prepare = move || {
+            private_dir(&made)
+                .and_then(|()| inside.path())
+                .map_err(|error| not_made("the door of a server to the network", error))
+        };
+        let inside = self.blocking(prepare).await?;
+        let (policy, asked) = watch::channel(Arc::new(network));
+        let socket = networks.open(place.root, &dir, asked);
+        let socket =
+            socket.map_err(|error| not_made("the door of a server to the network", error))?;
+        own.door = Some(Door { _socket: Socket(socket), _policy: policy });
+        Ok(Some((dir, inside)))
+    }
+}
+
+impl Started {
+    /// Puts the program in front that makes the door to the network an address.
+    fn forward(&mut self) {
+        let program = std::mem::replace(&mut self.installed.program, places::INSIDE.into());
+        let before = ["forward", "--proxy", DOOR, "--"].map(OsString::from);
+        let after = std::mem::take(&mut self.args);
+        self.args = before.into_iter().chain([program.into()]).chain(after).collect();
+        for (name, value) in proxy_env() {
+            self.env.entry(name.into()).or_insert_with(|| value.into());
+        }
+    }
+}
+
+/// An argument with the place of the workspace in it.
+fn filled(arg: &str, access: ServerWorkspace, workspace: &Utf8Path) -> Result<OsString> {
+    match access {
+        ServerWorkspace::None if arg.contains(WORKSPACE) => {
+            let message = format!(
+                "`{WORKSPACE}` is in its `args`, and it has no workspace; say `\"workspace\": \
+                 \"read\"` or `\"write\"`"
+            );
+            Err(Error::invalid_field("caller_server", message))
+        }
+        ServerWorkspace::None => Ok(arg.into()),
+        ServerWorkspace::Read | ServerWorkspace::Write => {
+            Ok(arg.replace(WORKSPACE, workspace.as_str()).into())
+        }
+    }
+}
+
+/// What is promised of a server that nothing confines: nothing but a home of its own.
+fn check_unconfined(named: &CallerServer) -> Result<()> {
+    let cannot_be_kept = |what: &str, instead: &str| {
+        let message = format!(
+            "nothing confines programs here (sandbox.backend = \"none\"), so {what} cannot be kept; \
+             confine them with `sandbox.backend = \"auto\"`, or say `{instead}`"
+        );
+        Err(Error::invalid_field("caller_server", message))
+    };
+    if named.workspace == ServerWorkspace::Read {
+        return cannot_be_kept("a workspace that is only read", "\"workspace\": \"write\"");
+    }
+    match &named.network {
+        Some(network) if network.mode != NetworkMode::Full => {
+            cannot_be_kept(&format!("the network `{}`", network.mode), "\"mode\": \"full\"")
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+pub(super) fn unusable(named: &CallerServer, why: &str) -> Error {
+    let message = format!("`{}` cannot be used as a server of tools: {why}", named.command);
+    Error::invalid_field("caller_server", message)
+}

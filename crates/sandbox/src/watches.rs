@@ -1,0 +1,346 @@
+//! Ends the box that uses up what the kernel counts by user.
+//!
+//! A box has the daemon's user to the kernel, and the kernel gives a user so many watches: of connections
+//! (epoll) and of files (inotify). Once a box has taken the last one, the daemon accepts no connection any
+//! more, not even the one that would end the box. So a thread of its own tries now and then whether there
+//! is another watch to be had, with files that it has open already, and ends the box that has most of them
+//! if there is none.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::fs::inotify;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use crate::error::OpenError;
+
+/// How often it is tried whether there is a watch to be had.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How long a box may take to give back what it had: millions of watches take seconds.
+const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+/// A box with less than this part of all there are is not who used them up.
+const PART_MIN: u64 = 32;
+
+/// Why a box was ended, once it was.
+pub(crate) type Reason = Arc<OnceLock<String>>;
+
+/// Looks after boxes.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    boxes: Boxes,
+    /// The thread ends with it.
+    stop: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Boxes(Arc<Mutex<HashMap<Arc<str>, Guarded>>>);
+
+#[derive(Debug)]
+struct Guarded {
+    first: Pid,
+    held: OwnedFd,
+    why: Reason,
+}
+
+/// What a user has so many of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Files and connections that are waited for.
+    Polled,
+    /// Those who watch files.
+    Watchers,
+    /// Files that are watched.
+    Watched,
+}
+
+/// What one box has.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Held {
+    n_watches: u64,
+    /// Processes that nobody may look into.
+    n_closed: u64,
+}
+
+/// What it takes to try.
+#[derive(Debug)]
+struct Trial {
+    polls: OwnedFd,
+    polled: OwnedFd,
+    watcher: Option<OwnedFd>,
+}
+
+impl Guard {
+    pub(crate) fn start() -> Result<Self, OpenError> {
+        let boxes = Boxes::default();
+        let (stop, stopped) = sync_channel(0);
+        let (looked_after, trial) = (boxes.clone(), Trial::new().map_err(OpenError::Thread)?);
+        let thread = std::thread::Builder::new()
+            .name("sandbox-watches".to_owned())
+            .spawn(move || {
+                while stopped.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                    looked_after.look(|kind| trial.is_used_up(kind).then(|| kind.limit()));
+                }
+            })
+            .map_err(OpenError::Thread)?;
+        Ok(Self { boxes, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Looks after a box, whose first process this is, until it is forgotten.
+    pub(crate) fn add(&self, name: Arc<str>, first: Pid, held: OwnedFd) -> Reason {
+        let why = Reason::default();
+        let guarded = Guarded { first, held, why: Arc::clone(&why) };
+        self.boxes.lock().insert(name, guarded);
+        why
+    }
+
+    pub(crate) fn forget(&self, name: &str) {
+        self.boxes.lock().remove(name);
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("a thread of the sandbox has panicked");
+        }
+    }
+}
+
+impl Boxes {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Guarded>> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the box that has most of what is used up; `used_up` says how many there are of that.
+    fn look(&self, used_up: impl Fn(Kind) -> Option<u64>) {
+        if self.lock().is_empty() {
+            return;
+        }
+        for kind in [Kind::Polled, Kind::Watchers, Kind::Watched] {
+            if let Some(limit) = used_up(kind) {
+                self.end_greediest(kind, limit);
+            }
+        }
+    }
+
+    fn end_greediest(&self, kind: Kind, limit: u64) {
+        let firsts: Vec<_> =
+            self.lock().iter().map(|(name, guarded)| (Arc::clone(name), guarded.first)).collect();
+        let parents = parents();
+        // Who has more than half of them has most, and there may be millions to count.
+        let held = |first: Pid| Held::of(kind, &members(first, &parents), limit / 2);
+        let counted: Vec<_> = firsts.into_iter().map(|(name, first)| (name, held(first))).collect();
+        let Some((name, held)) = greediest(counted, limit) else {
+            return tracing::warn!(?kind, limit, "the kernel has no more, and no sandbox has them");
+        };
+        let n_watches = held.n_watches;
+        tracing::warn!(
+            ?kind,
+            limit,
+            name = &*name,
+            n_watches,
+            "a sandbox has used it up, and is ended"
+        );
+        let Some(held) = self.end(&name, kind.why(n_watches, limit)) else { return };
+        // What it had is given back until it is gone; only then somebody else can be to blame.
+        let mut ended = [PollFd::new(&held, PollFlags::IN)];
+        poll(&mut ended, Some(&PATIENCE)).unwrap_or_default();
+    }
+
+    /// Ends a box; `None` if it has ended meanwhile.
+    fn end(&self, name: &str, why: String) -> Option<OwnedFd> {
+        let boxes = self.lock();
+        let guarded = boxes.get(name)?;
+        guarded.why.set(why).unwrap_or_default();
+        if let Err(error) = pidfd_send_signal(&guarded.held, Signal::KILL) {
+            tracing::error!(%error, name, "a sandbox could not be ended");
+        }
+        guarded.held.try_clone().ok()
+    }
+}
+
+/// The box that has most, if that is a part worth speaking of. Where the watches that can be seen do not
+/// explain it, one whose processes cannot be looked into is to blame.
+fn greediest(counted: Vec<(Arc<str>, Held)>, limit: u64) -> Option<(Arc<str>, Held)> {
+    let is_worth = |(_, held): &&(Arc<str>, Held)| held.n_watches >= limit / PART_MIN;
+    let explains = counted.iter().any(|counted| is_worth(&counted));
+    let greed = |held: &Held| if explains { held.n_watches } else { held.n_closed };
+    counted.into_iter().filter(|(_, held)| greed(held) > 0).max_by_key(|(_, held)| greed(held))
+}
+
+impl Held {
+    /// What these processes have, counted as far as `enough`.
+    fn of(kind: Kind, members: &[Pid], enough: u64) -> Self {
+        let mut held = Self::default();
+        for pid in members.iter().map(|pid| pid.as_raw_nonzero()) {
+            let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+                held.n_closed += 1;
+                continue;
+            };
+            for file in files.flatten() {
+                if held.n_watches > enough {
+                    return held;
+                }
+                let is_of_kind =
+                    fs::read_link(file.path()).is_ok_and(|link| kind.is_held_by(&link));
+                if is_of_kind {
+                    let number = file.file_name();
+                    let info = format!("/proc/{pid}/fdinfo/{}", number.display());
+                    held.n_watches += kind.count(&fs::read_to_string(info).unwrap_or_default());
+                }
+            }
+        }
+        held
+    }
+}
+
+impl Kind {
+    fn is_held_by(self, link: &std::path::Path) -> bool {
+        let name = match self {
+            Self::Polled => "anon_inode:[eventpoll]",
+            Self::Watchers | Self::Watched => "anon_inode:inotify",
+        };
+        link.as_os_str() == name
+    }
+
+    /// How many are in what the kernel says about an open file.
+    fn count(self, info: &str) -> u64 {
+        let starting = |start: &str| info.lines().filter(|line| line.starts_with(start)).count();
+        let n_lines = match self {
+            Self::Polled => starting("tfd:"),
+            Self::Watchers => 1,
+            Self::Watched => starting("inotify wd:"),
+        };
+        u64::try_from(n_lines).unwrap_or(u64::MAX)
+    }
+
+    /// How many one user has, where the kernel says.
+    fn limit(self) -> u64 {
+        let path = match self {
+            Self::Polled => "/proc/sys/fs/epoll/max_user_watches",
+            Self::Watchers => "/proc/sys/fs/inotify/max_user_instances",
+            Self::Watched => "/proc/sys/fs/inotify/max_user_watches",
+        };
+        fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    }
+
+    fn why(self, n_watches: u64, limit: u64) -> String {
+        let (what, key) = match self {
+            Self::Polled => ("watches of connections", "fs.epoll.max_user_watches"),
+            Self::Watchers => ("watchers of files", "fs.inotify.max_user_instances"),
+            Self::Watched => ("watches of files", "fs.inotify.max_user_watches"),
+        };
+        format!(
+            "the sandbox was ended: it had {n_watches} of the {limit} {what} that the kernel gives the \
+             daemon's user ({key}), and none was left"
+        )
+    }
+}
+
+impl Trial {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            polls: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            polled: eventfd(0, EventfdFlags::CLOEXEC)?,
+            // Another program of this user may have them all.
+            watcher: inotify::init(inotify::CreateFlags::CLOEXEC).ok(),
+        })
+    }
+
+    fn is_used_up(&self, kind: Kind) -> bool {
+        let tried = match kind {
+            Kind::Polled => {
+                let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::empty());
+                epoll::add(&self.polls, &self.polled, data, flags)
+                    .and_then(|()| epoll::delete(&self.polls, &self.polled))
+            }
+            Kind::Watchers => inotify::init(inotify::CreateFlags::CLOEXEC).map(drop),
+            Kind::Watched => match &self.watcher {
+                None => return false,
+                Some(watcher) => inotify::add_watch(watcher, "/", inotify::WatchFlags::DELETE_SELF)
+                    .and_then(|watch| inotify::remove_watch(watcher, watch)),
+            },
+        };
+        match tried {
+            Err(Errno::NOSPC) => true,
+            // Also said where this process has too many files open, which is no box's doing.
+            Err(Errno::MFILE) => self.polled.try_clone().is_ok(),
+            Ok(()) | Err(_) => false,
+        }
+    }
+}
+
+/// The parent of every process.
+fn parents() -> HashMap<i32, i32> {
+    let processes = procfs::process::all_processes().into_iter().flatten().flatten();
+    let stats = processes.filter_map(|process| process.stat().ok());
+    stats.map(|stat| (stat.pid, stat.ppid)).collect()
+}
+
+/// The processes of a box: those that come from its first one, and those that were put into it later.
+fn members(first: Pid, parents: &HashMap<i32, i32>) -> Vec<Pid> {
+    let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let first = first.as_raw_nonzero().get();
+    let own = namespace(first);
+    let mut members = HashSet::from([first]);
+    let mut n_before = 0;
+    // A parent may have come after its child in the list.
+    while members.len() > n_before {
+        n_before = members.len();
+        let children = parents.iter().filter(|(_, parent)| members.contains(parent));
+        let children: Vec<_> = children.map(|(pid, _)| *pid).collect();
+        members.extend(children);
+    }
+    members.extend(parents.keys().filter(|pid| own.is_some() && namespace(**pid) == own));
+    members.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(name: &str, n_watches: u64, n_closed: u64) -> (Arc<str>, Held) {
+        (name.into(), Held { n_watches, n_closed })
+    }
+
+    /// Rule: who has most is ended. Who has next to nothing is not, even if nobody has more: another program
+    /// of the user has them. Where they cannot be seen, who hides its processes has them.
+    #[test]
+    fn the_greediest_is_who_has_most_of_what_there_is() {
+        let name = |counted: Vec<_>| greediest(counted, 3200).map(|(name, _)| name.to_string());
+        assert_eq!(name(vec![held("a", 3000, 0), held("b", 90, 7)]).as_deref(), Some("a"));
+        assert_eq!(name(vec![held("a", 99, 0), held("b", 12, 0)]), None);
+        assert_eq!(name(vec![held("a", 99, 0), held("b", 12, 1)]).as_deref(), Some("b"));
+        assert_eq!(name(Vec::new()), None);
+    }
+
+    /// Rule: what a process has is what the kernel says about its open files.
+    #[test]
+    fn what_a_process_has_is_counted() {
+        let polls = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let files: Vec<_> = (0..7).map(|_| eventfd(0, EventfdFlags::CLOEXEC).unwrap()).collect();
+        let own = [rustix::process::getpid()];
+        let before = Held::of(Kind::Polled, &own, u64::MAX);
+        for file in &files {
+            let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::IN);
+            epoll::add(&polls, file, data, flags).unwrap();
+        }
+        let after = Held::of(Kind::Polled, &own, u64::MAX);
+        assert_eq!((after.n_watches, after.n_closed), (before.n_watches + 7, 0));
+        let watchers = Held::of(Kind::Watchers, &own, u64::MAX).n_watches;
+        let watcher = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        inotify::add_watch(&watcher, "/", inotify::WatchFlags::DELETE_SELF).unwrap();
+        assert_eq!(Held::of(Kind::Watchers, &own, u64::MAX).n_watches, watchers + 1);
+        assert!(Held::of(Kind::Watched, &own, u64::MAX).n_watches > 0);
+    }
+}
