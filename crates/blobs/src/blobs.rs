@@ -283,9 +283,12 @@ impl Blobs {
 }
 
 pub(crate) fn open_file(path: &Utf8Path, hash: BlobHash) -> Result<File, ReadBlobError> {
-    File::open(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => ReadBlobError::NotFound { hash },
-        _ => FileError::on("open", path)(error).into(),
+    File::open(path).map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            ReadBlobError::NotFound { hash }
+        } else {
+            FileError::on("open", path)(error).into()
+        }
     })
 }
 

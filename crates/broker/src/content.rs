@@ -15,7 +15,7 @@ use crate::broker::{Asked, Broker, admit};
 use crate::call::{Admitted, Call, Edge};
 use crate::failure;
 use crate::handler::Context;
-use crate::handlers::cas::{check_readable, claim, type_for};
+use crate::handlers::cas::{check_readable, claim};
 use crate::identity::Credential;
 
 /// What is gathered before a thread is asked to write it: small pieces would cost more in changing
@@ -237,11 +237,11 @@ impl Transfer {
     }
 
     async fn find(&self, hash: BlobHash) -> Result<(u64, String)> {
-        check_readable(&self.ctx, hash).await?;
+        let own_type = check_readable(&self.ctx, hash).await?;
         let blobs = self.ctx.shared.blobs.clone();
         let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
         let info = self.step(inspect).await?.ok_or_else(|| Error::not_found("blob", hash))?;
-        Ok((info.size, type_for(&self.ctx, hash, info.mime_type).await?))
+        Ok((info.size, own_type.unwrap_or(info.mime_type)))
     }
 
     /// Something that may block, unless the call is to stop.

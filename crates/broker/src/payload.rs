@@ -242,7 +242,7 @@ mod tests {
                 drop(read.check(&json(r#"{"a":1}"#)));
             }
             let error = elsewhere.accept().expect_err(&schema);
-            assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock, "{schema}");
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{schema}");
         }
         // A connection would be seen.
         let asking = std::net::TcpStream::connect(elsewhere.local_addr().unwrap()).unwrap();

@@ -13,7 +13,7 @@ use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Event, Result};
 use ringback_store::{Applied, ArtifactFilter};
 
-use super::cas::{check_readable, ingest, type_for, uploaded};
+use super::cas::{check_readable, ingest, uploaded};
 use super::{Native, check_text, list_limit};
 use crate::failure;
 use crate::handler::{Context, Handler};
@@ -52,12 +52,12 @@ impl Handler<tools::ArtifactCreate> for Native {
         let lineage = request.take_lineage();
         let ArtifactCreateRequest { content_hash, metadata, .. } = request;
         check_lineage(&ctx, &lineage).await?;
-        check_readable(&ctx, content_hash).await?;
+        let own_type = check_readable(&ctx, content_hash).await?;
         let blobs = ctx.shared.blobs.clone();
         let inspect = move || blobs.inspect(content_hash).map_err(failure::read_blob);
         let info = ctx.shared.blocking(inspect).await?;
         let mut info = info.ok_or_else(|| Error::not_found("blob", content_hash))?;
-        info.mime_type = type_for(&ctx, content_hash, info.mime_type).await?;
+        info.mime_type = own_type.unwrap_or(info.mime_type);
         let metadata = metadata.map(|metadata| {
             let bytes = rmp_serde::to_vec_named(&metadata).expect("a value can be encoded");
             Bytes::from(bytes)

@@ -58,7 +58,7 @@ impl Handler<tools::CasStore> for Native {
 impl Handler<tools::CasGet> for Native {
     async fn handle(ctx: Context, request: CasGetRequest) -> Result<CasContentResponse> {
         let CasGetRequest { hash, offset, length } = request;
-        check_readable(&ctx, hash).await?;
+        let own_type = check_readable(&ctx, hash).await?;
         let blobs = ctx.shared.blobs.clone();
         let length = length.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
         let read = move || {
@@ -68,7 +68,7 @@ impl Handler<tools::CasGet> for Native {
             Ok((info, data.map_err(failure::read_blob)?))
         };
         let (info, data) = ctx.shared.blocking(read).await?;
-        let mime_type = type_for(&ctx, hash, info.mime_type).await?;
+        let mime_type = own_type.unwrap_or(info.mime_type);
         Ok(CasContentResponse { hash, size: info.size, mime_type, data: Data(data) })
     }
 }
@@ -83,9 +83,7 @@ impl Handler<tools::CasInspect> for Native {
             mime_type: None,
             preview: None,
         };
-        if check_readable(&ctx, hash).await.is_err() {
-            return Ok(unknown);
-        }
+        let Ok(own_type) = check_readable(&ctx, hash).await else { return Ok(unknown) };
         let blobs = ctx.shared.blobs.clone();
         let look = move || {
             let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
@@ -95,7 +93,7 @@ impl Handler<tools::CasInspect> for Native {
             Ok(Some((info, preview)))
         };
         let Some((info, preview)) = ctx.shared.blocking(look).await? else { return Ok(unknown) };
-        let mime_type = type_for(&ctx, hash, info.mime_type).await?;
+        let mime_type = own_type.unwrap_or(info.mime_type);
         Ok(CasInspectedResponse {
             hash,
             exists: true,
@@ -148,18 +146,16 @@ pub(crate) fn uploaded(ctx: &Context, hash: BlobHash, mime_type: &str) -> Record
     Record::BlobUploaded { hash, owner, project: None, mime_type: mime_type.to_owned(), at }
 }
 
-/// The type of content to who reads it: the one it stored it with itself, else the first of all.
-pub(crate) async fn type_for(ctx: &Context, hash: BlobHash, first: String) -> Result<String> {
-    let owner = ctx.principal.id;
-    Ok(ctx.read(move |store| store.upload_mime(hash, &owner)).await?.unwrap_or(first))
-}
-
 /// A blob is readable by who uploaded it and by who sees an artifact of it; to everybody else it
-/// does not exist.
-pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<()> {
-    let visible = ctx.visible();
-    let readable = ctx.read(move |store| store.may_read_blob(hash, &visible)).await?;
-    if readable { Ok(()) } else { Err(Error::not_found("blob", hash)) }
+/// does not exist. Says the type that the reader stored it with itself, if it did: to the reader that
+/// is its type, whatever others called it before.
+pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<Option<String>> {
+    let (visible, owner) = (ctx.visible(), ctx.principal.id);
+    let found = ctx.read(move |store| {
+        let may_read = store.may_read_blob(hash, &visible)?;
+        may_read.then(|| store.upload_mime(hash, &owner)).transpose()
+    });
+    found.await?.ok_or_else(|| Error::not_found("blob", hash))
 }
 
 /// Stores a file of this machine that lies in one of the allowed directories.

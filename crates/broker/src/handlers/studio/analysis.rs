@@ -243,7 +243,7 @@ enum Source {
 impl Source {
     async fn check(&self, ctx: &Context) -> Result<()> {
         match self {
-            Self::Blob(_, hash) => check_readable(ctx, *hash).await,
+            Self::Blob(_, hash) => check_readable(ctx, *hash).await.map(drop),
             Self::Path(_) => Ok(()),
         }
     }

@@ -67,7 +67,7 @@ async fn with_font<T: Send + 'static>(
 /// Whether the caller may read the font it names.
 pub(super) async fn check_font(ctx: &Context, hash: Option<BlobHash>) -> Result<()> {
     match hash {
-        Some(hash) => check_readable(ctx, hash).await,
+        Some(hash) => check_readable(ctx, hash).await.map(drop),
         None => Ok(()),
     }
 }
