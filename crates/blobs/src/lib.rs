@@ -14,6 +14,7 @@
 //! * What [`Writer::finish`] returns survives a power failure; a writer dropped before leaves nothing.
 //! * A local file is opened only beneath an allowed root, checked by the kernel in the opening itself.
 //! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
+//! * A tree is walked, measured and removed with a stack and descriptors that do not grow with its depth.
 //! * Everything here blocks: async callers go through a blocking pool. No clock is read.
 //! * One process owns the root: the data directory's lock, which the store holds, sees to that.
 

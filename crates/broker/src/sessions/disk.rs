@@ -302,7 +302,8 @@ impl Shared {
         if shortage.is_none() && !is_falling && !round.is_over() {
             return false;
         }
-        *round = Round { last: Some((Instant::now(), space)) };
+        let is_told = std::mem::replace(&mut round.is_told, shortage.is_some());
+        round.last = Some((Instant::now(), space));
         let found = self.measure().await;
         if let Some(max) = limits.workspace_bytes {
             for over in found.iter().filter(|found| found.usage.bytes > max) {
@@ -326,8 +327,9 @@ impl Shared {
                     );
                     self.end_writer(fastest.id, &why);
                 }
+                None if is_told => {}
                 None => {
-                    tracing::warn!(%short, "the disk runs short, and nothing here is the reason")
+                    tracing::warn!(%short, "the disk runs short, and nothing here is the reason");
                 }
             }
             if space.free < NOTHING_LEFT {
@@ -396,6 +398,8 @@ impl Shared {
 #[derive(Debug, Default)]
 struct Round {
     last: Option<(Instant, Space)>,
+    /// Whether it was short then.
+    is_told: bool,
 }
 
 /// What the disk has less than when it was last measured.

@@ -14,12 +14,12 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::Level;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    AckResponse, JobSleepRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectResponse,
+    JobSleepRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectResponse,
     SessionCleanupRequest, SessionEventInfo, SessionEventsRequest, SessionGetRequest,
     SessionResponse, WorkspaceContentResponse, WorkspaceDeleteRequest, WorkspaceGetRequest,
     WorkspaceListRequest, WorkspaceListResponse,
 };
-use ringback_proto::{Certainty, ResponseEnvelope};
+use ringback_proto::{Certainty, ResponseEnvelope, ToolRequest};
 
 use crate::common::{self, Fixture, config, result};
 use crate::confined::with_shell;
@@ -118,6 +118,12 @@ impl Place {
         panic!("the disk does not get full");
     }
 
+    /// Something is done, in time.
+    async fn done(&self, request: impl Into<ToolRequest>) {
+        let answer = result(&self.fixture.broker, &self.who, request);
+        tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap();
+    }
+
     async fn workspaces(&self, project_id: ProjectId) -> usize {
         let list = WorkspaceListRequest { project_id };
         let found: WorkspaceListResponse = call(&self.fixture, &self.who, list).await;
@@ -140,8 +146,7 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     let get = SessionGetRequest { session_id: session };
     let found: SessionResponse = call(&place.fixture, &place.who, get).await;
     assert_eq!(found.status, SessionState::Ended);
-    let deleted = call(&place.fixture, &place.who, delete(project, workspace));
-    let _: AckResponse = tokio::time::timeout(PATIENCE, deleted).await.unwrap();
+    place.done(delete(project, workspace)).await;
     assert!(!place.data("workspaces").join(workspace.to_string()).exists());
     assert_eq!(place.workspaces(project).await, 0);
     // There is room for everything again.
@@ -151,9 +156,8 @@ async fn what_ends_and_what_is_deleted_needs_no_room() {
     let cleanup = SessionCleanupRequest { project_id: Some(project), max_age_hours: Some(0) };
     let cleaned = result(&place.fixture.broker, &place.who, cleanup);
     tokio::time::timeout(PATIENCE, cleaned).await.unwrap().unwrap();
-    let gone = call(&place.fixture, &place.who, ProjectDeleteRequest { project_id: project });
-    let _: AckResponse = tokio::time::timeout(PATIENCE, gone).await.unwrap();
-    let _: ProjectResponse = call(&place.fixture, &place.who, named("room again")).await;
+    place.done(ProjectDeleteRequest { project_id: project }).await;
+    place.done(named("room again")).await;
 }
 
 /// REQ: "the daemon's start work[s] on a full disk": it reads, ends and deletes, and refuses the rest by
@@ -171,9 +175,9 @@ async fn a_daemon_starts_on_a_full_disk() {
     let (code, message) = refused(&place.fixture, &place.who, named("one more")).await;
     assert!(code == "busy" && message.contains("the disk is full"), "{code}: {message}");
     let get = SessionGetRequest { session_id: session };
-    let _: SessionResponse = call(&place.fixture, &place.who, get).await;
-    let _: AckResponse = call(&place.fixture, &place.who, delete(project, workspace)).await;
-    let _: ProjectResponse = call(&place.fixture, &place.who, named("room again")).await;
+    place.done(get).await;
+    place.done(delete(project, workspace)).await;
+    place.done(named("room again")).await;
 }
 
 /// Rule: the reserve is taken when there is room, given up for what must be written, and new work does
@@ -230,7 +234,7 @@ async fn a_deadline_is_answered_on_a_full_disk() {
 /// A call that is waited for until this deadline. It has begun when this returns.
 fn waiting(
     place: &Place,
-    request: ringback_proto::ToolRequest,
+    request: ToolRequest,
     deadline_ms: u64,
 ) -> impl Future<Output = ResponseEnvelope> + use<> {
     let mut call = common::call(&place.who, request);
@@ -331,12 +335,12 @@ async fn a_session_stores_no_more_than_its_account_has() {
     for length in [3, 4] {
         // Another content each time: what is there already takes no more room.
         fs::File::create(dir.join("sparse")).unwrap().set_len(length * MIB).unwrap();
-        let _: WorkspaceContentResponse = call(&place.fixture, &agent, get.clone()).await;
+        result(&place.fixture.broker, &agent, get.clone()).await.unwrap();
     }
     fs::File::create(dir.join("sparse")).unwrap().set_len(2 * MIB).unwrap();
     let (code, message) = refused(&place.fixture, &agent, get.clone()).await;
     assert!(code == "too_large" && message.contains("sandbox.workspace"), "{code}: {message}");
-    let _: WorkspaceContentResponse = call(&place.fixture, &place.who, get).await;
+    place.done(get).await;
 }
 
 /// Rule: what is on the disk goes before the record: a workspace that cannot be removed is still there to
@@ -352,7 +356,7 @@ async fn a_workspace_that_cannot_be_removed_keeps_its_record() {
     assert!(message.contains("mounted") && message.contains("deleted again"), "{code}: {message}");
     assert_eq!(place.workspaces(project).await, 1);
     drop(mounted);
-    let _: AckResponse = call(&place.fixture, &place.who, delete(project, workspace)).await;
+    place.done(delete(project, workspace)).await;
     assert_eq!(place.workspaces(project).await, 0);
 }
 
@@ -385,6 +389,6 @@ async fn a_workspace_of_any_depth_is_deleted() {
     let listed: WorkspaceContentResponse = call(&place.fixture, &place.who, recursive).await;
     assert_eq!(listed.skipped.len(), 1, "{:?}", listed.skipped.len());
     end(&place.fixture, &place.who, session).await;
-    let _: AckResponse = call(&place.fixture, &place.who, delete(project, workspace)).await;
+    place.done(delete(project, workspace)).await;
     assert!(!place.data("workspaces").join(workspace.to_string()).exists());
 }
