@@ -153,7 +153,7 @@ async fn no_image_is_built_of_what_is_hidden() {
     std::os::unix::fs::symlink(spec.dir.join("key"), bench.path("linked")).unwrap();
     let mut settings = crate::many::settings(&bench);
     settings.hidden = vec![bench.path("linked")];
-    let sandbox = ringback_sandbox::Sandbox::open(settings).unwrap();
+    let sandbox = Sandbox::open(settings).unwrap();
     let (tag, (log, _lines)) = (spec.tag.clone(), mpsc::channel(64));
     let error = sandbox.build_image(spec, log).await.unwrap_err();
     assert!(matches!(error, BuildError::Hidden { .. }), "{error:?}");
