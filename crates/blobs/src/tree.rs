@@ -4,7 +4,10 @@
 //! in. A link is seen, read and made as what it is: a text.
 
 mod archive;
+mod descent;
 mod error;
+mod remove;
+mod usage;
 mod walk;
 
 use std::ffi::OsStr;
@@ -21,7 +24,9 @@ use rustix::io::Errno;
 
 pub use self::archive::{Packed, pack, unpack};
 pub use self::error::TreeError;
-pub use self::walk::TreeLimits;
+pub use self::remove::remove_tree;
+pub use self::usage::Usage;
+pub use self::walk::{SkipReason, Skipped, TreeLimits, Walked};
 
 /// How often to try again when a rename elsewhere keeps the kernel from being sure.
 const TRIES_MAX: usize = 16;

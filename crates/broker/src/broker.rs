@@ -17,6 +17,7 @@ use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::journal::{Journal, JournalError};
 use ringback_store::{OpenStoreError, ReadError, Store};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +34,13 @@ use crate::identity::{Credential, Tokens};
 use crate::jobs::Jobs;
 use crate::lines::{CallContext, LineRequest, Lines};
 use crate::repeats::{Repeats, repeat_key};
-use crate::replies::{Followed, Pending, Replies, job_reply, reply};
-use crate::sessions::Sessions;
+use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
+use crate::reserve::Reserve;
+use crate::sessions::{Sessions, Space};
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::tasks::Tasks;
+use crate::unstored::Unstored;
 use crate::{failure, upkeep};
 
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
@@ -96,6 +99,8 @@ pub struct UnderWay {
     pub lines: (usize, usize, usize),
     /// Sessions that have not ended.
     pub n_sessions: usize,
+    /// Bytes of what sessions said that are in memory.
+    pub n_event_bytes: usize,
 }
 
 /// The broker. Cloning gives another handle.
@@ -108,6 +113,7 @@ impl Broker {
     /// # Errors
     /// What could not be opened, and what to do.
     pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
+        make_room(&config);
         let store = Store::open(&config.data_dir)?;
         let blocking = Blocking::Threads;
         Self::start_in(config, Outside { store, clock, entropy, blocking }).await
@@ -150,6 +156,9 @@ impl Broker {
             containers: Containers::new(config.containers.clone()),
             repeats: Repeats::default(),
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
+            reserve: Reserve::new(&config.data_dir, config.sessions.disk.reserve_bytes),
+            unstored: Unstored::default(),
+            disk_full: Notify::new(),
             tasks: Tasks::here(),
             stopping: CancellationToken::new(),
             config,
@@ -244,6 +253,7 @@ impl Broker {
             n_repeats: self.0.repeats.len(),
             lines: self.0.lines.counts(),
             n_sessions: self.0.sessions.n_live(),
+            n_event_bytes: crate::sync::lock(&self.0.sessions.table).n_event_bytes(),
         }
     }
 
@@ -376,6 +386,7 @@ impl Broker {
             .then(|| Arc::new(Stream::new(StreamId::from_random(shared.entropy.bytes()))));
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
         let (row, began) = (asked.row, Arc::clone(&shared));
+        let answer_by = AnswerBy::new(&shared, row, asked.deadline);
         let job_stream = stream.clone();
         let begun = self.finishing_with(async move {
             let asked = asked.identified(&request);
@@ -383,14 +394,17 @@ impl Broker {
         });
         let replies = match stream {
             Some(stream) => Replies::stream(Box::pin(async move {
-                let job = begun.await?;
-                Ok(Followed { shared, row, job, stream, stop })
+                let job = answer_by.within(begun).await??;
+                Ok(Followed { shared, row, job, stream, stop, answer_by })
             })),
             None => Replies::one(Box::pin(async move {
-                match begun.await {
-                    Ok(job) => job_reply(&shared, row, job, waiting, &stop).await,
-                    Err(error) => error.into(),
-                }
+                let answer = async {
+                    match begun.await {
+                        Ok(job) => job_reply(&shared, row, job, waiting, &stop).await,
+                        Err(error) => error.into(),
+                    }
+                };
+                answer_by.within(answer).await.unwrap_or_else(Into::into)
             })),
         };
         Answer::Later(replies, control)
@@ -411,6 +425,18 @@ impl Broker {
     ) -> Pending<Result<T>> {
         let running = self.0.tasks.spawn(work);
         Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
+    }
+}
+
+/// Gives the reserve up if the disk is so full that the store might not open. It is taken again when
+/// there is room.
+fn make_room(config: &Config) {
+    let disk = &config.sessions.disk;
+    let reserve = Reserve::new(&config.data_dir, disk.reserve_bytes);
+    let is_short = |space: Space| space.free < reserve.bytes();
+    // A directory that is not there yet has nothing to give up.
+    if disk.disk.space(&config.data_dir).is_ok_and(is_short) {
+        reserve.give_up();
     }
 }
 

@@ -21,6 +21,8 @@ use crate::identity::Credential;
 /// What is gathered before a thread is asked to write it: small pieces would cost more in changing
 /// threads than in writing.
 const WRITE_BYTES: usize = 256 << 10;
+/// What is written before the disk is looked at again.
+const ROOM_BYTES: u64 = 16 << 20;
 
 impl Broker {
     /// Opens content for reading.
@@ -54,7 +56,7 @@ impl Broker {
         };
         let transfer = Transfer::begin(self, credential, edge, request.into())?;
         let writer = Some(transfer.ctx.shared.blobs.writer());
-        Ok(BlobWriter { transfer, writer, waiting: Vec::new(), size: 0 })
+        Ok(BlobWriter { transfer, writer, waiting: Vec::new(), size: 0, n_checked: 0 })
     }
 }
 
@@ -105,6 +107,8 @@ pub struct BlobWriter {
     writer: Option<Writer>,
     waiting: Vec<u8>,
     size: u64,
+    /// Up to which size it is known that there is room.
+    n_checked: u64,
 }
 
 /// What was stored.
@@ -161,6 +165,9 @@ impl BlobWriter {
         let finish = move || writer.finish_as(expected, &mime_type).map_err(failure::write_blob);
         let stored = self.transfer.step(finish).await?;
         let ctx = &self.transfer.ctx;
+        if stored.new {
+            ctx.shared.count_stored(&ctx.principal, stored.size);
+        }
         ctx.commit(vec![uploaded(ctx, stored.hash)]).await?;
         Ok(StoredBlob {
             hash: stored.hash,
@@ -171,6 +178,15 @@ impl BlobWriter {
     }
 
     async fn flush(&mut self) -> Result<()> {
+        let ctx = &self.transfer.ctx;
+        // Once for every so many bytes: looking at the disk costs more than writing a little.
+        if self.size > self.n_checked {
+            ctx.shared.check_account(&ctx.principal, self.size)?;
+            if self.size >= WRITE_BYTES as u64 {
+                ctx.shared.check_free(ROOM_BYTES).await?;
+            }
+            self.n_checked = self.size + ROOM_BYTES;
+        }
         let mut writer = self.writer.take().ok_or_else(broken)?;
         let mut piece = std::mem::take(&mut self.waiting);
         let write = move || {

@@ -65,6 +65,10 @@ pub(crate) fn write_blob(error: WriteBlobError) -> Error {
     match error {
         WriteBlobError::InvalidMime => Error::invalid_field("mime_type", error.to_string()),
         WriteBlobError::OtherContent { .. } => Error::invalid_field("hash", error.to_string()),
+        WriteBlobError::File(file) if source_kind(&file.source) == Some(ErrorKind::Busy) => {
+            let message = "the disk is full; free some space";
+            Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted)
+        }
         other @ (WriteBlobError::File(_) | WriteBlobError::Broken) => {
             internal(other).with_certainty(Certainty::MayHaveRun)
         }
@@ -113,6 +117,28 @@ pub(crate) fn tree(error: TreeError) -> Error {
             }
         }
     }
+}
+
+/// A directory that could not be removed: which one is for the caller, why is for both.
+pub(crate) fn tree_left(error: TreeError) -> Error {
+    let why = causes(&error);
+    let kind = match &error {
+        TreeError::File { source, .. } => source_kind(source).unwrap_or(ErrorKind::Internal),
+        TreeError::Taken { .. }
+        | TreeError::Outside { .. }
+        | TreeError::Link { .. }
+        | TreeError::NotFound { .. }
+        | TreeError::NotAFile { .. }
+        | TreeError::NotADirectory { .. }
+        | TreeError::TooDeep { .. }
+        | TreeError::TooManyEntries { .. }
+        | TreeError::TooManyBytes { .. }
+        | TreeError::Unsupported { .. }
+        | TreeError::Archive { .. } => ErrorKind::Internal,
+    };
+    tracing::error!(error = why, "a directory could not be removed");
+    let message = format!("{why}; what is left stays, and can be deleted again");
+    Error::new(kind, message).with_source(error)
 }
 
 /// What a refusal of the system means to a caller who can do something about it.

@@ -111,6 +111,11 @@ impl Context {
         self.shared.commit(records).await
     }
 
+    /// Writes records of a deletion, also on a full disk as far as that is possible.
+    pub(crate) async fn commit_end(&self, records: Vec<Record>) -> Result<()> {
+        self.shared.commit_deletion(records).await
+    }
+
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,

@@ -204,7 +204,16 @@ impl Shared {
             known.push((record, timing));
         }
         let effects = lock(&self.jobs.table).restore(known, self.now());
-        self.drive(effects).await
+        let driving = self.tasks.spawn(Arc::clone(self).drive_steps(VecDeque::from([effects])));
+        tokio::select! {
+            biased;
+            driven = driving => driven.unwrap_or_else(|error| Err(failure::internal(error))),
+            // Whoever can free some of it needs a daemon that answers.
+            () = self.disk_full.notified() => {
+                tracing::error!("the disk is full: the jobs of the last run wait for room");
+                Ok(())
+            }
+        }
     }
 
     /// Tells a job to stop. `false` if it is not live.
@@ -216,10 +225,19 @@ impl Shared {
         }
     }
 
-    /// Stops the jobs whose time is up.
-    pub(crate) async fn expire_jobs(self: &Arc<Self>, now: Now) -> Result<()> {
+    /// Stops the jobs whose time is up. What follows from it is written by itself, so that nobody else's
+    /// time waits for the store.
+    pub(crate) fn expire_jobs(self: &Arc<Self>, now: Now) {
         let effects = lock(&self.jobs.table).expire(now);
-        self.drive(effects).await
+        if effects.write.is_empty() && effects.release.is_empty() {
+            return;
+        }
+        let driven = Arc::clone(self).drive_steps(VecDeque::from([effects]));
+        drop(self.tasks.spawn(async move {
+            if let Err(error) = driven.await {
+                tracing::error!(%error, "the end of an expired job could not be stored");
+            }
+        }));
     }
 
     /// Lets no pending job start any more: they will, after the restart. Says which have started.

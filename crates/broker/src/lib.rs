@@ -30,12 +30,14 @@ mod lines;
 mod payload;
 mod repeats;
 mod replies;
+mod reserve;
 mod review;
 mod sessions;
 mod shared;
 mod stream;
 mod sync;
 mod tasks;
+mod unstored;
 mod upkeep;
 mod workspaces;
 
@@ -60,11 +62,11 @@ pub use ringback_core::lines::{
     Audience, CancelReason, Holding, LineKind, LineLimits, LineName, ToParty,
 };
 pub use ringback_core::network;
-pub use ringback_core::sessions::SessionLimits;
+pub use ringback_core::sessions::{KeptEvents, SessionLimits};
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, Confinement, Disk, DiskLimits, InsideProgram, KeepFree, ModelDoor,
-    ModelRequest, NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor, SandboxRules,
-    SessionFollower, SessionPass, SessionSettings, SessionView, Space, Spent,
+    AgentCommand, AgentProtocol, Confinement, Disk, DiskLimits, Inodes, InsideProgram, KeepFree,
+    ModelDoor, ModelRequest, NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor,
+    SandboxRules, SessionFollower, SessionPass, SessionSettings, SessionView, Space, Spent,
 };
 pub use workspaces::START_LIMITS;

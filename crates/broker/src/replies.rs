@@ -2,12 +2,15 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use ringback_core::deadline::Deadline;
 use ringback_core::waiting::Waiting;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::tool::ToolRow;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
+use tokio::time::Instant;
 
 use crate::call::CallStop;
 use crate::jobs::Interest;
@@ -31,6 +34,36 @@ enum State {
     Done,
 }
 
+/// How long after its deadline a call waits for the outcome of its job, which is told to stop then and
+/// has to be stored. Without it the caller is answered all the same.
+const STORED_GRACE: Duration = Duration::from_secs(2);
+
+/// Until when a caller is answered, whatever the store does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerBy {
+    at: Instant,
+    allowed_ms: u64,
+    tool: &'static str,
+}
+
+impl AnswerBy {
+    pub(crate) fn new(shared: &Shared, row: &'static ToolRow, deadline: Deadline) -> Self {
+        let at = shared.clock.instant(deadline.at) + STORED_GRACE;
+        Self { at, allowed_ms: deadline.allowed_ms, tool: row.name }
+    }
+
+    /// Waits for an answer, but not for longer.
+    ///
+    /// # Errors
+    /// `timeout`: how it ended is not known.
+    pub(crate) async fn within<T>(self, answer: impl Future<Output = T>) -> Result<T> {
+        tokio::time::timeout_at(self.at, answer).await.map_err(|_| {
+            let error = Error::timeout(&format!("`{}`", self.tool), self.allowed_ms);
+            error.with_certainty(Certainty::MayHaveRun)
+        })
+    }
+}
+
 /// A job that one caller follows.
 pub(crate) struct Followed {
     pub(crate) shared: Arc<Shared>,
@@ -38,6 +71,7 @@ pub(crate) struct Followed {
     pub(crate) job: Attached,
     pub(crate) stream: Arc<Stream>,
     pub(crate) stop: Arc<CallStop>,
+    pub(crate) answer_by: AnswerBy,
 }
 
 /// A job that a call belongs to.
@@ -132,6 +166,11 @@ impl Followed {
     }
 
     async fn next(&self) -> Step {
+        let next = self.answer_by.within(self.next_or_end()).await;
+        next.unwrap_or_else(|error| Step::Last(error.into()))
+    }
+
+    async fn next_or_end(&self) -> Step {
         if let Attached::Ended(_, outcome) = &self.job {
             return Step::Last(self.end(outcome));
         }

@@ -11,6 +11,7 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::Record;
 use ringback_proto::{Error, Event, Result};
 use ringback_store::{Applied, CommitError, Full, ReadError, Store, Visible};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Auditor;
@@ -26,8 +27,10 @@ use crate::identity::Tokens;
 use crate::jobs::Jobs;
 use crate::lines::Lines;
 use crate::repeats::Repeats;
+use crate::reserve::Reserve;
 use crate::sessions::Sessions;
 use crate::tasks::Tasks;
+use crate::unstored::Unstored;
 
 /// About the time of one commit, after which a full queue has places again.
 const FULL_QUEUE_PAUSE: Duration = Duration::from_millis(2);
@@ -57,6 +60,10 @@ pub(crate) struct Shared {
     pub(crate) studio: Studio,
     pub(crate) sessions: Sessions,
     pub(crate) containers: Containers,
+    pub(crate) reserve: Reserve,
+    pub(crate) unstored: Unstored,
+    /// Rung when a commit that cannot be refused waits for room on the disk.
+    pub(crate) disk_full: Notify,
     /// Work that finishes even when its caller leaves.
     pub(crate) tasks: Tasks,
     pub(crate) stopping: CancellationToken,
@@ -79,9 +86,12 @@ impl Shared {
     /// place in the queue, and for space on the disk unless the daemon stops.
     pub(crate) async fn commit_for_sure(&self, records: &[Record]) -> Result<Vec<Applied>> {
         loop {
-            let pause = match self.store.commit_async(records.to_vec()).await {
+            let pause = match self.commit_with_reserve(records.to_vec()).await {
                 Err(Full) => FULL_QUEUE_PAUSE,
-                Ok(Err(CommitError::DiskFull)) if !self.stopping.is_cancelled() => FULL_DISK_PAUSE,
+                Ok(Err(CommitError::DiskFull)) if !self.stopping.is_cancelled() => {
+                    self.disk_full.notify_one();
+                    FULL_DISK_PAUSE
+                }
                 Ok(written) => return written.map_err(failure::commit),
             };
             tokio::time::sleep(pause).await;

@@ -20,6 +20,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     drop(shared.tasks.spawn(deadlines(Arc::clone(shared))));
     drop(shared.tasks.spawn(housekeeping(Arc::clone(shared))));
     drop(shared.tasks.spawn(Arc::clone(shared).guard_disk()));
+    drop(shared.tasks.spawn(Arc::clone(shared).store_when_there_is_room()));
 }
 
 /// Tells calls, jobs and lines whose time is up.
@@ -40,20 +41,19 @@ async fn deadlines(shared: Arc<Shared>) {
         tokio::select! {
             biased;
             () = shared.stopping.cancelled() => return,
-            () = wait => expire(&shared).await,
+            () = wait => expire(&shared),
             () = shared.jobs.deadlines.notified() => {}
         }
     }
 }
 
-async fn expire(shared: &Arc<Shared>) {
+/// Waits for nothing: a store that does not answer must not hold up the deadlines after these.
+fn expire(shared: &Arc<Shared>) {
     let now = shared.now();
     lock(&shared.calls).expire(now);
     shared.expire_lines(now);
-    shared.end_idle_sessions().await;
-    if let Err(error) = shared.expire_jobs(now).await {
-        tracing::error!(%error, "the end of an expired job could not be stored");
-    }
+    shared.end_idle_sessions();
+    shared.expire_jobs(now);
 }
 
 /// Idempotent, one at a time, on a period.
@@ -78,6 +78,7 @@ async fn housekeeping(shared: Arc<Shared>) {
 async fn round(shared: &Arc<Shared>) {
     let now = shared.now();
     shared.repeats.forget(now);
+    shared.take_reserve().await;
     shared.store_token_uses().await;
     let uploads = Arc::clone(shared);
     let n_uploads = shared.blocking(move || Ok(uploads.uploads.expire(now.unix))).await;

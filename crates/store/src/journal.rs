@@ -23,6 +23,11 @@ use file::SessionFile;
 /// The most one event may have: a message with its data, not a file.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 
+/// What takes the place of an event that could not be written: nothing, in MsgPack.
+const MISSING: &[u8] = &[0xc0];
+/// As many of them as are written at once: a disk that was full for longer leaves a gap.
+const MISSING_MAX: usize = 100_000;
+
 /// The most one read gives, unless a single event is larger; the rest is another read.
 const READ_BYTES_MAX: usize = 8 << 20;
 
@@ -68,7 +73,8 @@ pub struct JournalLimits {
 
 impl Default for JournalLimits {
     fn default() -> Self {
-        Self { file_bytes_max: 64 << 20 }
+        // Shortening one reads it whole, and who says something waits for that.
+        Self { file_bytes_max: 16 << 20 }
     }
 }
 
@@ -123,12 +129,44 @@ impl Journal {
         if let Some(event) = events.iter().find(misfit) {
             return Err(JournalError::Size { session, bytes: event.len() });
         }
+        self.append_from(session, None, events)
+    }
+
+    /// Adds an event under an index of its writer's. Where events before it are missing, because they
+    /// could not be written, empty ones take their place, so that every index stays what it was.
+    ///
+    /// # Errors
+    /// When the event has no fitting size, or the file cannot be written; it is then not kept.
+    pub fn append_at(
+        &self,
+        session: SessionId,
+        index: u64,
+        event: Bytes,
+    ) -> Result<(), JournalError> {
+        if !(1..=EVENT_BYTES_MAX).contains(&event.len()) {
+            return Err(JournalError::Size { session, bytes: event.len() });
+        }
+        self.append_from(session, Some(index), &[event]).map(drop)
+    }
+
+    fn append_from(
+        &self,
+        session: SessionId,
+        index: Option<u64>,
+        events: &[Bytes],
+    ) -> Result<u64, JournalError> {
         let path = self.path(session);
         self.locked(session, |slot| {
             let mut file = match slot.take() {
                 Some(file) => file,
                 None => SessionFile::open(&path).map_err(JournalError::on("open", &path))?,
             };
+            let n_missing = index.map_or(0, |index| index.saturating_sub(file.kept().next));
+            if n_missing > 0 {
+                let n_missing = usize::try_from(n_missing).unwrap_or(usize::MAX);
+                let missing = vec![Bytes::from_static(MISSING); n_missing.min(MISSING_MAX)];
+                file.append(&path, &missing).map_err(JournalError::on("write", &path))?;
+            }
             // After a failure the file may end in half a frame: the slot stays empty, and the next
             // one to come opens the file anew, which repairs it.
             let index = file.append(&path, events).map_err(JournalError::on("write", &path))?;

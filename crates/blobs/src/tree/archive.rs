@@ -6,22 +6,24 @@ use std::path::{Path, PathBuf};
 
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{Entry, EntryKind, Tree, TreeError, TreeLimits, inner};
+use super::{Entry, EntryKind, Skipped, Tree, TreeError, TreeLimits, inner};
 
 /// What went through an archive.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packed {
     /// Files and links.
     pub files: u64,
     /// Bytes of files.
     pub bytes: u64,
+    /// What was to be packed and could not be read.
+    pub skipped: Vec<Skipped>,
 }
 
 /// Writes these entries of a tree as an archive. What is neither file nor directory nor link is
-/// left out, and so is what is gone meanwhile.
+/// left out, and so is what is gone meanwhile; what cannot be read is named.
 ///
 /// # Errors
-/// When the archive cannot be written, or a file cannot be read.
+/// When the archive cannot be written, or reading a file fails half-way.
 pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<Packed, TreeError> {
     let mut builder = Builder::new(BufWriter::new(out));
     let mut packed = Packed::default();
@@ -33,7 +35,10 @@ pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<Packed, T
             }
             Ok(None) => {}
             Err(error) if error.is_change() => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                let why = error.skip_reason().ok_or(error)?;
+                packed.skipped.push(Skipped { path: entry.path.clone(), why });
+            }
         }
     }
     let written = builder.into_inner().and_then(|mut out| out.flush());
@@ -71,7 +76,9 @@ fn add<W: Write>(
         }
         EntryKind::File => {
             let file = tree.open_file(&entry.path)?;
-            let size = file.metadata().map_err(TreeError::on("look at", &entry.path))?.len();
+            let found = file.metadata().map_err(TreeError::on("look at", &entry.path))?.len();
+            // What it got since it was counted is over the limit that it was counted for.
+            let size = found.min(entry.size);
             if entry.executable {
                 header.set_mode(0o755);
             }

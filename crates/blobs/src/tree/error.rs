@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::SkipReason;
+
 /// Why something in a tree was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
@@ -108,6 +110,30 @@ impl TreeError {
             Errno::NOENT | Errno::NOTDIR => Self::NotFound { path },
             Errno::ISDIR | Errno::NXIO => Self::NotAFile { path },
             errno => Self::File { action, path, source: errno.into() },
+        }
+    }
+
+    /// Why something can be left out while the rest is looked at, if it is about that alone.
+    pub(super) fn skip_reason(&self) -> Option<SkipReason> {
+        match self {
+            Self::TooDeep { .. } => Some(SkipReason::TooDeep),
+            Self::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
+                Some(SkipReason::Unreadable)
+            }
+            Self::File { source, .. } if source.kind() == io::ErrorKind::InvalidFilename => {
+                Some(SkipReason::TooDeep)
+            }
+            Self::Taken { .. }
+            | Self::Outside { .. }
+            | Self::Link { .. }
+            | Self::NotFound { .. }
+            | Self::NotAFile { .. }
+            | Self::NotADirectory { .. }
+            | Self::TooManyEntries { .. }
+            | Self::TooManyBytes { .. }
+            | Self::Unsupported { .. }
+            | Self::Archive { .. }
+            | Self::File { .. } => None,
         }
     }
 

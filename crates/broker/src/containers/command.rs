@@ -19,7 +19,7 @@ use super::start::{Interior, not_started, refused};
 use super::table::{Found, Place};
 use crate::failure;
 use crate::handler::Context;
-use crate::sessions::Boxes;
+use crate::sessions::{BoxEnd, Boxes};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -87,11 +87,14 @@ impl Shared {
         }
         let (limit, program) = (spec.limit, spec.command.first().cloned().unwrap_or_default());
         let shared = Arc::clone(self);
+        let end = BoxEnd::by(counted.stop.clone());
+        let ender = end.clone();
         let running = ctx.finishing(async move {
-            let stop = &counted.stop;
+            let _counted = counted;
             match place {
-                Place::Container => shared.in_container(project, spec, stop).await,
-                Place::Box(_) => shared.in_box(&boxes, &record, spec, stop).await,
+                // The container itself is looked after, with all that runs in it.
+                Place::Container => shared.in_container(project, spec, &ender.stop).await,
+                Place::Box(_) => shared.in_box(&boxes, &record, spec, ender).await,
             }
         });
         let Some(executed) = running.await.map_err(failure::internal)?? else {
@@ -99,7 +102,12 @@ impl Shared {
                 // The job was told to stop, and says so itself.
                 std::future::pending::<()>().await;
             }
-            let error = Error::cancelled("its project is being deleted");
+            let error = match end.why() {
+                Some(why) => {
+                    Error::new(ErrorKind::ToolFailed, format!("the command is ended: {why}"))
+                }
+                None => Error::cancelled("its project is being deleted"),
+            };
             return Err(error.with_certainty(Certainty::Ran));
         };
         match executed.end {
@@ -149,11 +157,11 @@ impl Shared {
     /// In a box of its own, with a workspace or the directory of the project's container. Nothing if it
     /// was told to stop.
     async fn in_box(
-        &self,
+        self: &Arc<Self>,
         boxes: &Boxes,
         project: &ProjectRecord,
         spec: CommandSpec,
-        stop: &CancellationToken,
+        end: BoxEnd,
     ) -> Result<Option<Executed>> {
         let dir = match spec.workspace {
             Some(workspace) => self.workspace_path(workspace),
@@ -161,9 +169,10 @@ impl Shared {
         };
         let image = self.ready_image(boxes, project).await?;
         let CommandSpec { command, working_dir, limit, .. } = spec;
+        let _watch = self.watch_box(project.id, dir.clone(), end.clone()).await;
         let interior = Interior { command, dir, image, working_dir };
         let spec = self.box_spec(boxes, interior, false).await?;
-        boxed(boxes, spec, limit, stop).await
+        boxed(boxes, spec, limit, &end.stop).await
     }
 }
 

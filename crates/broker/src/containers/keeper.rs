@@ -12,10 +12,10 @@ use tokio::io::AsyncReadExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use super::ring::Ring;
 use super::{Ended, Make};
+use crate::sessions::{BoxEnd, Watch};
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -34,7 +34,9 @@ pub(super) struct Keeper {
     pub(super) shared: Arc<Shared>,
     pub(super) project: ProjectId,
     pub(super) make: Make,
-    pub(super) stop: CancellationToken,
+    pub(super) end: BoxEnd,
+    /// The disk is looked after while it runs.
+    pub(super) watch: Watch,
     pub(super) ring: Arc<Mutex<Ring>>,
     pub(super) over: watch::Sender<bool>,
 }
@@ -51,6 +53,10 @@ impl Keeper {
         }
         let status = self.wait(&mut process).await;
         ended(hold, &mut readers).await;
+        drop(self.watch);
+        if let Some(why) = self.end.why() {
+            lock(&self.ring).push(format!("the container is ended: {why}\n").as_bytes());
+        }
         let exit_code = status.map(code);
         tracing::info!(project = %self.project, exit_code, "a container has ended");
         let since = self.shared.now().unix;
@@ -63,9 +69,11 @@ impl Keeper {
         tokio::select! {
             biased;
             waited = process.wait() => return self.told(waited),
-            () = self.stop.cancelled() => process.terminate(),
+            () = self.end.stop.cancelled() => process.terminate(),
         }
-        let grace = self.shared.sessions.settings.end_grace;
+        let usual = self.shared.sessions.settings.end_grace;
+        // One that is ended for the disk's sake would go on writing.
+        let grace = if self.end.why().is_some() { Duration::ZERO } else { usual };
         if let Ok(waited) = timeout(grace, process.wait()).await {
             return self.told(waited);
         }

@@ -11,16 +11,16 @@ use ringback_proto::request::ContainerInfo;
 use ringback_proto::{Error, ErrorKind, Result};
 use ringback_sandbox::{Confined, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::keeper::Keeper;
 use super::ring::Ring;
 use super::table::{Found, Refusal};
 use super::{Live, Make};
 use crate::failure;
-use crate::sessions::Boxes;
+use crate::sessions::{BoxEnd, Boxes, Watch};
 use crate::shared::Shared;
 use crate::sync::lock;
+use crate::workspaces::remove;
 
 /// What runs in a container that nobody gave a command: the program inside, which can also do nothing.
 const WAIT: [&str; 2] = [places::INSIDE, "wait"];
@@ -65,18 +65,15 @@ impl Drop for Leaving {
 }
 
 impl Leaving {
-    /// The project is gone: so is what its container left.
-    pub(crate) async fn gone(self) -> Result<()> {
-        lock(&self.shared.containers.table).forget(self.project);
+    /// Removes what its container left on the disk.
+    pub(crate) async fn remove_dir(&self) -> Result<()> {
         let dir = self.shared.container_path(self.project);
-        let removed = self.shared.blocking(move || match std::fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                let message = "the directory of a container could not be removed";
-                Err(Error::internal("container", message).with_source(error))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        });
-        removed.await
+        self.shared.blocking(move || remove(&dir)).await
+    }
+
+    /// The project is gone, and nothing of its container is remembered.
+    pub(crate) fn gone(self) {
+        lock(&self.shared.containers.table).forget(self.project);
     }
 }
 
@@ -106,8 +103,11 @@ impl Shared {
         let mut claim = Claim { shared: self, project, is_running: false };
         // A deletion that came between would not have seen it.
         let record = self.visible_project(principal, project).await?;
+        let end = BoxEnd::default();
+        let dir = self.container_dir(project).await?;
+        let watch = self.watch_box(project, dir, end.clone()).await;
         let (make, confined) = self.make_container(&boxes, &record, command).await?;
-        let info = self.keep_container(project, make, confined)?;
+        let info = self.keep_container(project, make, confined, (end, watch))?;
         claim.is_running = true;
         Ok(info)
     }
@@ -134,14 +134,14 @@ impl Shared {
         project: ProjectId,
         make: Make,
         confined: Confined,
+        (end, watch): (BoxEnd, Watch),
     ) -> Result<ContainerInfo> {
         let ring = Arc::new(Mutex::new(Ring::default()));
         let (done, over) = watch::channel(false);
-        let stop = CancellationToken::new();
         let live = Arc::new(Live {
             make: make.clone(),
             since: self.now().unix,
-            stop: stop.clone(),
+            stop: end.stop.clone(),
             over,
             ring: Arc::clone(&ring),
             handle: confined.hold.handle(),
@@ -150,7 +150,8 @@ impl Shared {
         if !lock(&self.containers.table).run(project, live) {
             return Err(refused(project, Refusal::Closed));
         }
-        let keeper = Keeper { shared: Arc::clone(self), project, make, stop, ring, over: done };
+        let shared = Arc::clone(self);
+        let keeper = Keeper { shared, project, make, end, watch, ring, over: done };
         drop(self.tasks.spawn(keeper.run(confined)));
         Ok(info)
     }

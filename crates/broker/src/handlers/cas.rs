@@ -31,11 +31,13 @@ impl Handler<tools::CasStore> for Native {
                 let message = "`offset` and `last` belong to an upload in pieces: give `upload_id`";
                 return Err(Error::invalid_field("upload_id", message));
             }
+            ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
             let blobs = ctx.shared.blobs.clone();
             let put = move || blobs.put(&data.0, &mime_type).map_err(failure::write_blob);
             let stored = ctx.shared.blocking(put).await?;
             return keep(&ctx, stored).await;
         };
+        ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
         let (shared, owner, now) = (ctx.shared.clone(), ctx.principal.id, ctx.now().unix);
         let piece = move || {
             let uploads = &shared.uploads;
@@ -120,7 +122,10 @@ impl Handler<tools::CasStats> for Native {
 
 /// Notes whose upload it is, so that its owner may read it, and answers.
 async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
-    let Stored { hash, size, mime_type, .. } = stored;
+    let Stored { hash, size, mime_type, new } = stored;
+    if new {
+        ctx.shared.count_stored(&ctx.principal, size);
+    }
     ctx.commit(vec![uploaded(ctx, hash)]).await?;
     Ok(CasStoredResponse { hash: Some(hash), size, mime_type })
 }

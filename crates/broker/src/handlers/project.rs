@@ -1,9 +1,7 @@
 //! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
 
-use std::sync::Arc;
-
-use camino::Utf8Path;
 use ringback_core::network::is_within;
+use ringback_core::sessions::Leaving;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::principal::Target;
@@ -136,18 +134,16 @@ impl Handler<tools::ProjectDelete> for Native {
     async fn handle(ctx: Context, request: ProjectDeleteRequest) -> Result<AckResponse> {
         let id = request.project_id;
         ctx.shared.visible_project(&ctx.principal, id).await?;
-        let n_live = lock(&ctx.shared.sessions.table).n_live(id);
-        if n_live > 0 {
-            let message = format!("{id} has {n_live} sessions that have not ended; end them first");
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
+        let _closed = ctx.shared.close_for_deletion(Leaving::Project(id))?;
         let leaving = ctx.shared.leave_container(id).await?;
         let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
-        ctx.commit(vec![Record::ProjectDeleted { id }]).await?;
+        // What is on the disk goes first: as long as it is there, there is a record to try again with.
         for workspace in workspaces {
-            ctx.shared.remove_workspace_dir(&workspace).await?;
+            ctx.shared.remove_workspace_dirs(workspace.id).await?;
         }
-        leaving.gone().await?;
+        leaving.remove_dir().await?;
+        ctx.commit_end(vec![Record::ProjectDeleted { id }]).await?;
+        leaving.gone();
         Ok(AckResponse { message: format!("{id} is deleted, with its workspaces") })
     }
 }
@@ -172,17 +168,14 @@ impl Handler<tools::WorkspaceDelete> for Native {
         let project = ctx.shared.visible_project(&ctx.principal, project_id).await?;
         let found = ctx.shared.workspace_for(&project, Some(workspace_id), false).await?;
         let workspace = found.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
-        if lock(&ctx.shared.sessions.table).is_used(workspace_id) {
-            let message = format!("a session works in {workspace_id}; end it first");
-            return Err(Error::new(ErrorKind::Conflict, message));
-        }
+        let _closed = ctx.shared.close_for_deletion(Leaving::Workspace(workspace.id))?;
         if ctx.shared.containers.is_used(workspace_id) {
             let message =
                 format!("a command runs in {workspace_id}; wait for its end, or cancel it");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        ctx.commit(vec![Record::WorkspaceDeleted { id: workspace_id }]).await?;
-        ctx.shared.remove_workspace_dir(&workspace).await?;
+        ctx.shared.remove_workspace_dirs(workspace_id).await?;
+        ctx.commit_end(vec![Record::WorkspaceDeleted { id: workspace_id }]).await?;
         Ok(AckResponse { message: format!("{workspace_id} is deleted") })
     }
 }
@@ -225,20 +218,6 @@ impl Shared {
             || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
     }
 
-    async fn remove_workspace_dir(self: &Arc<Self>, workspace: &WorkspaceRecord) -> Result<()> {
-        let (shared, id) = (Arc::clone(self), workspace.id);
-        self.blocking(move || {
-            let gone = remove_dir(&shared.workspace_path(id))
-                .and_then(|()| remove_dir(&shared.home_path(id)))
-                .and_then(|()| shared.forget_start(id));
-            gone.map_err(|error| {
-                let message = "the directory of a workspace could not be removed";
-                Error::internal("workspace", message).with_source(error)
-            })
-        })
-        .await
-    }
-
     fn shown(&self, record: ProjectRecord) -> ProjectResponse {
         ProjectResponse {
             container: self.containers.info(record.id),
@@ -253,13 +232,5 @@ impl Shared {
             image: record.image.map(|image| image.as_str().to_owned()),
             permissions: record.permissions,
         }
-    }
-}
-
-/// Removes a directory, unless there is none.
-fn remove_dir(path: &Utf8Path) -> std::io::Result<()> {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
     }
 }

@@ -116,6 +116,8 @@ impl Handler<tools::SessionCleanup> for Native {
         let age_ms = request.max_age_hours.unwrap_or(0).saturating_mul(MS_PER_HOUR);
         let before = now.saturating_sub(age_ms);
         let visible = ctx.visible();
+        // Ends that wait for room on the disk are over as well.
+        ctx.shared.store_waiting().await;
         let over = ctx
             .read(move |store| {
                 store.sessions_over(&visible, request.project_id, before, CLEANUP_MAX)
@@ -123,9 +125,10 @@ impl Handler<tools::SessionCleanup> for Native {
             .await?;
         let mut deleted = 0;
         for record in over {
-            ctx.commit(vec![Record::SessionDeleted { id: record.id }]).await?;
-            lock(&ctx.shared.sessions.table).forget(record.id);
+            // What is on the disk first: that makes room for the record.
             ctx.shared.forget_journal(record.id).await?;
+            ctx.commit_end(vec![Record::SessionDeleted { id: record.id }]).await?;
+            lock(&ctx.shared.sessions.table).forget(record.id);
             deleted += 1;
         }
         Ok(CleanedResponse { deleted })

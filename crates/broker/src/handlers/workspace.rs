@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use camino::Utf8Path;
-use ringback_blobs::tree::{Entry, EntryKind, TreeLimits, pack, unpack};
+use ringback_blobs::tree::{Entry, EntryKind, TreeLimits, Walked, pack, unpack};
 use ringback_blobs::{Info, Stored, Tree, Writer};
 use ringback_proto::data::Data;
 use ringback_proto::request::{
     AckResponse, FileKind, Lineage, WorkspaceContentResponse, WorkspaceDiffRequest,
     WorkspaceDiffResponse, WorkspaceEntry, WorkspaceGetRequest, WorkspacePutRequest,
+    WorkspaceSkipped,
 };
 use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
@@ -23,7 +24,7 @@ use super::{Native, artifact};
 use crate::failure;
 use crate::handler::{Context, Handler};
 use crate::shared::Shared;
-use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, compare, kind};
+use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, compare, kind, told};
 
 /// A file that goes into the answer itself; a larger one is stored.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
@@ -41,10 +42,19 @@ impl Handler<tools::WorkspaceGet> for Native {
     ) -> Result<WorkspaceContentResponse> {
         let id = request.workspace_id;
         ctx.shared.files_of(&ctx.principal, request.project_id, id).await?;
+        let (shared, sizing) = (ctx.shared.clone(), request.clone());
+        // What is stored counts before it is: a hole in a file takes nothing there, and all of it here.
+        let to_store = ctx.blocking(move |_| shared.to_store(&sizing)).await?;
+        if to_store > 0 {
+            ctx.shared.check_room(&ctx.principal, to_store).await?;
+        }
         let shared = ctx.shared.clone();
-        let got = ctx.blocking(move |stop| shared.get(&request, stop)).await?;
+        let got = ctx.blocking(move |stop| shared.get(&request, to_store, stop)).await?;
         let Got { mut answer, stored } = got;
         let Some(stored) = stored else { return Ok(answer) };
+        if stored.new {
+            ctx.shared.count_stored(&ctx.principal, stored.size);
+        }
         let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
         (answer.content_hash, answer.size) = (Some(hash), stored.size);
         let upload = uploaded(&ctx, hash);
@@ -87,6 +97,7 @@ impl Handler<tools::WorkspacePut> for Native {
             let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
+        ctx.shared.check_room(&ctx.principal, content.size()).await?;
         let shared = ctx.shared.clone();
         let message = ctx.blocking(move |_| {
             let tree = shared.tree(workspace_id)?;
@@ -118,8 +129,8 @@ impl Handler<tools::WorkspaceDiff> for Native {
             let (tree, start) = (shared.tree(workspace_id)?, shared.start_of(workspace_id)?);
             compare(&tree, &start, &below, stop)
         });
-        let Compared { diff, changes, truncated } = compared.await?;
-        Ok(WorkspaceDiffResponse { diff, changes, truncated })
+        let Compared { diff, changes, truncated, skipped } = compared.await?;
+        Ok(WorkspaceDiffResponse { diff, changes, truncated, skipped })
     }
 }
 
@@ -153,8 +164,32 @@ fn put_archive(tree: &Tree, below: &Path, content: Content) -> Result<String> {
 }
 
 impl Shared {
-    /// A file, a listing or an archive. Blocks.
-    fn get(&self, request: &WorkspaceGetRequest, stop: &CancellationToken) -> Result<Got> {
+    /// How much would be stored of what is asked for. Blocks.
+    fn to_store(&self, request: &WorkspaceGetRequest) -> Result<u64> {
+        let tree = self.tree(request.workspace_id)?;
+        let path = request.path.as_deref().unwrap_or_default();
+        let entry = tree.entry(Path::new(path)).map_err(failure::tree)?;
+        match entry.kind {
+            EntryKind::File if entry.size > INLINE_BYTES_MAX => {
+                let bytes_max = self.config.upload_bytes_max;
+                if entry.size > bytes_max { Err(too_large(bytes_max)) } else { Ok(entry.size) }
+            }
+            EntryKind::Directory if request.archive => {
+                let limits = self.archive_limits();
+                let walked = tree.walk(&entry.path, limits, |_| true).map_err(failure::tree)?;
+                Ok(walked.entries.iter().map(|entry| entry.size).sum())
+            }
+            EntryKind::File | EntryKind::Directory | EntryKind::Symlink | EntryKind::Other => Ok(0),
+        }
+    }
+
+    /// A file, a listing or an archive; no more of a file than was to be stored. Blocks.
+    fn get(
+        &self,
+        request: &WorkspaceGetRequest,
+        to_store: u64,
+        stop: &CancellationToken,
+    ) -> Result<Got> {
         let tree = self.tree(request.workspace_id)?;
         let path = request.path.as_deref().unwrap_or_default();
         let entry = tree.entry(Path::new(path)).map_err(failure::tree)?;
@@ -169,6 +204,7 @@ impl Shared {
             data: None,
             content_hash: None,
             artifact_id: None,
+            skipped: Vec::new(),
         };
         if request.archive && entry.kind != EntryKind::Directory {
             let message = "an archive is made of a directory, and this is none";
@@ -177,15 +213,17 @@ impl Shared {
         let mut stored = None;
         match entry.kind {
             EntryKind::Directory if request.archive => {
-                stored = Some(self.archive(&tree, &entry.path)?);
+                let (archive, skipped) = self.archive(&tree, &entry.path)?;
+                (stored, answer.skipped) = (Some(archive), skipped);
             }
             EntryKind::Directory => {
-                (answer.entries, answer.next_cursor) = listing(&tree, &entry.path, request)?;
+                let Listing { page, next, skipped } = listing(&tree, &entry.path, request)?;
+                (answer.entries, answer.next_cursor, answer.skipped) = (page, next, skipped);
             }
             EntryKind::Symlink => {
                 answer.target = Some(shown(&tree.read_link(&entry.path).map_err(failure::tree)?));
             }
-            EntryKind::File => match self.read_file(&tree, &entry.path, stop)? {
+            EntryKind::File => match self.read_file(&tree, &entry.path, to_store, stop)? {
                 FileContent::Inline(bytes) => {
                     answer.size = bytes.len() as u64;
                     answer.data = Some(Data::from(bytes));
@@ -197,7 +235,13 @@ impl Shared {
         Ok(Got { answer, stored })
     }
 
-    fn read_file(&self, tree: &Tree, path: &Path, stop: &CancellationToken) -> Result<FileContent> {
+    fn read_file(
+        &self,
+        tree: &Tree,
+        path: &Path,
+        to_store: u64,
+        stop: &CancellationToken,
+    ) -> Result<FileContent> {
         let mut file = tree.open_file(path).map_err(failure::tree)?;
         let mut bytes = Vec::new();
         let read = (&mut file).take(INLINE_BYTES_MAX + 1).read_to_end(&mut bytes);
@@ -209,10 +253,10 @@ impl Shared {
         let mut writer = self.blobs.writer();
         writer.write(&bytes).map_err(failure::write_blob)?;
         drop(bytes);
-        let bytes_max = self.config.upload_bytes_max;
         loop {
-            if writer.size() > bytes_max {
-                return Err(too_large(bytes_max));
+            if writer.size() > to_store.max(INLINE_BYTES_MAX + 1) {
+                let message = "the file grows while it is read; try again when it does not";
+                return Err(Error::new(ErrorKind::Conflict, message));
             }
             if stop.is_cancelled() {
                 return Err(Error::cancelled("the reading was told to stop"));
@@ -224,13 +268,20 @@ impl Shared {
         writer.finish(MIME_BYTES).map_err(failure::write_blob).map(FileContent::Stored)
     }
 
-    fn archive(&self, tree: &Tree, below: &Path) -> Result<Stored> {
-        let bytes_max = self.config.upload_bytes_max;
-        let limits = TreeLimits { bytes_max: bytes_max.min(NOW_LIMITS.bytes_max), ..NOW_LIMITS };
-        let entries = tree.walk(below, limits, |_| true).map_err(failure::tree)?;
+    fn archive_limits(&self) -> TreeLimits {
+        let bytes_max = self.config.upload_bytes_max.min(NOW_LIMITS.bytes_max);
+        TreeLimits { bytes_max, ..NOW_LIMITS }
+    }
+
+    /// An archive, and what is not in it because it cannot be read or is too large.
+    fn archive(&self, tree: &Tree, below: &Path) -> Result<(Stored, Vec<WorkspaceSkipped>)> {
+        let (limits, bytes_max) = (self.archive_limits(), self.config.upload_bytes_max);
+        let Walked { entries, mut skipped } =
+            tree.walk(below, limits, |_| true).map_err(failure::tree)?;
         let mut sink = Sink { writer: self.blobs.writer(), bytes_max };
-        pack(tree, &entries, &mut sink).map_err(failure::tree)?;
-        sink.writer.finish(MIME_ARCHIVE).map_err(failure::write_blob)
+        skipped.extend(pack(tree, &entries, &mut sink).map_err(failure::tree)?.skipped);
+        let stored = sink.writer.finish(MIME_ARCHIVE).map_err(failure::write_blob)?;
+        Ok((stored, told(&skipped)))
     }
 }
 
@@ -240,30 +291,34 @@ enum FileContent {
     Stored(Stored),
 }
 
-/// A page of what is in a directory, and where the next one starts.
-fn listing(
-    tree: &Tree,
-    dir: &Path,
-    request: &WorkspaceGetRequest,
-) -> Result<(Vec<WorkspaceEntry>, Option<String>)> {
+/// A page of what is in a directory.
+struct Listing {
+    page: Vec<WorkspaceEntry>,
+    /// Where the next one starts.
+    next: Option<String>,
+    skipped: Vec<WorkspaceSkipped>,
+}
+
+fn listing(tree: &Tree, dir: &Path, request: &WorkspaceGetRequest) -> Result<Listing> {
     let limit = match request.limit.unwrap_or(LISTED) {
         0 => return Err(Error::invalid_field("limit", "a list has at least 1 item")),
         limit => limit.min(LISTED_MAX) as usize,
     };
     let limits = TreeLimits { bytes_max: u64::MAX, ..NOW_LIMITS };
-    let entries = if request.recursive {
+    let walked = if request.recursive {
         tree.walk(dir, limits, |_| true)
     } else {
-        tree.list(dir, limits.entries_max)
+        tree.list(dir, limits.entries_max).map(|entries| Walked { entries, skipped: Vec::new() })
     };
-    let entries = entries.map_err(failure::tree)?;
+    let Walked { entries, skipped } = walked.map_err(failure::tree)?;
     let after = request.cursor.as_deref().map(path_of).transpose()?;
     let is_next = |entry: &&Entry| after.as_ref().is_none_or(|after| entry.path > *after);
     let mut rest = entries.iter().filter(is_next);
     let page: Vec<_> = rest.by_ref().take(limit).collect();
     let more = rest.next().is_some();
     let next = page.last().filter(|_| more).map(|last| cursor_of(&last.path));
-    Ok((page.into_iter().map(|entry| described(tree, entry)).collect(), next))
+    let page = page.into_iter().map(|entry| described(tree, entry)).collect();
+    Ok(Listing { page, next, skipped: told(&skipped) })
 }
 
 /// A path as a cursor, which keeps names that are not UTF-8 apart.

@@ -1,195 +1,256 @@
-//! A full disk hurts nobody but who fills it: agents whose workspace and home have more than they may
-//! are ended, and when the disk runs short, the one that grows fastest.
-//!
-//! One task looks after all of them, and sleeps while no agent runs. What it cannot look into it does
-//! not count; what is kept free holds all the same.
+//! The room on the disk, which all share: whoever fills it is ended, before the others have none. Looked
+//! after are agents with their workspaces and homes, containers, and commands in sandboxes of their own;
+//! what a session stores as content counts as its own.
 
-use std::collections::{HashMap, HashSet};
-use std::ffi::OsStr;
-use std::fmt;
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::sync::{Arc, Mutex};
+mod space;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use ringback_agents::AgentHandle;
+use ringback_blobs::tree::Usage;
 use ringback_core::sessions::Where;
-use ringback_proto::ids::SessionId;
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::principal::Principal;
 use ringback_proto::request::SessionEventInfo;
 use ringback_proto::{Certainty, Error, ErrorKind, Result};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use tokio::sync::Notify;
-use tokio::time::{Instant, MissedTickBehavior};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+pub use self::space::{Disk, DiskLimits, Inodes, KeepFree, Space};
 use super::say::event;
 use crate::shared::Shared;
 use crate::sync::lock;
 
 /// How often the disk is looked at while an agent runs: a fast disk takes a gigabyte meanwhile.
 const PERIOD: Duration = Duration::from_millis(250);
+/// How often while it is about to be full.
+const PERIOD_URGENT: Duration = Duration::from_millis(25);
+/// It is about to be full if so many falls like the last one are left: some hundred milliseconds.
+const FALLS_LEFT: u64 = 8;
+/// Of the time, measuring takes one part in so many.
+const MEASURE_SHARE: u32 = 4;
 /// How often workspaces are measured where nothing seems to happen.
 const MEASURE_PERIOD: Duration = Duration::from_secs(5);
 /// They are measured at once when the disk has so much less.
 const FALL_BYTES: u64 = 16 << 20;
-/// Entries of one workspace that are looked at in one round: what is beyond is not counted.
-const ENTRIES_MAX: usize = 500_000;
-/// Directories deeper than this are not looked into: each takes two open files.
-const DEPTH_MAX: usize = 64;
-/// When the disk runs short, a workspace that grew by less in a round is not the reason.
+/// Or so many files fewer.
+const FALL_INODES: u64 = 1000;
+/// Entries of one directory that are looked at in one round: what is beyond is not counted.
+const ENTRIES_MAX: u64 = 500_000;
+/// When the disk runs short, one that grew by less in a round is not the reason.
 const GROWTH_BYTES: u64 = 1 << 20;
+/// The same for files.
+const GROWTH_INODES: u64 = 100;
+/// Content that is stored without looking at the disk first, which would take longer than storing it.
+const UNCHECKED_BYTES: u64 = 256 << 10;
+/// With less than this left there is no time to wait for anybody.
+const NOTHING_LEFT: u64 = 1 << 20;
 
-/// How much room agents have on the disk.
-#[derive(Debug, Clone)]
-pub struct DiskLimits {
-    /// What a workspace with its home may have; no limit if absent.
-    pub workspace_bytes: Option<u64>,
-    /// What of the disk is kept free.
-    pub keep_free: KeepFree,
-    /// Who says how full the disk is.
-    pub disk: Arc<dyn Disk>,
-}
-
-/// What of the disk is kept free.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeepFree {
-    /// A gigabyte, or a twentieth of the disk if that is less.
-    Usual,
-    /// So many bytes.
-    Bytes(u64),
-}
-
-/// A disk.
-pub trait Disk: Send + Sync + fmt::Debug {
-    /// How full the disk is that a directory is on. May block.
-    ///
-    /// # Errors
-    /// When it does not say.
-    fn space(&self, path: &Utf8Path) -> io::Result<Space>;
-}
-
-/// How full a disk is, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
-    /// What may still be written.
-    pub free: u64,
-    /// All of it.
-    pub total: u64,
-}
-
-/// The disk that the system has.
-#[derive(Debug)]
-struct SystemDisk;
-
-/// The agents that are looked after.
+/// All that write on the disk and are looked after.
 #[derive(Debug, Default)]
 pub(super) struct Guard {
-    watched: Mutex<HashMap<SessionId, Watched>>,
+    watched: Mutex<HashMap<u64, Watched>>,
+    n_watched: AtomicU64,
+    /// Bytes of content that live sessions have stored.
+    stored: Mutex<HashMap<SessionId, u64>>,
     bell: Notify,
+}
+
+/// Who writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    /// The agent of a session.
+    Agent(SessionId),
+    /// A container, or a command in a box of its own.
+    Box(ProjectId),
+}
+
+/// How it is ended.
+#[derive(Debug, Clone)]
+enum Ender {
+    Agent(AgentHandle),
+    Box(BoxEnd),
+}
+
+/// How a container or a command is ended for the disk's sake, and learns why.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BoxEnd {
+    /// Ends it.
+    pub(crate) stop: CancellationToken,
+    why: Arc<OnceLock<String>>,
+}
+
+impl BoxEnd {
+    pub(crate) fn by(stop: CancellationToken) -> Self {
+        Self { stop, why: Arc::default() }
+    }
+
+    /// Why it was ended, if it was for the disk's sake.
+    pub(crate) fn why(&self) -> Option<&str> {
+        self.why.get().map(String::as_str)
+    }
 }
 
 #[derive(Debug)]
 struct Watched {
-    handle: AgentHandle,
-    place: Place,
-    /// What it had when it was last measured.
-    last: Option<u64>,
+    writer: Writer,
+    ender: Ender,
+    dirs: Vec<Utf8PathBuf>,
+    /// What was in them when they were last measured.
+    last: Usage,
+    /// What it had stored as content by then.
+    last_stored: u64,
 }
 
-/// What belongs to an agent on the disk.
-#[derive(Debug, Clone)]
-struct Place {
-    workspace: Utf8PathBuf,
-    home: Utf8PathBuf,
-}
-
-/// An agent that is looked after until this is dropped.
+/// A writer that is looked after until this is dropped.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(crate) struct Watch {
     shared: Arc<Shared>,
-    session: SessionId,
+    id: u64,
 }
 
 /// What a round found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Measured {
-    session: SessionId,
-    bytes: u64,
+    id: u64,
+    /// What it has.
+    usage: Usage,
+    /// By how much that grew.
     growth: u64,
-}
-
-impl Default for DiskLimits {
-    fn default() -> Self {
-        Self {
-            // Sources, what is built of them, and what package managers keep.
-            workspace_bytes: Some(10 << 30),
-            keep_free: KeepFree::Usual,
-            disk: Arc::new(SystemDisk),
-        }
-    }
-}
-
-impl KeepFree {
-    const fn of(self, space: Space) -> u64 {
-        match self {
-            Self::Usual if space.total / 20 < 1 << 30 => space.total / 20,
-            Self::Usual => 1 << 30,
-            Self::Bytes(bytes) => bytes,
-        }
-    }
-}
-
-impl Disk for SystemDisk {
-    fn space(&self, path: &Utf8Path) -> io::Result<Space> {
-        let found = rustix::fs::statvfs(path.as_std_path())?;
-        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
-        Ok(Space { free: bytes(found.f_bavail), total: bytes(found.f_blocks) })
-    }
+    growth_inodes: u64,
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        lock(&self.shared.sessions.guard.watched).remove(&self.session);
+        lock(&self.shared.sessions.guard.watched).remove(&self.id);
     }
 }
 
 impl Shared {
+    /// What the directories of a session have before its agent starts.
+    pub(super) async fn measured_before(&self, place: Where) -> Usage {
+        let (workspace, home) =
+            (self.workspace_path(place.workspace), self.home_path(place.workspace));
+        self.usage_of(vec![workspace, home]).await
+    }
+
     /// Looks after an agent that was started.
-    pub(super) fn watch(self: &Arc<Self>, place: Where, handle: &AgentHandle) -> Watch {
-        let on_disk = Place {
-            workspace: self.workspace_path(place.workspace),
-            home: self.home_path(place.workspace),
-        };
-        let watched = Watched { handle: handle.clone(), place: on_disk, last: None };
-        lock(&self.sessions.guard.watched).insert(place.id, watched);
-        self.sessions.guard.bell.notify_one();
-        Watch { shared: Arc::clone(self), session: place.id }
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        place: Where,
+        handle: &AgentHandle,
+        before: Usage,
+    ) -> Watch {
+        let dirs = vec![self.workspace_path(place.workspace), self.home_path(place.workspace)];
+        let (writer, ender) = (Writer::Agent(place.id), Ender::Agent(handle.clone()));
+        let last_stored = self.stored_by(place.id);
+        self.watch_these(Watched { writer, ender, dirs, last: before, last_stored })
+    }
+
+    /// Looks after a container or a command that is about to be started.
+    pub(crate) async fn watch_box(
+        self: &Arc<Self>,
+        project: ProjectId,
+        dir: Utf8PathBuf,
+        end: BoxEnd,
+    ) -> Watch {
+        let last = self.usage_of(vec![dir.clone()]).await;
+        let (writer, ender) = (Writer::Box(project), Ender::Box(end));
+        self.watch_these(Watched { writer, ender, dirs: vec![dir], last, last_stored: 0 })
+    }
+
+    fn watch_these(self: &Arc<Self>, watched: Watched) -> Watch {
+        let guard = &self.sessions.guard;
+        let id = guard.n_watched.fetch_add(1, Ordering::Relaxed);
+        lock(&guard.watched).insert(id, watched);
+        guard.bell.notify_one();
+        Watch { shared: Arc::clone(self), id }
+    }
+
+    async fn usage_of(&self, dirs: Vec<Utf8PathBuf>) -> Usage {
+        self.blocking(move || Ok(usage(&dirs))).await.unwrap_or_default()
     }
 
     /// Whether there is room to start an agent.
     pub(crate) async fn check_disk(&self) -> Result<()> {
-        let Some((space, keep)) = self.space().await else { return Ok(()) };
-        if space.free >= keep {
-            return Ok(());
-        }
+        let Some(space) = self.space().await else { return Ok(()) };
+        let short = self.sessions.settings.disk.shortage(space);
+        let Some(short) = short else { return Ok(()) };
         let message = format!(
-            "no agent is started: the disk of {} has {} left, and {} are kept free \
-             (`sandbox.keepFree`); delete what is not needed, such as old workspaces",
-            self.config.data_dir,
-            shown(space.free),
-            shown(keep)
+            "no agent is started: the disk of {} {short}; delete what is not needed, such as old \
+             workspaces",
+            self.config.data_dir
         );
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
 
-    /// How full the disk is, and what is kept free of it; nothing if that cannot be told.
-    async fn space(&self) -> Option<(Space, u64)> {
-        let limits = self.sessions.settings.disk.clone();
-        let (disk, path) = (limits.disk, self.config.data_dir.clone());
+    /// Whether so much content can be stored, before any of it is: by anybody as far as the disk goes,
+    /// and by a session as far as its own account goes.
+    pub(crate) async fn check_room(&self, principal: &Principal, bytes: u64) -> Result<()> {
+        self.check_account(principal, bytes)?;
+        if bytes < UNCHECKED_BYTES { Ok(()) } else { self.check_free(bytes).await }
+    }
+
+    /// Whether the account of a session has room for so much more content, if it is one's key.
+    pub(crate) fn check_account(&self, principal: &Principal, bytes: u64) -> Result<()> {
+        let Some(max) = self.sessions.settings.disk.workspace_bytes else { return Ok(()) };
+        let Some(session) = self.session_of_key(principal) else { return Ok(()) };
+        let dirs = {
+            let watched = lock(&self.sessions.guard.watched);
+            let own = watched.values().find(|it| it.writer == Writer::Agent(session));
+            own.map_or(0, |own| own.last.bytes)
+        };
+        let used = dirs.saturating_add(self.stored_by(session)).saturating_add(bytes);
+        if used <= max {
+            return Ok(());
+        }
+        let message = format!(
+            "with it the session would have {} in its workspace, its home and stored content, more \
+             than the {} that it may (`sandbox.workspace`)",
+            space::shown(used),
+            space::shown(max)
+        );
+        Err(Error::new(ErrorKind::TooLarge, message))
+    }
+
+    /// Whether the disk has room for so much more.
+    pub(crate) async fn check_free(&self, bytes: u64) -> Result<()> {
+        let Some(space) = self.space().await else { return Ok(()) };
+        let left = Space { free: space.free.saturating_sub(bytes), ..space };
+        let Some(short) = self.sessions.settings.disk.shortage(left) else { return Ok(()) };
+        let message = format!("{} cannot be stored: then the disk {short}", space::shown(bytes));
+        Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
+    }
+
+    /// Counts content that was stored to the session whose key it was stored with.
+    pub(crate) fn count_stored(&self, principal: &Principal, bytes: u64) {
+        let Some(session) = self.session_of_key(principal) else { return };
+        let mut stored = lock(&self.sessions.guard.stored);
+        let stored = stored.entry(session).or_default();
+        *stored = stored.saturating_add(bytes);
+    }
+
+    /// A session has ended: what it stored is nobody's account any more.
+    pub(super) fn forget_stored(&self, session: SessionId) {
+        lock(&self.sessions.guard.stored).remove(&session);
+    }
+
+    fn stored_by(&self, session: SessionId) -> u64 {
+        lock(&self.sessions.guard.stored).get(&session).copied().unwrap_or_default()
+    }
+
+    /// How full the disk is; nothing if that cannot be told.
+    async fn space(&self) -> Option<Space> {
+        let (disk, path) =
+            (Arc::clone(&self.sessions.settings.disk.disk), self.config.data_dir.clone());
         let looked = self.blocking(move || disk.space(&path).map_err(crate::failure::internal));
         match looked.await {
-            Ok(space) => Some((space, limits.keep_free.of(space))),
+            Ok(space) => Some(space),
             Err(error) => {
                 tracing::warn!(%error, "nobody knows how full the disk is");
                 None
@@ -197,157 +258,208 @@ impl Shared {
         }
     }
 
-    /// Looks after the disk while agents run, until the broker stops.
+    /// Takes the reserve if it is not there and there is plenty of room for it.
+    pub(crate) async fn take_reserve(self: &Arc<Self>) {
+        let Some(space) = self.space().await else { return };
+        let left = space.free.saturating_sub(self.reserve.bytes().saturating_mul(2));
+        if self.sessions.settings.disk.shortage(Space { free: left, ..space }).is_none() {
+            let shared = Arc::clone(self);
+            let taken = self.blocking(move || {
+                shared.reserve.take();
+                Ok(())
+            });
+            drop(taken.await);
+        }
+    }
+
+    /// Looks after the disk while anybody writes, until the broker stops.
     pub(crate) async fn guard_disk(self: Arc<Self>) {
-        let mut period = tokio::time::interval(PERIOD);
-        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut round = Round { at: Instant::now(), free: u64::MAX };
+        let mut round = Round::default();
+        let mut period = PERIOD;
         loop {
             let is_idle = lock(&self.sessions.guard.watched).is_empty();
             tokio::select! {
                 biased;
                 () = self.stopping.cancelled() => return,
                 () = self.sessions.guard.bell.notified(), if is_idle => {}
-                _ = period.tick(), if !is_idle => self.look(&mut round).await,
+                () = tokio::time::sleep(period), if !is_idle => {
+                    let began = Instant::now();
+                    let is_urgent = self.look(&mut round).await;
+                    let least = if is_urgent { PERIOD_URGENT } else { PERIOD };
+                    period = least.max(began.elapsed() * MEASURE_SHARE);
+                }
             }
         }
     }
 
-    async fn look(self: &Arc<Self>, round: &mut Round) {
-        let Some((space, keep)) = self.space().await else { return };
-        let is_short = space.free < keep;
-        let fell = round.free.saturating_sub(space.free) >= FALL_BYTES;
-        round.free = round.free.max(space.free);
-        if !is_short && !fell && round.at.elapsed() < MEASURE_PERIOD {
-            return;
+    /// Looks at the disk, and ends who fills it. Whether it is about to be full.
+    async fn look(self: &Arc<Self>, round: &mut Round) -> bool {
+        let limits = &self.sessions.settings.disk;
+        let Some(space) = self.space().await else { return false };
+        let shortage = limits.shortage(space);
+        let fall = round.fall(space);
+        let is_falling = fall.bytes >= FALL_BYTES || fall.inodes >= FALL_INODES;
+        if shortage.is_none() && !is_falling && !round.is_over() {
+            return false;
         }
-        *round = Round { at: Instant::now(), free: space.free };
+        *round = Round { last: Some((Instant::now(), space)) };
         let found = self.measure().await;
-        if let Some(max) = self.sessions.settings.disk.workspace_bytes {
-            for over in found.iter().filter(|found| found.bytes > max) {
+        if let Some(max) = limits.workspace_bytes {
+            for over in found.iter().filter(|found| found.usage.bytes > max) {
                 let why = format!(
-                    "its workspace and home have {}, more than the {} that they may \
-                     (`sandbox.workspace`); delete files there before the next message, or raise \
-                     the limit",
-                    shown(over.bytes),
-                    shown(max)
+                    "what it has on the disk is {}, more than the {} that it may \
+                     (`sandbox.workspace`); delete files there before it goes on, or raise the limit",
+                    space::shown(over.usage.bytes),
+                    space::shown(max)
                 );
-                self.end_agent(over.session, &why);
+                self.end_writer(over.id, &why);
             }
         }
-        if is_short && let Some(fastest) = fastest(&found, space.free, keep) {
-            let why = format!(
-                "the disk has {} left, {} are kept free (`sandbox.keepFree`), and its workspace \
-                 grew fastest, by {}; delete what is not needed before the next message",
-                shown(space.free),
-                shown(keep),
-                shown(fastest.growth)
-            );
-            self.end_agent(fastest.session, &why);
+        if let Some(short) = shortage {
+            match reason(&found, space, fall, limits) {
+                Some(fastest) => {
+                    let why = format!(
+                        "the disk {short}, and it grew fastest, by {} and {} files; delete what is \
+                         not needed before it goes on",
+                        space::shown(fastest.growth),
+                        fastest.growth_inodes
+                    );
+                    self.end_writer(fastest.id, &why);
+                }
+                None => {
+                    tracing::warn!(%short, "the disk runs short, and nothing here is the reason")
+                }
+            }
+            if space.free < NOTHING_LEFT {
+                self.reserve.give_up();
+            }
         }
+        let keep = limits.keep_free.of(space.total);
+        is_falling && space.free < keep.saturating_add(fall.bytes.saturating_mul(FALLS_LEFT))
     }
 
-    /// What every agent has on the disk, and how much more than last time.
+    /// What everybody has on the disk, and how much more than last time.
     async fn measure(&self) -> Vec<Measured> {
         let places: Vec<_> = {
             let watched = lock(&self.sessions.guard.watched);
-            watched.iter().map(|(id, watched)| (*id, watched.place.clone())).collect()
+            let place =
+                |(id, watched): (&u64, &Watched)| (*id, watched.writer, watched.dirs.clone());
+            watched.iter().map(place).collect()
         };
         let measured = self.blocking(move || {
-            let sum = |place: &Place| used(&place.workspace).saturating_add(used(&place.home));
-            Ok(places.iter().map(|(id, place)| (*id, sum(place))).collect::<Vec<_>>())
+            let each = |(id, writer, dirs): &(u64, Writer, Vec<_>)| (*id, *writer, usage(dirs));
+            Ok(places.iter().map(each).collect::<Vec<_>>())
         });
         let Ok(measured) = measured.await else { return Vec::new() };
+        let with_stored: Vec<_> = measured
+            .into_iter()
+            .map(|(id, writer, dirs)| match writer {
+                Writer::Agent(session) => (id, dirs, self.stored_by(session)),
+                Writer::Box(_) => (id, dirs, 0),
+            })
+            .collect();
         let mut watched = lock(&self.sessions.guard.watched);
-        let noted = measured.into_iter().filter_map(|(session, bytes)| {
-            // Of one that has just begun nobody knows how fast it grows.
-            let last = watched.get_mut(&session)?.last.replace(bytes).unwrap_or(bytes);
-            Some(Measured { session, bytes, growth: bytes.saturating_sub(last) })
+        let noted = with_stored.into_iter().filter_map(|(id, dirs, stored)| {
+            let watched = watched.get_mut(&id)?;
+            let last = std::mem::replace(&mut watched.last, dirs);
+            let last_stored = std::mem::replace(&mut watched.last_stored, stored);
+            let usage = Usage { bytes: dirs.bytes.saturating_add(stored), ..dirs };
+            let growth = usage.bytes.saturating_sub(last.bytes.saturating_add(last_stored));
+            let growth_inodes = usage.entries.saturating_sub(last.entries);
+            Some(Measured { id, usage, growth, growth_inodes })
         });
         noted.collect()
     }
 
-    /// Ends an agent at once: one that is given time has it for writing on.
-    fn end_agent(&self, session: SessionId, why: &str) {
-        let handle = lock(&self.sessions.guard.watched).get(&session).map(|it| it.handle.clone());
-        let Some(handle) = handle else { return };
-        tracing::warn!(%session, why, "an agent is ended for the disk's sake");
-        let text = Some(format!("the agent is ended: {why}"));
-        self.say(session, SessionEventInfo { text, ..event("error") });
-        handle.terminate(Duration::ZERO);
-    }
-}
-
-/// The last time that workspaces were measured, and how much was free then or after.
-#[derive(Debug)]
-struct Round {
-    at: Instant,
-    free: u64,
-}
-
-/// The agent that is the reason why the disk runs short, if one is. The shorter it is, the less it
-/// takes: at a quarter of what is kept free, any growth.
-fn fastest(found: &[Measured], free: u64, keep: u64) -> Option<&Measured> {
-    let least = if free < keep / 4 { 1 } else { GROWTH_BYTES };
-    found.iter().filter(|found| found.growth >= least).max_by_key(|found| found.growth)
-}
-
-/// What a directory takes of the disk, as far as it can be looked into. Follows no link, and counts a
-/// file that has several names once.
-fn used(root: &Utf8Path) -> u64 {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut count = Count { n_left: ENTRIES_MAX, several: HashSet::new() };
-    let root = openat(CWD, root.as_std_path(), flags, Mode::empty());
-    root.map_or(0, |root| count.below(&root, DEPTH_MAX))
-}
-
-struct Count {
-    n_left: usize,
-    several: HashSet<u64>,
-}
-
-impl Count {
-    fn below(&mut self, dir: &OwnedFd, depth_left: usize) -> u64 {
-        let Ok(entries) = Dir::read_from(dir) else { return 0 };
-        let mut bytes: u64 = 0;
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_bytes();
-            if matches!(name, b"." | b"..") {
-                continue;
+    /// Ends a writer at once: one that is given time has it for writing on.
+    fn end_writer(&self, id: u64, why: &str) {
+        let found = lock(&self.sessions.guard.watched)
+            .get(&id)
+            .map(|watched| (watched.writer, watched.ender.clone()));
+        let Some((writer, ender)) = found else { return };
+        tracing::warn!(?writer, why, "a writer is ended for the disk's sake");
+        if let Writer::Agent(session) = writer {
+            let text = Some(format!("the agent is ended: {why}"));
+            self.say(session, SessionEventInfo { text, ..event("error") });
+        }
+        match ender {
+            Ender::Agent(handle) => handle.terminate(Duration::ZERO),
+            Ender::Box(end) => {
+                drop(end.why.set(why.to_owned()));
+                end.stop.cancel();
             }
-            let Some(left) = self.n_left.checked_sub(1) else { break };
-            self.n_left = left;
-            bytes = bytes.saturating_add(self.entry(dir, OsStr::from_bytes(name), depth_left));
         }
-        bytes
-    }
-
-    fn entry(&mut self, dir: &OwnedFd, name: &OsStr, depth_left: usize) -> u64 {
-        let Ok(found) = statat(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
-        let is_dir = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        if !is_dir && found.st_nlink > 1 && !self.several.insert(found.st_ino) {
-            return 0;
-        }
-        // The system counts in halves of a kilobyte, whatever the size of a block is.
-        let own = u64::try_from(found.st_blocks).unwrap_or(0).saturating_mul(512);
-        let Some(depth_left) = depth_left.checked_sub(1).filter(|_| is_dir) else { return own };
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let below = openat(dir, name, flags, Mode::empty());
-        own.saturating_add(below.map_or(0, |below| self.below(&below, depth_left)))
     }
 }
 
-/// Bytes for people.
-fn shown(bytes: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    let unit = UNITS.into_iter().find(|(size, _)| bytes >= *size);
-    match unit {
-        Some((size, name)) => {
-            let tenths = bytes.saturating_mul(10) / size;
-            format!("{}.{} {name}", tenths / 10, tenths % 10)
-        }
-        None => format!("{bytes} bytes"),
+/// The last time that everything was measured, and how full the disk was then.
+#[derive(Debug, Default)]
+struct Round {
+    last: Option<(Instant, Space)>,
+}
+
+/// What the disk has less than when it was last measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Fall {
+    bytes: u64,
+    inodes: u64,
+}
+
+impl Round {
+    /// How much less there is. What became free in between counts as if it had been then.
+    fn fall(&mut self, space: Space) -> Fall {
+        let Some((_, last)) = &mut self.last else { return Fall::default() };
+        last.free = last.free.max(space.free);
+        let inodes = match (&mut last.inodes, space.inodes) {
+            (Some(last), Some(now)) => {
+                last.free = last.free.max(now.free);
+                last.free - now.free
+            }
+            (None, _) | (_, None) => 0,
+        };
+        Fall { bytes: last.free - space.free, inodes }
     }
+
+    fn is_over(&self) -> bool {
+        self.last.is_none_or(|(at, _)| at.elapsed() >= MEASURE_PERIOD)
+    }
+}
+
+/// Who is the reason why the disk runs short, if one of these is. The shorter it is, the less it takes.
+/// Where most of what is gone was taken by somebody else, none of these is ended for it, unless one has
+/// something that cannot be looked at.
+fn reason<'a>(
+    found: &'a [Measured],
+    space: Space,
+    fall: Fall,
+    limits: &DiskLimits,
+) -> Option<&'a Measured> {
+    type Growth = fn(&Measured) -> u64;
+    let is_bytes = space.free < limits.keep_free.of(space.total);
+    let of: Growth = if is_bytes { |found| found.growth } else { |found| found.growth_inodes };
+    let fallen = if is_bytes { fall.bytes } else { fall.inodes };
+    let is_last_moment = if is_bytes {
+        space.free < limits.keep_free.of(space.total) / 4
+    } else {
+        let inodes = space.inodes.unwrap_or_default();
+        inodes.free < limits.keep_free_inodes.of_inodes(inodes.total) / 4
+    };
+    let least = match (is_last_moment, is_bytes) {
+        (true, _) => 1,
+        (false, true) => GROWTH_BYTES,
+        (false, false) => GROWTH_INODES,
+    };
+    let explained = found.iter().map(of).fold(0, u64::saturating_add);
+    if explained < fallen / 2 {
+        let hides = |found: &&Measured| found.usage.is_partial;
+        return found.iter().filter(hides).max_by_key(|found| of(found));
+    }
+    found.iter().filter(|found| of(found) >= least).max_by_key(|found| of(found))
+}
+
+fn usage(dirs: &[Utf8PathBuf]) -> Usage {
+    let each = dirs.iter().map(|dir| Usage::of(dir.as_std_path(), ENTRIES_MAX));
+    each.fold(Usage::default(), Usage::and)
 }
 
 #[cfg(test)]
@@ -356,46 +468,84 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    #[test]
-    fn a_gigabyte_is_kept_free_or_a_twentieth_if_that_is_less() {
-        let space = |total| Space { free: 0, total };
-        assert_eq!(KeepFree::Usual.of(space(100 * GIB)), GIB);
-        assert_eq!(KeepFree::Usual.of(space(GIB)), GIB / 20);
-        assert_eq!(KeepFree::Bytes(7).of(space(GIB)), 7);
+    fn space(free: u64) -> Space {
+        Space { free, total: 20 * GIB, inodes: None }
+    }
+
+    fn found(id: u64, growth: u64) -> Measured {
+        let usage = Usage { bytes: GIB, entries: 1, is_partial: false };
+        Measured { id, usage, growth, growth_inodes: growth / 4096 }
     }
 
     /// Rule: whoever writes little is not ended for somebody else, until nothing else helps.
     #[test]
     fn the_one_that_grows_fastest_is_the_reason_if_one_grows() {
-        let found = |n: u8, growth| Measured {
-            session: SessionId::from_random([n; 16]),
-            bytes: GIB,
-            growth,
-        };
+        let limits = DiskLimits::default();
+        let reason = |found, free| reason(found, space(free), Fall::default(), &limits);
         let all = [found(1, 10), found(2, 50 << 20), found(3, 2 << 20)];
-        assert_eq!(fastest(&all, GIB / 2, GIB), Some(&all[1]));
-        assert_eq!(fastest(&all[..1], GIB / 2, GIB), None);
-        assert_eq!(fastest(&all[..1], GIB / 5, GIB), Some(&all[0]));
-        assert_eq!(fastest(&[found(4, 0)], 0, GIB), None, "what does not grow is not the reason");
+        assert_eq!(reason(&all, GIB / 2), Some(&all[1]));
+        assert_eq!(reason(&all[..1], GIB / 2), None);
+        assert_eq!(reason(&all[..1], GIB / 5), Some(&all[0]));
+        assert_eq!(reason(&[found(4, 0)], 0), None, "what does not grow is not the reason");
     }
 
-    /// Rule: what an agent has is counted as the disk has it: through no link, and each file once.
+    /// Rule: nobody is ended for what others took of the disk, however short it is; but one that hides
+    /// what it has is.
+    #[test]
+    fn who_grew_little_is_not_ended_for_what_others_took() {
+        let limits = DiskLimits::default();
+        let fall = Fall { bytes: 2 * GIB, inodes: 0 };
+        let mut all = [found(1, 2 << 20), found(2, 10)];
+        assert_eq!(reason(&all, space(1000), fall, &limits), None);
+        all[1].usage.is_partial = true;
+        assert_eq!(reason(&all, space(1000), fall, &limits), Some(&all[1]));
+        let all = [found(1, 2 << 20), found(2, 2 * GIB)];
+        assert_eq!(reason(&all, space(1000), fall, &limits), Some(&all[1]));
+    }
+
+    /// Rule: files count as bytes do.
+    #[test]
+    fn who_makes_most_files_is_the_reason_where_these_run_short() {
+        let limits = DiskLimits::default();
+        let inodes = Some(Inodes { free: 100, total: 8000 });
+        let short = Space { inodes, ..space(10 * GIB) };
+        let mut all = [found(1, GIB), found(2, 0)];
+        all[1].growth_inodes = 8_000_000;
+        assert_eq!(reason(&all, short, Fall { bytes: 0, inodes: 7000 }, &limits), Some(&all[1]));
+    }
+
+    /// Rule: what became free in between is not taken for a fall.
+    #[test]
+    fn a_fall_is_counted_from_the_most_there_was() {
+        let mut round = Round::default();
+        assert_eq!(
+            round.fall(space(GIB)),
+            Fall::default(),
+            "nothing is known before the first look"
+        );
+        round.last = Some((Instant::now(), space(GIB)));
+        assert_eq!(round.fall(space(2 * GIB)), Fall::default());
+        assert_eq!(round.fall(space(GIB)), Fall { bytes: GIB, inodes: 0 });
+    }
+
+    /// Rule: what an agent has is counted as the disk has it: through no link, each file once, and at
+    /// any depth.
     #[test]
     fn a_directory_is_measured_as_the_disk_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let outside = tempfile::NamedTempFile::new_in(dir.path().parent().unwrap()).unwrap();
-        outside.as_file().set_len(0).unwrap();
         std::fs::write(outside.path(), vec![1; 1 << 20]).unwrap();
         let root = dir.path().join("root");
-        std::fs::create_dir_all(root.join("a/b")).unwrap();
-        std::fs::write(root.join("a/b/file"), vec![1; 3 << 20]).unwrap();
-        std::fs::hard_link(root.join("a/b/file"), root.join("again")).unwrap();
+        let deep = root.join("a/".repeat(200));
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::write(deep.join("file"), vec![1; 3 << 20]).unwrap();
+        std::fs::hard_link(deep.join("file"), root.join("again")).unwrap();
         std::os::unix::fs::symlink(outside.path(), root.join("link")).unwrap();
         std::os::unix::fs::symlink(dir.path(), root.join("up")).unwrap();
         std::fs::File::create(root.join("sparse")).unwrap().set_len(1 << 40).unwrap();
-        let measured = used(Utf8Path::from_path(&root).unwrap());
-        assert!((3 << 20..4 << 20).contains(&measured), "{measured}");
-        assert_eq!(used("/nowhere/at/all".into()), 0);
-        assert_eq!((shown(1536 << 20), shown(900)), ("1.5 GiB".to_owned(), "900 bytes".to_owned()));
+        let measured = usage(&[Utf8PathBuf::from_path_buf(root).unwrap()]);
+        assert!((3 << 20..5 << 20).contains(&measured.bytes), "{measured:?}");
+        assert_eq!((measured.entries, measured.is_partial), (205, false));
+        assert_eq!(usage(&["/nowhere/at/all".into()]), Usage::default());
     }
 }

@@ -79,7 +79,7 @@ impl Shared {
         let (now, state) = (self.now(), SessionState::Idle);
         lock(&self.sessions.table).rest(now, session);
         let rests = Record::SessionChanged { id: session, state, at: now.unix };
-        self.commit_for_sure(&[rests]).await?;
+        self.commit_or_later(vec![rests]).await?;
         self.say_state(session, state, None);
         self.jobs.deadlines.notify_one();
         Ok(SessionOpenedResponse { session_id: session, url, token })

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ringback_proto::Result;
-use ringback_proto::ids::SessionId;
+use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
@@ -13,10 +13,11 @@ use super::keeper::Order;
 use crate::identity::Tokens;
 use crate::shared::Shared;
 use crate::sync::lock;
+use crate::workspaces::remove;
 
 impl Shared {
     /// Ends a session and all it started: their agents, sockets, keys and the tools offered to them.
-    /// When it returns, no process of theirs is left.
+    /// When it returns, no process of theirs is left. None of it waits for room on the disk.
     pub(crate) async fn end_session(
         self: &Arc<Self>,
         session: SessionId,
@@ -24,29 +25,47 @@ impl Shared {
         why: &str,
     ) -> Result<()> {
         let ended = lock(&self.sessions.table).end(session, state);
+        self.end_these(ended, state, why).await
+    }
+
+    /// Ends what the table says has ended.
+    async fn end_these(
+        self: &Arc<Self>,
+        ended: Vec<SessionId>,
+        state: SessionState,
+        why: &str,
+    ) -> Result<()> {
+        let mut stored = Ok(());
         for id in ended {
-            if let Some(live) = self.sessions.live(id) {
-                self.close(id, &live).await;
-            }
+            let live = self.sessions.live(id);
             let at = self.now().unix;
-            let changed = Record::SessionChanged { id, state, at };
-            self.commit_for_sure(&[changed]).await?;
+            let mut records = vec![Record::SessionChanged { id, state, at }];
+            if let Some(live) = live {
+                let key = self.close(id, &live).await;
+                records.extend(key.map(|id| Record::TokenRevoked { id, at }));
+            }
+            // One that cannot be stored does not keep the others alive.
+            stored = self.commit_or_later(records).await.and(stored);
             self.say_state(id, state, Some(why.to_owned()));
             // Only now is it over for whoever follows it: its last word was said.
             lock(&self.sessions.live).remove(&id);
+            self.forget_stored(id);
+            self.release_events(id);
             self.sessions.bells.of(id).notify_waiters();
         }
-        Ok(())
+        stored
     }
 
-    async fn close(self: &Arc<Self>, id: SessionId, live: &Live) {
+    /// Ends what a session has. The key that died with it, if it was its own.
+    async fn close(self: &Arc<Self>, id: SessionId, live: &Live) -> Option<TokenId> {
         // First nobody is behind the sockets, then the key is dead, then the agent goes: what it
         // still tries has no effect.
         drop(lock(&live.doors).take());
         live.bearer.end();
         live.account.end(id);
-        if let Some(key) = live.key.as_ref().filter(|key| key.is_made_for_it) {
-            self.revoke_key(key.id).await;
+        let key = live.key.as_ref().filter(|key| key.is_made_for_it).map(|key| key.id);
+        if let Some(key) = key {
+            self.revoke_key(key);
         }
         self.end_callers(id);
         let mut over = live.over.clone();
@@ -55,35 +74,34 @@ impl Shared {
             tracing::error!(session = %id, "the keeper of a session ended by itself");
         }
         let dir = live.dir.clone();
-        let removed = self.blocking(move || {
-            std::fs::remove_dir_all(&dir).map_err(|error| {
-                ringback_proto::Error::internal("session", "a directory is left").with_source(error)
-            })
-        });
+        let removed = self.blocking(move || remove(&dir));
         if let Err(error) = removed.await {
             tracing::warn!(session = %id, %error, "the directory of a session is left");
         }
+        key
     }
 
-    async fn revoke_key(&self, id: ringback_proto::ids::TokenId) {
-        let at = self.now().unix;
+    /// Nobody can use the key from now on; that it is revoked is still to be stored.
+    fn revoke_key(&self, id: TokenId) {
         if let Some(token) = self.tokens.find(id) {
-            Tokens::revoke(&token, at);
-        }
-        if let Err(error) = self.commit_for_sure(&[Record::TokenRevoked { id, at }]).await {
-            tracing::error!(%id, %error, "the end of a session's key could not be stored");
+            Tokens::revoke(&token, self.now().unix);
         }
         self.tokens.forget(id);
     }
 
-    /// Ends the sessions that have had nothing to do for too long.
-    pub(crate) async fn end_idle_sessions(self: &Arc<Self>) {
+    /// Ends the sessions that have had nothing to do for too long, each by itself.
+    pub(crate) fn end_idle_sessions(self: &Arc<Self>) {
         let idle = lock(&self.sessions.table).idle_too_long(self.now());
         for session in idle {
-            let why = "it had nothing to do for too long";
-            if let Err(error) = self.end_session(session, SessionState::Ended, why).await {
-                tracing::error!(%session, %error, "an idle session could not be ended");
-            }
+            let state = SessionState::Ended;
+            let ended = lock(&self.sessions.table).end(session, state);
+            let shared = Arc::clone(self);
+            drop(self.tasks.spawn(async move {
+                let why = "it had nothing to do for too long";
+                if let Err(error) = shared.end_these(ended, state, why).await {
+                    tracing::error!(%session, %error, "the end of an idle session is not stored");
+                }
+            }));
         }
     }
 
@@ -99,7 +117,7 @@ impl Shared {
     }
 
     /// What an earlier run left under way is interrupted: its agents died with it.
-    pub(crate) async fn restore_sessions(&self, left: Vec<SessionRecord>) -> Result<()> {
+    pub(crate) async fn restore_sessions(self: &Arc<Self>, left: Vec<SessionRecord>) -> Result<()> {
         let at = self.now().unix;
         for record in left {
             let (id, state) = (record.id, SessionState::Interrupted);
@@ -110,9 +128,16 @@ impl Shared {
                 Tokens::revoke(&token, at);
                 records.push(Record::TokenRevoked { id: key, at });
             }
-            self.commit(records).await?;
+            self.commit_or_later(records).await?;
             record.key.into_iter().for_each(|key| self.tokens.forget(key));
-            let index = self.next_journaled(id)?;
+            // What it said is worth less than a daemon that starts.
+            let index = match self.next_journaled(id) {
+                Ok(index) => index,
+                Err(error) => {
+                    tracing::error!(session = %id, %error, "that it was interrupted is not journaled");
+                    continue;
+                }
+            };
             let text = "the daemon was restarted; a message continues the session".to_owned();
             let event = SessionEventInfo {
                 session_id: id,

@@ -222,9 +222,10 @@ impl Keeper {
             let begun = Driver::start(spec, protocol, files).map_err(|error| causes(&error))?;
             Ok::<_, String>((begun, launcher))
         };
+        let before = self.shared.measured_before(self.place).await;
         let begun = self.shared.blocking(move || Ok(begin())).await;
         let ((agent, handle), launcher) = begun.map_err(|error| error.to_string())??;
-        let watch = self.shared.watch(self.place, &handle);
+        let watch = self.shared.watch(self.place, &handle, before);
         Ok(Running { agent, handle, launcher, _watch: watch })
     }
 
@@ -375,7 +376,7 @@ impl Keeper {
     async fn store(&self, state: SessionState) {
         let at = self.shared.now().unix;
         let changed = Record::SessionChanged { id: self.place.id, state, at };
-        if let Err(error) = self.shared.commit_for_sure(&[changed]).await {
+        if let Err(error) = self.shared.commit_or_later(vec![changed]).await {
             tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
         }
     }

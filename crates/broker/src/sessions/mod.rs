@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{Permissions, SharedPolicy};
-use ringback_core::sessions::{SessionLimits, SessionTable};
+use ringback_core::sessions::{KeptEvents, SessionLimits, SessionTable};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::NetworkPolicy;
 use ringback_proto::record::SpendingRecord;
@@ -48,7 +48,8 @@ pub(crate) use self::boxes::Boxes;
 pub(crate) use self::caller::offered;
 use self::confine::Confiner;
 pub use self::confine::{Confinement, SandboxRules};
-pub use self::disk::{Disk, DiskLimits, KeepFree, Space};
+pub(crate) use self::disk::{BoxEnd, Watch};
+pub use self::disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
@@ -77,8 +78,8 @@ pub struct SessionSettings {
     pub agent_default: String,
     /// How far sessions may go where their project says nothing.
     pub limits: SessionLimits,
-    /// Events that each session keeps in memory; the journal has all.
-    pub events_kept_max: usize,
+    /// What sessions said that is kept in memory; the journal has more.
+    pub events_kept: KeptEvents,
     /// How long an agent may take to end by itself.
     pub end_grace: Duration,
     /// Who answers an agent that asks for permission, if the agent's own settings do not say.
@@ -105,7 +106,11 @@ impl SessionSettings {
             path: agent::PATH.into(),
             agent_default: "scripted".to_owned(),
             limits: SessionLimits::default(),
-            events_kept_max: 2000,
+            events_kept: KeptEvents {
+                events_max: 2000,
+                bytes_max: 16 << 20,
+                total_bytes_max: 64 << 20,
+            },
             end_grace: Duration::from_secs(3),
             permissions: Permissions::Ask,
             inside: None,
@@ -298,7 +303,7 @@ impl Sessions {
     pub(crate) fn new(settings: SessionSettings, journal: Journal) -> Self {
         Self {
             confiner: Confiner::new(&settings.confinement),
-            table: Mutex::new(SessionTable::new(settings.events_kept_max)),
+            table: Mutex::new(SessionTable::new(settings.events_kept)),
             live: Mutex::new(HashMap::new()),
             questions: Mutex::default(),
             guard: disk::Guard::default(),

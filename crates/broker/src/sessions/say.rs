@@ -6,10 +6,11 @@ use bytes::Bytes;
 use ringback_core::sessions::Said;
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::SessionState;
-use ringback_proto::request::{SessionEventInfo, SessionEventsResponse};
+use ringback_proto::request::{PermissionChoice, SessionEventInfo, SessionEventsResponse};
 use ringback_proto::{Error, Event, Result};
 
 use super::heard::CONVERSATION;
+use crate::failure;
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -17,6 +18,12 @@ use crate::sync::lock;
 const JOURNAL_PAGE: usize = 1000;
 /// The longest text of one event; longer ones are cut and say so.
 const TEXT_BYTES_MAX: usize = 256 << 10;
+/// The longest name or id.
+const NAME_BYTES_MAX: usize = 4 << 10;
+/// More than anybody chooses from.
+const OPTIONS_MAX: usize = 32;
+/// What an ended session keeps in memory if its journal could not be written.
+const LAST_WORDS_BYTES: usize = 64 << 10;
 
 /// An event of this type that says nothing yet.
 pub(super) fn event(kind: &str) -> SessionEventInfo {
@@ -37,15 +44,42 @@ pub(super) fn event(kind: &str) -> SessionEventInfo {
 
 /// A text as an event may have it.
 pub(super) fn bounded(mut text: String) -> String {
-    if text.len() > TEXT_BYTES_MAX {
-        let mut end = TEXT_BYTES_MAX;
+    cut(&mut text, TEXT_BYTES_MAX);
+    text
+}
+
+fn cut(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        let mut end = bytes_max;
         while !text.is_char_boundary(end) {
             end -= 1;
         }
         text.truncate(end);
         text.push_str(" [cut]");
+        text.shrink_to_fit();
     }
-    text
+}
+
+/// Cuts what an agent chose, wherever it put it.
+fn bound(event: &mut SessionEventInfo) {
+    let SessionEventInfo { text, tool_name, role, request_id, options, .. } = event;
+    text.iter_mut().for_each(|text| cut(text, TEXT_BYTES_MAX));
+    let names = tool_name.iter_mut().chain(role).chain(request_id);
+    names.for_each(|name| cut(name, NAME_BYTES_MAX));
+    options.truncate(OPTIONS_MAX);
+    for PermissionChoice { id, name, kind } in options {
+        [id, name, kind].into_iter().for_each(|text| cut(text, NAME_BYTES_MAX));
+    }
+}
+
+/// What an event takes of the memory, about.
+fn weight(event: &SessionEventInfo) -> usize {
+    let SessionEventInfo { kind, text, tool_name, role, request_id, options, .. } = event;
+    let optional = [text, tool_name, role, request_id];
+    let texts = optional.into_iter().flatten().map(String::capacity).sum::<usize>();
+    let choice = |it: &PermissionChoice| it.id.len() + it.name.len() + it.kind.len();
+    let choices = options.iter().map(choice).sum::<usize>();
+    size_of::<SessionEventInfo>() + kind.len() + texts + choices
 }
 
 impl Shared {
@@ -53,11 +87,13 @@ impl Shared {
     pub(super) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
         event.session_id = session;
         event.at_ms = self.now().unix;
+        bound(&mut event);
         self.note_question(session, &event);
+        let n_bytes = weight(&event);
         let event = Arc::new(event);
         let heard = {
             let mut table = lock(&self.sessions.table);
-            let heard = table.say(session, &event);
+            let heard = table.say(session, &event, n_bytes);
             // Written under the lock, so that the journal has the ring's order; it is an append
             // to the page cache, not a sync.
             for (ring, index) in &heard {
@@ -75,12 +111,21 @@ impl Shared {
         let written = rmp_serde::to_vec_named(&numbered)
             .map_err(|error| error.to_string())
             .and_then(|bytes| {
-                let bytes = [Bytes::from(bytes)];
-                self.sessions.journal.append(ring, &bytes).map_err(|error| error.to_string())
+                let written = self.sessions.journal.append_at(ring, index, Bytes::from(bytes));
+                written.map_err(|error| failure::causes(&error))
             });
         if let Err(error) = written {
             tracing::error!(session = %ring, index, error, "an event is missing in the journal");
         }
+    }
+
+    /// A session has ended: what it said is read from its journal from now on. If that could not be
+    /// written, its last words stay.
+    pub(super) fn release_events(&self, session: SessionId) {
+        let mut table = lock(&self.sessions.table);
+        let written = self.sessions.journal.last_index(session).ok().flatten();
+        let is_written = written >= table.last_index(session);
+        table.release(session, if is_written { 0 } else { LAST_WORDS_BYTES });
     }
 
     /// The next number in the journal of a session that is not of this run.
@@ -134,20 +179,26 @@ impl Shared {
                 oldest_index: page.oldest_index,
             });
         }
-        let record = self
-            .read(move |store| store.session(session))
-            .await?
-            .ok_or_else(|| Error::not_found("session", session))?;
-        let events = self.journaled(session, since, limit).await?;
-        let last = events.last().map(|event| event.index).or(since);
+        let state = lock(&self.sessions.table).find(session).map(|(_, state)| state);
+        let state = match state {
+            // It may have ended without room to write that down.
+            Some(state) => state,
+            None => {
+                let record = self.read(move |store| store.session(session)).await?;
+                record.ok_or_else(|| Error::not_found("session", session))?.state
+            }
+        };
+        let Journaled { events, last_index, oldest_index } =
+            self.journaled(session, since, limit).await?;
+        let from = since.map_or(0, |since| since.saturating_add(1));
         let own = events.into_iter().filter(|event| with_children || event.session_id == session);
         Ok(SessionEventsResponse {
             session_id: session,
             events: own.collect(),
-            last_index: signed(last),
-            status: record.state,
-            dropped_events: 0,
-            oldest_index: 0,
+            last_index: signed(last_index.or(since)),
+            status: state,
+            dropped_events: oldest_index.saturating_sub(from),
+            oldest_index,
         })
     }
 
@@ -156,9 +207,9 @@ impl Shared {
         let mut since = None;
         let mut found = None;
         // What cannot be read is no reason not to begin another.
-        while let Ok(events) = self.journaled(session, since, JOURNAL_PAGE).await {
-            let Some(last) = events.last() else { break };
-            since = Some(last.index);
+        while let Ok(page) = self.journaled(session, since, JOURNAL_PAGE).await {
+            let Journaled { events, last_index: Some(last), .. } = page else { break };
+            since = Some(last);
             let is_one = |event: &SessionEventInfo| {
                 event.session_id == session && event.kind == CONVERSATION
             };
@@ -172,18 +223,28 @@ impl Shared {
         session: SessionId,
         since: Option<u64>,
         limit: usize,
-    ) -> Result<Vec<SessionEventInfo>> {
+    ) -> Result<Journaled> {
         let journal = Arc::clone(&self.sessions.journal);
         let from = since.map_or(0, |since| since.saturating_add(1));
         self.blocking(move || {
+            let oldest = journal.kept(session).map_err(unreadable)?;
             let kept = journal.read(session, from, limit).map_err(unreadable)?;
-            Ok(kept
-                .into_iter()
-                .filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok())
-                .collect())
+            let last_index = kept.last().map(|(index, _)| *index);
+            // One that is missing is no event.
+            let read = kept.into_iter().filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok());
+            let oldest_index = oldest.map_or(0, |kept| kept.first);
+            Ok(Journaled { events: read.collect(), last_index, oldest_index })
         })
         .await
     }
+}
+
+/// Some of what is in a journal.
+struct Journaled {
+    events: Vec<SessionEventInfo>,
+    /// Of the last one looked at.
+    last_index: Option<u64>,
+    oldest_index: u64,
 }
 
 fn unreadable(error: impl std::error::Error + Send + Sync + 'static) -> Error {

@@ -22,6 +22,7 @@ use super::network::{Doors, Holder, Reach};
 use super::{Account, Bearer, ELSEWHERE, Key, Live};
 use crate::shared::Shared;
 use crate::sync::lock;
+use crate::workspaces::remove;
 
 /// Where a session comes from.
 #[derive(Debug)]
@@ -196,13 +197,28 @@ impl Shared {
             }
         }
         records.extend(token.clone().map(Record::TokenCreated));
-        self.commit(records).await?;
+        if let Err(error) = self.commit(records).await {
+            drop(doors);
+            self.take_dirs_back(start, workspace.id, dir).await;
+            return Err(error);
+        }
         if let Some(token) = token {
             self.tokens.insert(token);
         }
         let is_new = matches!(start.origin, Origin::New { .. });
         self.keep(place, agent, Parts { is_new, dir, doors, reach, account, key });
         Ok(record)
+    }
+
+    /// Removes the directories of a session that never was, and of its workspace if that is as new.
+    async fn take_dirs_back(&self, start: &StartSession, workspace: WorkspaceId, dir: Utf8PathBuf) {
+        let mut removed = self.blocking(move || remove(&dir)).await;
+        if start.workspace.is_none() {
+            removed = self.remove_workspace_dirs(workspace).await.and(removed);
+        }
+        if let Err(error) = removed {
+            tracing::warn!(%error, "a directory of a session that was not started is left");
+        }
     }
 
     /// Hands a session to its keeper.

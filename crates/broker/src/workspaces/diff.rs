@@ -1,20 +1,20 @@
 //! What changed in a workspace since its start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{Entry, EntryKind, TreeError};
+use ringback_blobs::tree::{Entry, EntryKind, SkipReason, Skipped, TreeError, Walked};
 use ringback_proto::ids::BlobHash;
-use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange};
+use ringback_proto::request::{ChangeKind, FileKind, FileState, WorkspaceChange, WorkspaceSkipped};
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio_util::sync::CancellationToken;
 
 use super::ignored::Ignored;
 use super::start::{Before, Start};
 use super::unified::{self, Side};
-use super::{NOW_LIMITS, kind};
+use super::{NOW_LIMITS, SKIPPED_MAX, kind, told};
 use crate::failure;
 
 /// Changed files that are told of: more than anybody looks at, and few enough for one message.
@@ -31,6 +31,8 @@ pub(crate) struct Compared {
     pub(crate) changes: Vec<WorkspaceChange>,
     /// Whether the diff shows less than there is.
     pub(crate) truncated: bool,
+    /// What could not be compared.
+    pub(crate) skipped: Vec<WorkspaceSkipped>,
 }
 
 /// Compares a workspace with how it was, at or below a path.
@@ -41,18 +43,22 @@ pub(crate) fn compare(
     stop: &CancellationToken,
 ) -> Result<Compared> {
     let ignored = Ignored::at(start).map_err(failure::internal)?;
-    let mut now = present(tree, start, &ignored)?;
+    let Present { files: mut now, skipped } = present(tree, start, &ignored, below)?;
+    // Nobody knows what became of the files in there.
+    let unknown: BTreeSet<&Path> = skipped.iter().map(|skipped| skipped.path.as_path()).collect();
     let mut paths: Vec<&PathBuf> = start.files.keys().collect();
     let new: Vec<PathBuf> =
         now.keys().filter(|path| !start.files.contains_key(*path)).cloned().collect();
     paths.extend(&new);
     paths.sort_unstable();
-    paths.retain(|path| path.starts_with(below));
+    paths.retain(|path| {
+        path.starts_with(below) && !path.ancestors().any(|above| unknown.contains(above))
+    });
     if paths.is_empty() && below != Path::new("") {
         // What is there and has nothing to show is as it was; what is not there is asked for in vain.
         tree.entry(below).map_err(failure::tree)?;
     }
-    let mut compared = Compared::default();
+    let mut compared = Compared { skipped: told(&skipped), ..Compared::default() };
     for path in paths {
         if stop.is_cancelled() {
             return Err(Error::cancelled("the comparison was told to stop"));
@@ -63,8 +69,15 @@ pub(crate) fn compare(
     Ok(compared)
 }
 
-/// The files and links there are, without those that are ignored unless they were there before.
-fn present(tree: &Tree, start: &Start, ignored: &Ignored) -> Result<BTreeMap<PathBuf, Entry>> {
+/// What there is.
+struct Present {
+    files: BTreeMap<PathBuf, Entry>,
+    skipped: Vec<Skipped>,
+}
+
+/// The files and links there are at or below a path, without those that are ignored unless they were
+/// there before.
+fn present(tree: &Tree, start: &Start, ignored: &Ignored, below: &Path) -> Result<Present> {
     let is_known = |entry: &Entry| match entry.kind {
         EntryKind::Directory => {
             let first = start.files.range(entry.path.clone()..).next();
@@ -77,9 +90,18 @@ fn present(tree: &Tree, start: &Start, ignored: &Ignored) -> Result<BTreeMap<Pat
         let is_dir = entry.kind == EntryKind::Directory;
         entry.kind != EntryKind::Other && (is_known(entry) || !ignored.has(&entry.path, is_dir))
     };
-    let entries = tree.walk(Path::new(""), NOW_LIMITS, keep).map_err(failure::tree)?;
-    let files = entries.into_iter().filter(|entry| entry.kind != EntryKind::Directory);
-    Ok(files.map(|entry| (entry.path.clone(), entry)).collect())
+    let walked = match tree.entry(below) {
+        Ok(entry) if entry.kind == EntryKind::Directory => {
+            tree.walk(below, NOW_LIMITS, keep).map_err(failure::tree)?
+        }
+        Ok(entry) if keep(&entry) => Walked { entries: vec![entry], skipped: Vec::new() },
+        // What is not there now may have been there before.
+        Ok(_) | Err(TreeError::NotFound { .. }) => Walked::default(),
+        Err(error) => return Err(failure::tree(error)),
+    };
+    let files = walked.entries.into_iter().filter(|entry| entry.kind != EntryKind::Directory);
+    let files = files.map(|entry| (entry.path.clone(), entry)).collect();
+    Ok(Present { files, skipped: walked.skipped })
 }
 
 impl Compared {
@@ -93,7 +115,17 @@ impl Compared {
     ) -> Result<()> {
         let old = before.map(|before| start.state(before)).transpose();
         let old = old.map_err(failure::internal)?;
-        let new = after.map(|entry| state(tree, entry)).transpose().map_err(failure::tree)?;
+        let new = match after.map(|entry| state(tree, entry)).transpose() {
+            Err(TreeError::File { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                let why = SkipReason::Unreadable;
+                self.skipped.extend(told(&[Skipped { path: path.to_owned(), why }]));
+                self.skipped.truncate(SKIPPED_MAX);
+                return Ok(());
+            }
+            new => new.map_err(failure::tree)?,
+        };
         // Gone between the listing and now is gone.
         let new = new.flatten();
         let change = match (&old, &new) {

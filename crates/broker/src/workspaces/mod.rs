@@ -5,18 +5,21 @@
 
 mod diff;
 mod ignored;
+mod remove;
 mod start;
 mod unified;
 
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{EntryKind, TreeLimits};
+use ringback_blobs::tree::{EntryKind, Skipped, TreeLimits};
+use ringback_core::sessions::Leaving;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::WorkspaceRecord;
-use ringback_proto::request::FileKind;
+use ringback_proto::request::{FileKind, WorkspaceSkipped};
 use ringback_proto::{Error, Result};
 
 pub(crate) use self::diff::{Compared, compare};
+pub(crate) use self::remove::remove;
 pub use self::start::START_LIMITS;
 use crate::failure;
 use crate::shared::Shared;
@@ -26,6 +29,18 @@ use crate::sync::lock;
 /// it was given.
 pub(crate) const NOW_LIMITS: TreeLimits =
     TreeLimits { entries_max: 100_000, bytes_max: 1024 << 20 };
+
+/// What is told of that could not be looked at: enough to see what it is about.
+pub(crate) const SKIPPED_MAX: usize = 1000;
+
+/// What could not be looked at, as others are told of it.
+pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {
+    let told = skipped.iter().take(SKIPPED_MAX).map(|Skipped { path, why }| WorkspaceSkipped {
+        path: path.to_string_lossy().into_owned(),
+        reason: why.as_str().to_owned(),
+    });
+    told.collect()
+}
 
 impl Shared {
     /// A workspace whose files this principal may read and write. The key of a session opens its own
@@ -37,6 +52,7 @@ impl Shared {
         workspace: WorkspaceId,
     ) -> Result<WorkspaceRecord> {
         let missing = || Error::not_found("workspace", workspace);
+        lock(&self.sessions.table).check_stays(Leaving::Workspace(workspace))?;
         let project = self.visible_project(principal, project).await?;
         let record = self.workspace_for(&project, Some(workspace), false).await?;
         if let Some(session) = self.session_of_key(principal) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_blobs::Tree;
-use ringback_blobs::tree::{TreeError, TreeLimits, pack};
+use ringback_blobs::tree::{Entry, SkipReason, TreeError, TreeLimits, Walked, pack};
 use ringback_proto::ids::{BlobHash, WorkspaceId};
 use ringback_proto::request::{FileKind, FileState};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -32,15 +32,20 @@ impl Shared {
     }
 
     /// Forgets how a workspace was. May block.
-    pub(crate) fn forget_start(&self, workspace: WorkspaceId) -> io::Result<()> {
+    pub(crate) fn forget_start(
+        &self,
+        workspace: WorkspaceId,
+    ) -> impl FnOnce() -> io::Result<()> + use<> {
         let starts = Starts::of(self, workspace);
-        for path in [&starts.archive, &starts.refusal] {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                Ok(()) | Err(_) => {}
+        move || {
+            for path in [&starts.archive, &starts.refusal] {
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
             }
+            Ok(())
         }
-        Ok(())
     }
 
     /// How a workspace was. May block.
@@ -86,7 +91,7 @@ impl Starts {
         let dir = self.archive.parent().unwrap_or(root);
         fs::create_dir_all(dir).map_err(failure::internal)?;
         let tree = Tree::open(root.as_std_path()).map_err(failure::tree)?;
-        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true);
+        let entries = tree.walk(Path::new(""), START_LIMITS, |_| true).and_then(within_limits);
         if entries.as_ref().is_ok_and(Vec::is_empty) {
             // An archive of nothing needs no bytes, and so is never half written.
             return File::create(&self.archive).map(drop).map_err(failure::internal);
@@ -104,6 +109,14 @@ impl Starts {
         temp.persist(path).map_err(failure::internal)?;
         Ok(())
     }
+}
+
+/// What is packed of a workspace's start, unless it is too large. What cannot be read is no part of it.
+fn within_limits(Walked { entries, skipped }: Walked) -> Result<Vec<Entry>, TreeError> {
+    if skipped.iter().any(|skipped| skipped.why == SkipReason::TooLarge) {
+        return Err(TreeError::TooManyBytes { max: START_LIMITS.bytes_max });
+    }
+    Ok(entries)
 }
 
 /// How a workspace was.

@@ -31,7 +31,7 @@ struct SmallDisk {
 impl Disk for SmallDisk {
     fn space(&self, _: &Utf8Path) -> std::io::Result<Space> {
         let used = used(self.workspaces.as_std_path());
-        Ok(Space { free: self.total.saturating_sub(used), total: self.total })
+        Ok(Space { free: self.total.saturating_sub(used), total: self.total, inodes: None })
     }
 }
 
@@ -92,7 +92,8 @@ async fn a_full_disk_ends_who_fills_it_and_nobody_else() {
     let workspaces = config.data_dir.join("workspaces");
     let disk = Arc::new(SmallDisk { total: 512 * MIB, workspaces: workspaces.clone() });
     let keep_free = KeepFree::Bytes(400 * MIB);
-    config.sessions.disk = DiskLimits { workspace_bytes: None, keep_free, disk };
+    config.sessions.disk =
+        DiskLimits { workspace_bytes: None, keep_free, disk, ..DiskLimits::default() };
     let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
     let fixture = Fixture { dir, broker };
     let who = Credential::local();

@@ -171,8 +171,9 @@ async fn large_files_and_archives_are_stored_content() {
     fs::write(place.dir.join("large"), vec![7; (1 << 20) + 1]).unwrap();
     let (code, message) = place.refused(place.get("large")).await;
     assert!(code == "too_large" && message.contains("limits.upload_bytes_max"), "{code} {message}");
-    let (code, message) = place.refused(archive).await;
-    assert!(code == "too_large" && message.contains("1048576"), "{code} {message}");
+    let without = place.got(archive).await;
+    let skipped: Vec<_> = without.skipped.iter().map(|skipped| skipped.path.as_str()).collect();
+    assert_eq!(skipped, ["large"], "the rest of a directory is there without it");
 
     fs::remove_file(place.dir.join("large")).unwrap();
     let other: SessionResponse = call(&place.fixture, &place.who, spawn(place.project)).await;
@@ -398,4 +399,37 @@ async fn the_key_of_a_session_opens_its_own_workspace_alone() {
     assert_eq!(own.kind, FileKind::Directory);
     assert_eq!(refused(&place.fixture, &agent, get(two.workspace_id)).await.0, "not_found");
     assert_eq!(refused(&place.fixture, &agent, place.get("")).await.0, "not_found");
+}
+
+/// Rule: one path that is too long, and one file that is larger than everything that is looked at, do not
+/// refuse the rest: they are skipped, and named.
+#[tokio::test]
+async fn what_cannot_be_looked_at_is_skipped_and_named() {
+    let place = Place::new().await;
+    place.wrote("kept/before", "1").await;
+    place.begin().await;
+    let long = "d".repeat(250);
+    let mut dir = place.dir.clone();
+    for _ in 0..20 {
+        // Step by step: no path is long enough for all of them.
+        let open = fs::File::open(&dir).unwrap();
+        let at = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
+        fs::create_dir(at.join(&long)).unwrap();
+        let next = fs::File::open(at.join(&long)).unwrap();
+        dir = format!("/proc/self/fd/{}", std::os::fd::IntoRawFd::into_raw_fd(next)).into();
+    }
+    fs::File::create(place.dir.join("sparse")).unwrap().set_len(2 << 30).unwrap();
+    fs::write(place.dir.join("new"), "2\n").unwrap();
+    let diff = place.diff().await;
+    let changed: Vec<_> = diff.changes.iter().map(|change| change.path.as_str()).collect();
+    assert_eq!(changed, ["new"]);
+    let skipped: Vec<_> = diff.skipped.iter().map(|skipped| skipped.path.len()).collect();
+    assert!(skipped.len() == 2 && skipped.contains(&"sparse".len()), "{skipped:?}");
+    let listed = place.got(WorkspaceGetRequest { recursive: true, ..place.get("") }).await;
+    assert_eq!(listed.skipped.len(), 1, "a listing has the large file");
+    let archive = place.got(WorkspaceGetRequest { archive: true, ..place.get("") }).await;
+    assert!(archive.artifact_id.is_some() && archive.skipped.len() == 2);
+    let one = WorkspaceDiffRequest { path: Some("new".to_owned()), ..place.diff_request() };
+    let diff: WorkspaceDiffResponse = call(&place.fixture, &place.who, one).await;
+    assert_eq!((diff.changes.len(), diff.skipped.len()), (1, 0));
 }

@@ -17,6 +17,8 @@ mod disk;
 #[path = "../../../../tests/docker/engine.rs"]
 mod engine;
 mod files;
+mod flood;
+mod full;
 mod homes;
 mod jobs;
 mod keys;

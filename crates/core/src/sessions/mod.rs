@@ -16,8 +16,8 @@ mod tests;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::PrincipalId;
 
-pub use self::ring::{EventPage, Said};
-pub use self::table::{SessionTable, Where};
+pub use self::ring::{EventPage, KeptEvents, Said};
+pub use self::table::{Leaving, SessionTable, Where};
 
 /// How far the sessions of a project may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

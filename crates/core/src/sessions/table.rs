@@ -1,6 +1,6 @@
 //! The table of sessions: every change of state goes through it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
@@ -9,7 +9,7 @@ use ringback_proto::record::SessionState;
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::ring::Ring;
-use super::{EventPage, NewSession, SessionLimits};
+use super::{EventPage, KeptEvents, NewSession, SessionLimits};
 use crate::time::{MonoMs, Now};
 
 /// The sessions of this run.
@@ -17,7 +17,19 @@ use crate::time::{MonoMs, Now};
 pub struct SessionTable<E> {
     sessions: HashMap<SessionId, Session<E>>,
     idle: BTreeSet<(MonoMs, SessionId)>,
-    events_kept_max: usize,
+    leaving: HashSet<Leaving>,
+    kept: KeptEvents,
+    /// Bytes of the events of all sessions, counted in each ring that has them.
+    n_event_bytes: usize,
+}
+
+/// Something that is being deleted: no session starts in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Leaving {
+    /// A project with all its workspaces.
+    Project(ProjectId),
+    /// One workspace.
+    Workspace(WorkspaceId),
 }
 
 #[derive(Debug)]
@@ -54,18 +66,27 @@ pub struct Where {
 }
 
 impl<E> SessionTable<E> {
-    /// An empty table; each session keeps so many events.
+    /// An empty table; so much of what sessions say is kept.
     #[must_use]
-    pub fn new(events_kept_max: usize) -> Self {
-        Self { sessions: HashMap::new(), idle: BTreeSet::new(), events_kept_max }
+    pub fn new(kept: KeptEvents) -> Self {
+        Self {
+            sessions: HashMap::new(),
+            idle: BTreeSet::new(),
+            leaving: HashSet::new(),
+            kept,
+            n_event_bytes: 0,
+        }
     }
 
     /// Takes a session in, new or to go on, if the limits let it.
     ///
     /// # Errors
-    /// `not_found` for a parent that is not live, `busy` past a limit, with the limit.
+    /// `not_found` for a parent that is not live, `busy` past a limit, with the limit, `conflict` where
+    /// its project or workspace is being deleted.
     pub fn start(&mut self, new: NewSession) -> Result<Where> {
         let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
+        self.check_stays(Leaving::Project(project))?;
+        self.check_stays(Leaving::Workspace(workspace))?;
         let (root, depth) = match parent {
             None => (id, 0),
             Some(parent) => {
@@ -99,7 +120,7 @@ impl<E> SessionTable<E> {
             n_turns: 0,
             n_agents: 1,
             children: Vec::new(),
-            ring: Ring::new(next_index, self.events_kept_max),
+            ring: Ring::new(next_index, self.kept),
             idle_at: None,
         });
         session.state = SessionState::Starting;
@@ -157,6 +178,49 @@ impl<E> SessionTable<E> {
         self.sessions
             .values()
             .any(|session| session.place.workspace == workspace && session.state.is_live())
+    }
+
+    /// Something is to be deleted: no session starts in it until [`Self::stay`].
+    ///
+    /// # Errors
+    /// `conflict` when a session works in it, or it is being deleted already.
+    pub fn leave(&mut self, what: Leaving) -> Result<()> {
+        self.check_stays(what)?;
+        let (name, n_live) = match what {
+            Leaving::Project(id) => (id.to_string(), self.n_live(id)),
+            Leaving::Workspace(id) => (id.to_string(), usize::from(self.is_used(id))),
+        };
+        if n_live > 0 {
+            let message = match what {
+                Leaving::Project(_) => {
+                    format!("{name} has {n_live} sessions that have not ended; end them first")
+                }
+                Leaving::Workspace(_) => format!("a session works in {name}; end it first"),
+            };
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        self.leaving.insert(what);
+        Ok(())
+    }
+
+    /// It is deleted, or was not after all.
+    pub fn stay(&mut self, what: Leaving) {
+        self.leaving.remove(&what);
+    }
+
+    /// Whether something is not being deleted.
+    ///
+    /// # Errors
+    /// `conflict` when it is.
+    pub fn check_stays(&self, what: Leaving) -> Result<()> {
+        if !self.leaving.contains(&what) {
+            return Ok(());
+        }
+        let name = match what {
+            Leaving::Project(id) => id.to_string(),
+            Leaving::Workspace(id) => id.to_string(),
+        };
+        Err(Error::new(ErrorKind::Conflict, format!("{name} is being deleted")))
     }
 
     /// A message goes to the agent of a session: it runs until it is done with it.
@@ -241,25 +305,65 @@ impl<E> SessionTable<E> {
 
     /// Forgets a session that has ended; its record and its journal are the store's.
     pub fn forget(&mut self, id: SessionId) {
-        if self.sessions.get(&id).is_some_and(|session| !session.state.is_live()) {
-            self.sessions.remove(&id);
+        if self.sessions.get(&id).is_some_and(|session| !session.state.is_live())
+            && let Some(session) = self.sessions.remove(&id)
+        {
+            self.n_event_bytes -= session.ring.n_bytes();
         }
     }
 
+    /// A session that has ended keeps no more than so many bytes of what it said in memory.
+    pub fn release(&mut self, id: SessionId, bytes_max: usize) {
+        let ended = self.sessions.get_mut(&id).filter(|session| !session.state.is_live());
+        if let Some(session) = ended {
+            let before = session.ring.n_bytes();
+            session.ring.shrink(bytes_max);
+            self.n_event_bytes -= before - session.ring.n_bytes();
+        }
+    }
+
+    /// Bytes of what all sessions said that are in memory.
+    #[must_use]
+    pub const fn n_event_bytes(&self) -> usize {
+        self.n_event_bytes
+    }
+
     /// A session says something: heard in its own ring and in those of its ancestors. The rings and
-    /// its numbers in them, its own first.
-    pub fn say(&mut self, id: SessionId, event: &Arc<E>) -> Vec<(SessionId, u64)> {
+    /// its numbers in them, its own first. The event has so many bytes.
+    pub fn say(&mut self, id: SessionId, event: &Arc<E>, n_bytes: usize) -> Vec<(SessionId, u64)> {
         let mut heard = Vec::new();
         let mut next = Some(id);
         while let Some(ring_of) = next {
             let Some(session) = self.sessions.get_mut(&ring_of) else { break };
-            heard.push((ring_of, session.ring.push(id, Arc::clone(event))));
+            let before = session.ring.n_bytes();
+            heard.push((ring_of, session.ring.push(id, Arc::clone(event), n_bytes)));
+            self.n_event_bytes = self.n_event_bytes - before + session.ring.n_bytes();
             next = session.place.parent;
+        }
+        if self.n_event_bytes > self.kept.total_bytes_max {
+            self.drop_events();
         }
         heard
     }
 
-    /// Up to `limit` of what a session said after a number; with what its children said if asked.
+    /// Drops the oldest events of whoever has most, until all sessions have less than they may together:
+    /// by an eighth, so that this is not done for every event.
+    fn drop_events(&mut self) {
+        let enough = self.kept.total_bytes_max - self.kept.total_bytes_max / 8;
+        while self.n_event_bytes > enough {
+            let rings = self.sessions.values_mut().map(|session| &mut session.ring);
+            let Some(largest) = rings.max_by_key(|ring| ring.n_bytes()) else { return };
+            // A part of what it has, or all others would be looked at for each event.
+            let less = largest.n_bytes() - largest.n_bytes() / 8;
+            while largest.n_bytes() > less {
+                let Some(n_bytes) = largest.drop_oldest() else { return };
+                self.n_event_bytes -= n_bytes;
+            }
+        }
+    }
+
+    /// Up to `limit` of what a session said after a number; with what its children said if asked. `None`
+    /// where that was said before this table knew the session, or was released.
     #[must_use]
     pub fn said(
         &self,
@@ -268,7 +372,7 @@ impl<E> SessionTable<E> {
         limit: usize,
         with_children: bool,
     ) -> Option<EventPage<E>> {
-        let session = self.sessions.get(&id)?;
+        let session = self.sessions.get(&id).filter(|session| session.ring.has_after(since))?;
         Some(session.ring.after(since, limit, (!with_children).then_some(id)))
     }
 

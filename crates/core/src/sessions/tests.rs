@@ -7,7 +7,7 @@ use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::SessionState;
 
-use super::{NewSession, SessionLimits, SessionTable};
+use super::{KeptEvents, Leaving, NewSession, SessionLimits, SessionTable};
 use crate::time::Now;
 
 const fn at(mono: u64) -> Now {
@@ -31,7 +31,12 @@ fn new(number: u8, parent: Option<u8>) -> NewSession {
 }
 
 fn table() -> SessionTable<u32> {
-    SessionTable::new(4)
+    SessionTable::new(KeptEvents { events_max: 4, bytes_max: 1000, total_bytes_max: 1500 })
+}
+
+/// An event that hardly counts.
+fn say(table: &mut SessionTable<u32>, number: u8, event: u32) -> Vec<(SessionId, u64)> {
+    table.say(session(number), &Arc::new(event), 1)
 }
 
 /// REQ: seed 002 "Sessions and management": depth, agents and live sessions are enforced.
@@ -81,7 +86,7 @@ fn a_reader_that_is_late_learns_what_it_missed() {
     let mut table = table();
     table.start(new(1, None)).unwrap();
     for number in 0..6 {
-        assert_eq!(table.say(session(1), &Arc::new(number)), [(session(1), u64::from(number))]);
+        assert_eq!(say(&mut table, 1, number), [(session(1), u64::from(number))]);
     }
     let all = table.said(session(1), None, 10, false).unwrap();
     assert_eq!((all.n_dropped, all.oldest_index, all.last_index), (2, 2, Some(5)));
@@ -98,9 +103,9 @@ fn what_a_child_says_is_heard_by_its_ancestors() {
     let mut table = table();
     table.start(new(1, None)).unwrap();
     table.start(new(2, Some(1))).unwrap();
-    table.say(session(1), &Arc::new(10));
-    assert_eq!(table.say(session(2), &Arc::new(20)), [(session(2), 0), (session(1), 1)]);
-    table.say(session(1), &Arc::new(11));
+    say(&mut table, 1, 10);
+    assert_eq!(say(&mut table, 2, 20), [(session(2), 0), (session(1), 1)]);
+    say(&mut table, 1, 11);
     let own = table.said(session(1), None, 10, false).unwrap();
     assert_eq!(own.events.iter().map(|said| *said.event).collect::<Vec<_>>(), [10, 11]);
     assert_eq!(own.last_index, Some(2));
@@ -134,11 +139,11 @@ fn a_session_is_idle_only_when_its_agent_has_done_with_every_message() {
 fn a_session_is_taken_up_again_as_it_was() {
     let mut table = table();
     table.start(new(1, None)).unwrap();
-    table.say(session(1), &Arc::new(1));
+    say(&mut table, 1, 1);
     assert_eq!(table.start(new(1, None)).unwrap_err().kind(), ErrorKind::Conflict);
     table.end(session(1), SessionState::Failed);
     table.start(new(1, None)).unwrap();
-    assert_eq!(table.say(session(1), &Arc::new(2)), [(session(1), 1)]);
+    assert_eq!(say(&mut table, 1, 2), [(session(1), 1)]);
     assert_eq!(table.n_agents(session(1)), 1);
 }
 
@@ -148,7 +153,7 @@ fn numbers_go_on_after_a_restart() {
     let mut table = table();
     table.start(NewSession { next_index: 7, ..new(1, None) }).unwrap();
     assert_eq!(table.last_index(session(1)), Some(6));
-    table.say(session(1), &Arc::new(1));
+    say(&mut table, 1, 1);
     let page = table.said(session(1), Some(6), 10, false).unwrap();
     assert_eq!((page.events[0].index, page.oldest_index), (7, 7));
     table.forget(session(1));
@@ -156,4 +161,67 @@ fn numbers_go_on_after_a_restart() {
     table.end(session(1), SessionState::Interrupted);
     table.forget(session(1));
     assert!(table.find(session(1)).is_none());
+}
+
+/// Rule: what a session said is kept up to so many bytes, and what all said up to so many together; an
+/// end frees it.
+#[test]
+fn what_is_kept_is_bounded_in_bytes() {
+    let mut table = table();
+    for number in 1..=3 {
+        table.start(new(number, None)).unwrap();
+        for event in 0..3 {
+            table.say(session(number), &Arc::new(event), 400);
+        }
+        let page = table.said(session(number), None, 10, false).unwrap();
+        assert!(page.events.len() <= 2 && page.n_dropped >= 1, "{page:?}");
+        assert!(table.n_event_bytes() <= 1500, "{}", table.n_event_bytes());
+    }
+    table.say(session(3), &Arc::new(9), 5000);
+    let page = table.said(session(3), None, 10, false).unwrap();
+    assert!(page.events.len() <= 1, "one that is larger than all the room may be dropped at once");
+    for number in 1..=3 {
+        table.release(session(number), 0);
+        table.end(session(number), SessionState::Ended);
+        table.release(session(number), 0);
+        assert!(table.said(session(number), None, 10, false).is_none(), "it is read elsewhere");
+    }
+    assert_eq!(table.n_event_bytes(), 0);
+}
+
+/// Rule: a session that goes on after its end has what it says from then on in memory, and what it said
+/// before elsewhere.
+#[test]
+fn what_was_released_is_not_counted_as_dropped() {
+    let mut table = table();
+    table.start(new(1, None)).unwrap();
+    for event in 0..3 {
+        say(&mut table, 1, event);
+    }
+    table.end(session(1), SessionState::Ended);
+    table.release(session(1), 2);
+    let page = table.said(session(1), Some(0), 10, false).unwrap();
+    assert_eq!((page.events.len(), page.n_dropped), (2, 0), "its last words were asked for");
+    table.release(session(1), 0);
+    table.start(new(1, None)).unwrap();
+    assert_eq!(say(&mut table, 1, 7), [(session(1), 3)]);
+    assert!(table.said(session(1), Some(1), 10, false).is_none());
+    assert_eq!(table.said(session(1), Some(2), 10, false).unwrap().events.len(), 1);
+}
+
+/// Rule: nothing starts in what is being deleted, and what is used is not deleted.
+#[test]
+fn no_session_starts_in_what_is_being_deleted() {
+    let mut table = table();
+    let (project, workspace) = (ProjectId::from_random([1; 16]), WorkspaceId::from_random([2; 16]));
+    for what in [Leaving::Project(project), Leaving::Workspace(workspace)] {
+        table.start(new(1, None)).unwrap();
+        assert_eq!(table.leave(what).unwrap_err().kind(), ErrorKind::Conflict);
+        table.end(session(1), SessionState::Ended);
+        table.leave(what).unwrap();
+        assert_eq!(table.leave(what).unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(table.start(new(2, None)).unwrap_err().kind(), ErrorKind::Conflict);
+        table.stay(what);
+    }
+    table.start(new(2, None)).unwrap();
 }

@@ -130,6 +130,19 @@ wire_struct! {
         /// The archive.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
+        /// What is there and could not be looked at: of a listing, or of an archive. The first 1000.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<WorkspaceSkipped>>")]
+        skipped: Vec<WorkspaceSkipped>,
+    }
+
+    /// Something in a workspace that could not be looked at.
+    #[derive(Eq)]
+    WorkspaceSkipped {
+        /// Where, from the top of the workspace.
+        path: String,
+        /// Why not.
+        reason: String,
     }
 
     /// Something in a workspace.
@@ -195,6 +208,10 @@ wire_struct! {
         changes: Vec<WorkspaceChange>,
         /// Whether the diff does not show all changes in full, because it would be too long.
         truncated: bool,
+        /// What is there and could not be compared, with all that is in it. The first 1000.
+        #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
+        #[schemars(with = "Option<Vec<WorkspaceSkipped>>")]
+        skipped: Vec<WorkspaceSkipped>,
     }
 
     /// What became of a file.

@@ -165,6 +165,7 @@ async fn work(
     *begun = true;
     let followed = start::watch(client, screen, id, &args.caller, true).await?;
     let changed = diff(client, session).await?;
+    changes::remark_skipped(screen, &changed);
     screen.item(&Told::Changed(&changed), |_| changes::shown(screen, &changed))?;
     let shown = client.call::<SessionGet>(SessionGetRequest { session_id: id }).await?;
     if let Some(used) = used(&shown) {

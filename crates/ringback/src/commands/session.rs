@@ -5,6 +5,7 @@ pub(super) mod caller;
 pub(super) mod changes;
 mod follow;
 pub(super) mod keyboard;
+mod links;
 pub(super) mod origin;
 pub(super) mod start;
 

@@ -48,10 +48,14 @@ section! {
         pub images: Images = Images::default(),
         /// Containers of projects that run at the same time, and commands in sandboxes of their own besides.
         pub containers_max: usize = CONTAINERS_MAX,
-        /// What a workspace and the home beside it may have on the disk, in bytes, or `none`. An agent that goes beyond is ended.
+        /// What an agent may have on the disk, in bytes, or `none`: its workspace, the home beside it, and content that it stored. The same holds for the directory of a container. Whoever goes beyond is ended.
         pub workspace: Bound = bound(disk().workspace_bytes),
-        /// What of the disk of `data_dir` is kept free, in bytes; `auto` is a gigabyte, or a twentieth of the disk if that is less. With less no agent is started, and the one whose workspace grows fastest is ended.
+        /// What of the disk of `data_dir` is kept free, in bytes; `auto` is a gigabyte, or a twentieth of the disk if that is less. With less no agent is started and no content of more than 256 KiB is stored, and the agent, container or command that grows fastest is ended.
         pub keepFree: Kept = Kept(disk().keep_free),
+        /// How many more files the disk of `data_dir` has room for at least; `auto` is a hundred thousand, or a twentieth of what the file system can have if that is less. With less it is as with `sandbox.keepFree`.
+        pub keepFreeInodes: Kept = Kept(disk().keep_free_inodes),
+        /// The size of the file `reserve` in `data_dir`, in bytes, or 0 for none. It is given up when the disk is full, so that sessions can be ended and workspaces deleted, and made again when there is room.
+        pub reserve: u64 = disk().reserve_bytes,
     }
 }
 
@@ -80,8 +84,13 @@ impl Sandbox {
     /// How much room agents have on the disk.
     #[must_use]
     pub fn disk(&self) -> DiskLimits {
-        let (workspace_bytes, keep_free) = (self.workspace.0, self.keepFree.0);
-        DiskLimits { workspace_bytes, keep_free, ..disk() }
+        DiskLimits {
+            workspace_bytes: self.workspace.0,
+            keep_free: self.keepFree.0,
+            keep_free_inodes: self.keepFreeInodes.0,
+            reserve_bytes: self.reserve,
+            ..disk()
+        }
     }
 
     /// How far an agent may go.

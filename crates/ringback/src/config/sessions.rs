@@ -22,6 +22,12 @@ const POLL_GRACE_MS: u64 = 10_000;
 /// Minutes of a talkative agent.
 const EVENTS_KEPT: usize = 2000;
 
+/// Far more than anybody reads at once.
+const EVENT_BYTES: usize = 16 << 20;
+
+/// A daemon with a thousand sessions stays a small program.
+const EVENT_BYTES_TOTAL: usize = 64 << 20;
+
 /// An agent that has files to close has the time; one that hangs does not keep its caller.
 const END_GRACE_MS: u64 = 3000;
 
@@ -51,6 +57,10 @@ section! {
         pub idle: u64 = IDLE_MS,
         /// Events of a session that are kept in memory; its journal has more.
         pub events_kept: usize = EVENTS_KEPT,
+        /// Bytes of a session's events that are kept in memory, until it ends.
+        pub event_bytes: usize = EVENT_BYTES,
+        /// Bytes of the events of all sessions that are kept in memory; past it, those with most lose their oldest.
+        pub event_bytes_total: usize = EVENT_BYTES_TOTAL,
         /// Who answers an agent that asks for permission: `ask` passes the question on as an event of the session,
         /// `allow` and `deny` answer at once. An agent's own `permissions` come first.
         pub permissions: Permissions = Permissions::Ask,

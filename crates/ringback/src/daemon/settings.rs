@@ -134,7 +134,11 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
             live_max: count(keys.max_sessions),
             idle_ms: keys.idle,
         },
-        events_kept_max: keys.events_kept,
+        events_kept: ringback_broker::KeptEvents {
+            events_max: keys.events_kept,
+            bytes_max: keys.event_bytes,
+            total_bytes_max: keys.event_bytes_total,
+        },
         end_grace: Duration::from_millis(keys.end_grace),
         permissions: keys.permissions,
         inside: Some(inside),

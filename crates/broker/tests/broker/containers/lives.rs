@@ -222,3 +222,29 @@ async fn a_start_that_fails_leaves_its_place() {
     assert!(error.message.contains("name a `command`"), "{error:?}");
     place.start(second, "sleep 1000").await;
 }
+
+/// Writes for ever, in files of 4 MiB.
+const WRITER: &str =
+    "n=0; while head -c 4194304 /dev/zero > file$n; do n=$((n+1)); sleep 0.02; done; sleep 1000";
+
+/// Rule: containers and commands are looked after as agents are: who has more on the disk than it may is
+/// ended, and told why.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_container_or_command_that_fills_the_disk_is_ended() {
+    let place = Place::with(BackendChoice::Bubblewrap, |config| {
+        config.sessions.disk.workspace_bytes = Some(16 << 20);
+    })
+    .await;
+    let project = place.project().await;
+    let error = place.exec(executes(project, WRITER)).await.unwrap_err();
+    assert!(error.message.contains("sandbox.workspace"), "{error:?}");
+    let other = place.project().await;
+    place.start(other, WRITER).await;
+    let stopped = until(async || {
+        let container = place.shown(other).await.container;
+        container.filter(|container| container.status == ContainerStatus::Stopped)
+    });
+    stopped.await;
+    let logs = place.logs(other).await.text;
+    assert!(logs.contains("sandbox.workspace"), "{logs}");
+}

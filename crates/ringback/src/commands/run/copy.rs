@@ -54,6 +54,15 @@ impl DirCopy {
         let archive = tempfile::tempfile()
             .map_err(|source| Failure::System { action: "make a temporary file", source })?;
         let packed = pack(&tree, &entries, &archive).map_err(refused)?;
+        if let Some(skipped) = packed.skipped.first() {
+            let (path, why) = (dir.join(&skipped.path), skipped.why.as_str());
+            let text = format!(
+                "cannot copy `{}`: {why}; name it in `.gitignore`, or choose another directory with \
+                 `--dir`",
+                path.display()
+            );
+            return Err(Failure::Wrong(text));
+        }
         let left_out = private.into_iter().filter(|path| path.starts_with(&dir)).collect();
         Ok(Self { dir, archive, packed, left_out })
     }
@@ -64,8 +73,8 @@ impl DirCopy {
     }
 
     /// How much it is.
-    pub(super) const fn packed(&self) -> Packed {
-        self.packed
+    pub(super) const fn packed(&self) -> &Packed {
+        &self.packed
     }
 
     /// What is in the directory and private.

@@ -1,5 +1,6 @@
 //! `ringback session apply`: what an agent changed, written into the directory it came from.
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek as _};
 use std::path::{Component, Path, PathBuf};
 
@@ -16,6 +17,7 @@ use ringback_proto::tool::tools::{SessionGet, WorkspaceGet};
 use serde::Serialize;
 
 use super::changes;
+use super::links::Links;
 use super::origin::Origins;
 use crate::config::Environment;
 use crate::connect::Target;
@@ -96,13 +98,15 @@ async fn apply(
     dir: &Path,
 ) -> Result<(), Failure> {
     let session = client.call::<SessionGet>(SessionGetRequest { session_id: args.id }).await?;
-    let mut changes = changes::of(client, args.id, None).await?.changes;
+    let changed = changes::of(client, args.id, None).await?;
+    changes::remark_skipped(screen, &changed);
+    let mut changes = changed.changes;
     let n_changed = changes.len();
     changes
         .retain(|change| !args.except.iter().any(|path| Path::new(&change.path).starts_with(path)));
     let n_left_out = n_changed - changes.len();
     let mut plan = plan(tree, &changes, args.force)?;
-    check_links(client, &session, &changes).await?;
+    check_links(client, &session, tree, &changes).await?;
     // What was a directory may be a file now, and the other way round.
     plan.sort_by_key(|(_, deed)| *deed != Deed::Remove);
     for (change, deed) in &plan {
@@ -186,20 +190,6 @@ fn refusal(change: &WorkspaceChange) -> Option<&'static str> {
     path.components().any(is_git).then_some("belongs to the repository itself")
 }
 
-/// Whether a link leads out of the directory that it is in.
-fn leads_out(link: &Path, target: &Path) -> bool {
-    let mut depth = link.components().count().saturating_sub(1);
-    for part in target.components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::CurDir => {}
-            Component::ParentDir if depth > 0 => depth -= 1,
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => return true,
-        }
-    }
-    false
-}
-
 /// How a file is here; `None` if there is none.
 fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
     let entry = match tree.entry(path) {
@@ -222,26 +212,43 @@ fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
     Ok(Some(FileState { kind, size, executable: entry.executable, hash }))
 }
 
-/// Refuses links that would lead out of the directory.
+/// Refuses links that would lead out of the directory, by themselves or through others.
 async fn check_links(
     client: &Client,
     session: &SessionResponse,
+    tree: &Tree,
     changes: &[WorkspaceChange],
 ) -> Result<(), Failure> {
-    let is_link = |change: &&WorkspaceChange| {
-        change.after.as_ref().is_some_and(|after| after.kind == FileKind::Symlink)
-    };
-    for change in changes.iter().filter(is_link) {
-        let target = get(client, session, change).await?.target.unwrap_or_default();
-        if leads_out(Path::new(&change.path), Path::new(&target)) {
-            let text = format!(
-                "nothing was written: `{}` is a link to `{target}`, out of the directory; {LEAVE_OUT}",
-                change.path
-            );
-            return Err(Failure::Wrong(text));
-        }
+    let mut targets = BTreeMap::new();
+    for change in changes {
+        let after = change.after.as_ref().filter(|after| after.kind == FileKind::Symlink);
+        let target = match after {
+            None => None,
+            Some(after) => {
+                let target = get(client, session, change).await?.target.unwrap_or_default();
+                // What is checked has to be what is applied.
+                if blake3::hash(target.as_bytes()).as_bytes() != after.hash.as_bytes() {
+                    return Err(changing(change));
+                }
+                Some(PathBuf::from(target))
+            }
+        };
+        targets.insert(PathBuf::from(&change.path), target);
     }
-    Ok(())
+    let leading_out = Links::new(tree, targets).leading_out().map_err(|error| wrong(&error))?;
+    let Some((link, target)) = leading_out else { return Ok(()) };
+    let text = format!(
+        "nothing was written: `{}` is a link to `{}`, out of the directory; {LEAVE_OUT}",
+        link.display(),
+        target.display()
+    );
+    Err(Failure::Wrong(text))
+}
+
+/// An agent that still works on it.
+fn changing(change: &WorkspaceChange) -> Failure {
+    let text = format!("`{}` changes while it is applied; wait for the agent", change.path);
+    Failure::Wrong(text)
 }
 
 async fn get(
@@ -275,10 +282,7 @@ async fn carry_out(
         (Deed::Write | Deed::Nothing, _) => return Ok(()),
     };
     let got = get(client, session, change).await?;
-    let changed = || {
-        let text = format!("`{}` changes while it is applied; wait for the agent", change.path);
-        Failure::Wrong(text)
-    };
+    let changed = || changing(change);
     if let Some(target) = got.target {
         let hash = BlobHash::from_bytes(*blake3::hash(target.as_bytes()).as_bytes());
         if hash != after.hash {
@@ -308,21 +312,4 @@ async fn downloaded(client: &Client, hash: BlobHash) -> Result<std::fs::File, Fa
 
 fn wrong(error: &TreeError) -> Failure {
     Failure::Wrong(ringback_service::chain(error))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_out_of_a_directory_are_seen_as_such() {
-        let leads = |link: &str, target: &str| leads_out(Path::new(link), Path::new(target));
-        for target in ["/etc/passwd", "..", "a/../.."] {
-            assert!(leads("link", target), "{target}");
-        }
-        assert!(leads("a/link", "../../x"));
-        for (link, target) in [("link", "file"), ("a/link", "../b"), ("a/b/link", "./../../c")] {
-            assert!(!leads(link, target), "{link} {target}");
-        }
-    }
 }

@@ -28,11 +28,20 @@ pub(super) async fn show(
     path: Option<String>,
 ) -> Result<(), Failure> {
     let changed = of(client, session, path).await?;
+    remark_skipped(screen, &changed);
     if changed.changes.is_empty() && !screen.is_json() {
         screen.remark("nothing changed");
         return Ok(());
     }
     screen.answer(&changed, |changed| shown(screen, changed))
+}
+
+/// Names what could not be compared.
+pub(in crate::commands) fn remark_skipped(screen: Screen, changed: &WorkspaceDiffResponse) {
+    for skipped in &changed.skipped {
+        let path = screen.printable(&skipped.path);
+        screen.remark(format_args!("`{path}` was not compared: {}", skipped.reason));
+    }
 }
 
 /// A diff for people: whatever it does not show is named.

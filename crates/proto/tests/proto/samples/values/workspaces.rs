@@ -44,6 +44,7 @@ sample!(
         data: None,
         content_hash: None,
         artifact_id: None,
+        skipped: vec![],
     },
     Self {
         path: awkward(),
@@ -63,6 +64,7 @@ sample!(
         data: Some(all_bytes()),
         content_hash: Some(hash()),
         artifact_id: Some(artifact()),
+        skipped: vec![WorkspaceSkipped { path: awkward(), reason: awkward() }],
     }
 );
 sample!(
@@ -93,7 +95,7 @@ sample!(
 );
 sample!(
     WorkspaceDiffResponse,
-    Self { diff: String::new(), changes: vec![], truncated: false },
+    Self { diff: String::new(), changes: vec![], truncated: false, skipped: vec![] },
     Self {
         diff: awkward(),
         changes: vec![WorkspaceChange {
@@ -104,5 +106,6 @@ sample!(
             lossy: true,
         }],
         truncated: true,
+        skipped: vec![WorkspaceSkipped { path: awkward(), reason: awkward() }],
     }
 );

@@ -1,0 +1,192 @@
+//! How full a disk is, and how full it may get.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use camino::Utf8Path;
+
+/// How much room there is on the disk.
+#[derive(Debug, Clone)]
+pub struct DiskLimits {
+    /// What an agent may have there: its workspace, its home, and content that it stored; the same for
+    /// a container. No limit if absent.
+    pub workspace_bytes: Option<u64>,
+    /// What of the disk is kept free.
+    pub keep_free: KeepFree,
+    /// How many files can still be made on it.
+    pub keep_free_inodes: KeepFree,
+    /// What is set aside for ends and deletions on a full disk; 0 for nothing.
+    pub reserve_bytes: u64,
+    /// Who says how full the disk is.
+    pub disk: Arc<dyn Disk>,
+}
+
+/// What of the disk is kept free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeepFree {
+    /// A twentieth of it, but at most a gigabyte or a hundred thousand files.
+    Usual,
+    /// So many bytes or files.
+    Bytes(u64),
+}
+
+/// A disk.
+pub trait Disk: Send + Sync + fmt::Debug {
+    /// How full the disk is that a directory is on. May block.
+    ///
+    /// # Errors
+    /// When it does not say.
+    fn space(&self, path: &Utf8Path) -> io::Result<Space>;
+}
+
+/// How full a disk is, in bytes and in files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// What may still be written.
+    pub free: u64,
+    /// All of it.
+    pub total: u64,
+    /// The same in files; absent where the file system makes room for them as it goes.
+    pub inodes: Option<Inodes>,
+}
+
+/// How many files a disk has room for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Inodes {
+    /// That may still be made.
+    pub free: u64,
+    /// In all.
+    pub total: u64,
+}
+
+/// What a disk has too little of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shortage {
+    /// Bytes.
+    Bytes { free: u64, keep: u64 },
+    /// Files.
+    Inodes { free: u64, keep: u64 },
+}
+
+/// The disk that the system has.
+#[derive(Debug)]
+struct SystemDisk;
+
+impl Default for DiskLimits {
+    fn default() -> Self {
+        Self {
+            // Sources, what is built of them, and what package managers keep.
+            workspace_bytes: Some(10 << 30),
+            keep_free: KeepFree::Usual,
+            keep_free_inodes: KeepFree::Usual,
+            // The records of some hundred thousand ends.
+            reserve_bytes: 64 << 20,
+            disk: Arc::new(SystemDisk),
+        }
+    }
+}
+
+impl DiskLimits {
+    /// What there is less of than is kept free, if there is.
+    pub(super) fn shortage(&self, space: Space) -> Option<Shortage> {
+        let keep = self.keep_free.of(space.total);
+        if space.free < keep {
+            return Some(Shortage::Bytes { free: space.free, keep });
+        }
+        let inodes = space.inodes?;
+        let keep = self.keep_free_inodes.of_inodes(inodes.total);
+        (inodes.free < keep).then_some(Shortage::Inodes { free: inodes.free, keep })
+    }
+}
+
+impl KeepFree {
+    /// Of a disk with so many bytes.
+    pub(super) const fn of(self, total: u64) -> u64 {
+        match self {
+            Self::Usual if total / 20 < 1 << 30 => total / 20,
+            Self::Usual => 1 << 30,
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+
+    /// Of a disk with room for so many files.
+    pub(super) const fn of_inodes(self, total: u64) -> u64 {
+        match self {
+            Self::Usual if total / 20 < 100_000 => total / 20,
+            Self::Usual => 100_000,
+            Self::Bytes(files) => files,
+        }
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes { free, keep } => {
+                let (free, keep) = (shown(*free), shown(*keep));
+                write!(f, "has {free} left, and {keep} are kept free (`sandbox.keepFree`)")
+            }
+            Self::Inodes { free, keep } => write!(
+                f,
+                "has room for {free} more files, and {keep} are kept free \
+                 (`sandbox.keepFreeInodes`)"
+            ),
+        }
+    }
+}
+
+impl Disk for SystemDisk {
+    fn space(&self, path: &Utf8Path) -> io::Result<Space> {
+        let found = rustix::fs::statvfs(path.as_std_path())?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        let inodes = Inodes { free: found.f_favail, total: found.f_files };
+        Ok(Space {
+            free: bytes(found.f_bavail),
+            total: bytes(found.f_blocks),
+            inodes: Some(inodes).filter(|inodes| inodes.total > 0),
+        })
+    }
+}
+
+/// Bytes for people.
+pub(super) fn shown(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    let unit = UNITS.into_iter().find(|(size, _)| bytes >= *size);
+    match unit {
+        Some((size, name)) => {
+            let tenths = bytes.saturating_mul(10) / size;
+            format!("{}.{} {name}", tenths / 10, tenths % 10)
+        }
+        None => format!("{bytes} bytes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn a_gigabyte_is_kept_free_or_a_twentieth_if_that_is_less() {
+        assert_eq!(KeepFree::Usual.of(100 * GIB), GIB);
+        assert_eq!(KeepFree::Usual.of(GIB), GIB / 20);
+        assert_eq!(KeepFree::Bytes(7).of(GIB), 7);
+        assert_eq!(KeepFree::Usual.of_inodes(8000), 400);
+        assert_eq!(KeepFree::Usual.of_inodes(1 << 40), 100_000);
+        assert_eq!((shown(1536 << 20), shown(900)), ("1.5 GiB".to_owned(), "900 bytes".to_owned()));
+    }
+
+    /// Rule: what is short has the name of its key.
+    #[test]
+    fn a_shortage_names_its_key() {
+        let limits = DiskLimits::default();
+        let inodes = Some(Inodes { free: 10, total: 8000 });
+        let short = |space| limits.shortage(space).map(|short| short.to_string());
+        let space = Space { free: GIB, total: 2 * GIB, inodes: None };
+        assert_eq!(short(space), None);
+        assert!(short(Space { free: 0, ..space }).unwrap().contains("`sandbox.keepFree`"));
+        assert!(short(Space { inodes, ..space }).unwrap().contains("`sandbox.keepFreeInodes`"));
+    }
+}

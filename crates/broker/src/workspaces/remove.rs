@@ -1,0 +1,56 @@
+//! Deleting what agents made: from the disk first, then from the records.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use ringback_blobs::tree::remove_tree;
+use ringback_core::sessions::Leaving;
+use ringback_proto::ids::WorkspaceId;
+use ringback_proto::{Certainty, Error, Result};
+
+use crate::failure;
+use crate::shared::Shared;
+use crate::sync::lock;
+
+/// Something that is being deleted, and that nothing starts in. Dropped, it is open again.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    shared: Arc<Shared>,
+    what: Leaving,
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        lock(&self.shared.sessions.table).stay(self.what);
+    }
+}
+
+impl Shared {
+    /// Lets no session start in what is about to be deleted.
+    ///
+    /// # Errors
+    /// `conflict` when one works in it, or it is being deleted already.
+    pub(crate) fn close_for_deletion(self: &Arc<Self>, what: Leaving) -> Result<Closed> {
+        lock(&self.sessions.table).leave(what)?;
+        Ok(Closed { shared: Arc::clone(self), what })
+    }
+
+    /// Removes what a workspace has on the disk: its files, the home of its agents, and how it was at
+    /// its start.
+    pub(crate) async fn remove_workspace_dirs(&self, workspace: WorkspaceId) -> Result<()> {
+        let (files, home) = (self.workspace_path(workspace), self.home_path(workspace));
+        let forget = self.forget_start(workspace);
+        self.blocking(move || {
+            remove(&files)?;
+            remove(&home)?;
+            forget().map_err(|error| failure::internal(error).with_certainty(Certainty::MayHaveRun))
+        })
+        .await
+    }
+}
+
+/// Removes a directory that an agent wrote in. What is left of it can be tried again. Blocks.
+pub(crate) fn remove(dir: &Utf8Path) -> Result<(), Error> {
+    remove_tree(dir.as_std_path())
+        .map_err(|error| failure::tree_left(error).with_certainty(Certainty::MayHaveRun))
+}
