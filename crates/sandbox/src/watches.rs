@@ -25,6 +25,9 @@ use crate::error::OpenError;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long a box may take to give back what it had: millions of watches take seconds.
 const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
+/// Watches of connections that must be left: the square of this. Each connection of the daemon's needs
+/// one, and a box that stops at the last one leaves those that others give back meanwhile.
+const LEFT_MIN: usize = 16;
 /// A box with less than this part of all there are is not who used them up.
 const PART_MIN: u64 = 32;
 
@@ -72,8 +75,9 @@ struct Held {
 /// What it takes to try.
 #[derive(Debug)]
 struct Trial {
-    polls: OwnedFd,
-    polled: OwnedFd,
+    polls: Vec<OwnedFd>,
+    /// Each is watched by each of those.
+    polled: Vec<OwnedFd>,
     watcher: Option<OwnedFd>,
 }
 
@@ -250,8 +254,12 @@ impl Kind {
 impl Trial {
     fn new() -> std::io::Result<Self> {
         Ok(Self {
-            polls: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            polled: eventfd(0, EventfdFlags::CLOEXEC)?,
+            polls: (0..LEFT_MIN)
+                .map(|_| epoll::create(epoll::CreateFlags::CLOEXEC))
+                .collect::<rustix::io::Result<_>>()?,
+            polled: (0..LEFT_MIN)
+                .map(|_| eventfd(0, EventfdFlags::CLOEXEC))
+                .collect::<rustix::io::Result<_>>()?,
             // Another program of this user may have them all.
             watcher: inotify::init(inotify::CreateFlags::CLOEXEC).ok(),
         })
@@ -259,11 +267,7 @@ impl Trial {
 
     fn is_used_up(&self, kind: Kind) -> bool {
         let tried = match kind {
-            Kind::Polled => {
-                let (data, flags) = (epoll::EventData::new_u64(0), epoll::EventFlags::empty());
-                epoll::add(&self.polls, &self.polled, data, flags)
-                    .and_then(|()| epoll::delete(&self.polls, &self.polled))
-            }
+            Kind::Polled => self.poll_all(),
             Kind::Watchers => inotify::init(inotify::CreateFlags::CLOEXEC).map(drop),
             Kind::Watched => match &self.watcher {
                 None => return false,
@@ -274,9 +278,24 @@ impl Trial {
         match tried {
             Err(Errno::NOSPC) => true,
             // Also said where this process has too many files open, which is no box's doing.
-            Err(Errno::MFILE) => self.polled.try_clone().is_ok(),
+            Err(Errno::MFILE) => self.polled.iter().all(|file| file.try_clone().is_ok()),
             Ok(()) | Err(_) => false,
         }
+    }
+
+    /// Takes as many watches as must be left, and gives them back.
+    fn poll_all(&self) -> rustix::io::Result<()> {
+        let all =
+            || self.polls.iter().flat_map(|polls| self.polled.iter().map(move |it| (polls, it)));
+        let flags = epoll::EventFlags::empty();
+        let taken = all().try_for_each(|(polls, polled)| {
+            epoll::add(polls, polled, epoll::EventData::new_u64(0), flags)
+        });
+        for (polls, polled) in all() {
+            // Where one was not taken, there is nothing to be given back.
+            epoll::delete(polls, polled).unwrap_or_default();
+        }
+        taken
     }
 }
 

@@ -259,3 +259,22 @@ async fn a_server_reaches_what_was_said_and_nothing_else() {
     let sockets = fs::read_dir(fixture.dir.path().join("run/s")).unwrap().count();
     assert_eq!(sockets, 0, "nothing is left of it");
 }
+
+/// Rule: the home of a server is removed with it, however deep it has become.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_home_of_a_server_is_removed_however_deep_it_is() {
+    let fixture = start_with(with_shell).await;
+    let who = Credential::local();
+    let (session, _) = begun(&fixture).await;
+    let digs = "import os\nfor _ in range(15000): os.mkdir('d'); os.chdir('d')\nos.chdir('/')\n";
+    let digging = server(&["-c", &format!("{digs}{SERVER}")], ServerWorkspace::None);
+    say(&fixture, &who, offering(session, digging)).await;
+    assert_eq!(told(&fixture, session)["in_home"], serde_json::json!(["d"]));
+    end(&fixture, &who, session).await;
+    // Its session does not wait for that.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    while homes(&fixture) > 0 {
+        assert!(std::time::Instant::now() < until, "its home is left");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}

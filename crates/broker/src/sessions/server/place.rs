@@ -22,6 +22,7 @@ use crate::sessions::installed::{Installed, Programs};
 use crate::sessions::network::{Socket, check_network};
 use crate::sessions::start::{not_made, private_dir};
 use crate::shared::Shared;
+use crate::workspaces;
 
 /// The part of an argument that stands for where the workspace is.
 const WORKSPACE: &str = "{workspace}";
@@ -89,10 +90,8 @@ impl Own {
             hold.gone().await;
         }
         let removed = shared.blocking(move || {
-            let mut removed = dirs.iter().map(std::fs::remove_dir_all);
-            removed.find_map(std::io::Result::err).map_or(Ok(()), |error| {
-                Err(Error::internal("session", "a directory is left").with_source(error))
-            })
+            let removed: Vec<_> = dirs.iter().map(|dir| workspaces::remove(dir)).collect();
+            removed.into_iter().collect::<Result<()>>()
         });
         if let Err(error) = removed.await {
             tracing::warn!(%error, "a directory of a server of tools is left until the next start");
@@ -138,12 +137,7 @@ impl Shared {
     /// Removes what servers of an earlier run left.
     pub(crate) async fn remove_leftover_servers(&self) {
         let dir = self.server_homes();
-        let removed = self.blocking(move || match std::fs::remove_dir_all(&dir) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::internal("session", "a directory is left").with_source(error))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        });
+        let removed = self.blocking(move || workspaces::remove(&dir));
         if let Err(error) = removed.await {
             tracing::warn!(%error, "the homes of servers of an earlier run are left");
         }
