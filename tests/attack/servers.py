@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from world import quick
+from world import Target, quick
 
 # What an agent plants: it notes where it ran, if it can.
 PLANT = "import os; open(os.environ.get('MARK', '{mark}'), 'w').write(str(os.getuid())); import sys; sys.exit(0)"
@@ -103,20 +103,22 @@ def a_link_does_not_show_the_data_directory(world):
         real.mkdir(parents=True)
         Path(directory, "link").symlink_to(real)
         config = f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/real"]\n'
-        arguments = ["--data-dir", f"{directory}/link/data"]
-        with LinkedTarget(world, config, arguments) as target:
+        with Linked(world, config, f"{directory}/link/data") as target:
             said = read_by_an_agent(target, f"cat {directory}/real/parent/data/token; ls {directory}/real/parent/data")
             assert target.token not in said and "ringback.db" not in said, said
 
 
-def LinkedTarget(world, config, arguments):
-    from world import Target
-    class Linked(Target):
-        def command(self):
-            words = super().command()
-            place = words.index("--data-dir")
-            return words[:place] + arguments + words[place + 2:]
-    return Linked(world, config=config)
+class Linked(Target):
+    """A daemon whose data directory is named in another way."""
+
+    def __init__(self, world, config, place):
+        self.place = place
+        super().__init__(world, config=config)
+
+    def command(self):
+        words = super().command()
+        words[words.index("--data-dir") + 1] = self.place
+        return words
 
 
 def read_by_an_agent(target, script):
@@ -139,28 +141,27 @@ def read_by_an_agent(target, script):
 
 @quick
 def key_files_are_hidden_whatever_is_shown(world):
-    """The provider's key, the configuration and the runtime directory below a directory that is shown."""
+    """The key of a provider below a directory that is shown, by its own path and by a link."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         key = Path(directory, "shown/model.key")
         key.parent.mkdir()
         key.touch(mode=0o600)
         key.write_text("sk-secret-of-the-provider")
-        config = (f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/shown", "{{home}}"]\n'
+        (key.parent / "link").symlink_to(key)
+        config = (f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/shown"]\n'
                   f'[providers.mine]\nurl = "http://127.0.0.1:9"\nkey_file = "{key}"\n')
         with StartsOrNot(world, config) as target:
             if target is None:
                 return
-            said = read_by_an_agent(target, f"cat {key} {target.home}/config.toml {target.home}/data/token; ls {target.home}/run")
+            said = read_by_an_agent(target, f"cat {key}; cat {key.parent}/*")
             assert "sk-secret-of-the-provider" not in said, said
-            assert target.token not in said and "[sessions]" not in said and "ringback" not in said, said
 
 
 class StartsOrNot:
     """A daemon whose configuration may be refused: then there is nothing to attack, and one line says why."""
 
     def __init__(self, world, config):
-        from world import Target
         try:
             self.target = Target(world, config=config)
         except AssertionError:

@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "interop"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "docker"))
+# Last, because some names are in both directories.
+sys.path.extend(str(Path(__file__).parents[1] / name) for name in ("interop", "docker"))
 
 import zmq  # noqa: E402
 from wire import STOP_LIMIT, Daemon, Peer  # noqa: E402
@@ -218,6 +218,11 @@ class Target(Daemon):
         self.done("ping")
         assert "panicked" not in self.log_text(), self.log_text()[-3000:]
 
+    def answers(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.is_running() and self.request("GET", "/health", token=None, limit=5).status == 200
+        return False
+
     @contextlib.contextmanager
     def peer(self, token=None, **rest):
         with Peer(self.world.context, self.hoot, token or self.token, **rest) as peer:
@@ -371,7 +376,7 @@ class World:
 
     def target(self, name="root", **options):
         """A daemon that several cases use, by name; one that does not run any more is replaced."""
-        if name in self.kept and not self.kept[name].is_running():
+        if name in self.kept and not self.kept[name].answers():
             self.kept.pop(name).clean_up()
         if name not in self.kept:
             options = options or {"config": SHOWN}
@@ -404,6 +409,17 @@ def remove_tree(path):
 
 def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
+
+
+@contextlib.contextmanager
+def device_nodes():
+    """What modes the host's device nodes have; whatever an attack makes of them is undone."""
+    had = {f"/dev/{it}": mode(f"/dev/{it}") for it in ("null", "zero", "full", "random", "urandom", "tty")}
+    try:
+        yield had
+    finally:
+        for node, it in had.items():
+            os.chmod(node, it)
 
 
 def eventually(condition, what, limit=LIMIT):

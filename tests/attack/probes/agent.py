@@ -1,13 +1,31 @@
-"""The hostile agent: runs each message as a shell script, and says what that printed."""
+"""The hostile agent: runs each message as a shell script, and says what that printed. `flood N SIZE` says N texts of
+SIZE bytes instead."""
 
 import json
 import subprocess
 import sys
 
-for line in sys.stdin:
-    script = json.loads(line)["text"]
+
+def say(event):
+    sys.stdout.write(json.dumps(event) + "\n")
+
+
+def run(script):
     done = subprocess.run(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, check=False)
-    text = done.stdout.decode(errors="replace")
-    print(json.dumps({"type": "message", "text": text or f"exit code {done.returncode}"}))
-    print(json.dumps({"type": "done"}), flush=True)
+    say({"type": "message", "text": done.stdout.decode(errors="replace") or f"exit code {done.returncode}"})
+
+
+def flood(count, size):
+    for n in range(count):
+        say({"type": "message", "text": f"{n} " + "x" * size})
+
+
+for line in sys.stdin:
+    text = json.loads(line)["text"]
+    if text.startswith("flood "):
+        flood(*map(int, text.split()[1:]))
+    else:
+        run(text)
+    say({"type": "done"})
+    sys.stdout.flush()
