@@ -1,14 +1,17 @@
 """Pages of other sites: what a browser sends for them, by hand, and by a real one in the slow profile."""
 
+import contextlib
 import http.client
 import http.server
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
 import time
 
-from world import quick, slow
+from world import quick
 
 OTHERS = [
     "http://evil.example", "https://evil.example:7180", "null", "http://[::1].evil.example", "http://127.0.0.1.evil.example",
@@ -101,42 +104,88 @@ setTimeout(() => { document.title = 'done'; document.body.textContent = 'DONE ' 
 </script>"""
 
 
-@slow
+class Honest:
+    """A client whose stream was there first: it answers what it is asked."""
+
+    def __init__(self, target):
+        self.target = target
+        tools = [{"id": "search", "description": "x", "parameters": {"type": "object"}}]
+        made = target.request("POST", "/client-tools/register", {"clientID": "notes", "tools": tools, "graceMs": 60000}, None)
+        assert made.status == 200, made
+        self.stream = socket.create_connection(("127.0.0.1", target.port))
+        self.stream.sendall(b"GET /client-tools/pending/notes HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError), self.stream.makefile("rb") as lines:
+            for line in lines:
+                asked = re.search(rb'"requestID":"([^"]+)"', line)
+                if asked:
+                    result = {"requestID": asked[1].decode(), "result": {"status": "success", "title": "t", "output": "honest"}}
+                    self.target.request("POST", "/client-tools/result", result, None)
+
+    def is_heard(self):
+        body = {"toolID": "client_notes_search", "input": {}, "timeout": 2000}
+        answer = self.target.request("POST", "/client-tools/execute", body, None)
+        return answer.status == 200 and b"honest" in answer.body
+
+
+class Site:
+    """A web site with one page, at a name that is no loopback name and leads here."""
+
+    def __init__(self, page):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(page)))
+                self.end_headers()
+                self.wfile.write(page)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def words(self, home):
+        """How Chromium shows it. What it would refuse by itself in some versions is switched off."""
+        program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+        assert program, "this case needs Chromium: `apt install chromium`"
+        off = "LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights"
+        return [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}", f"--disable-features={off}",
+                f"--host-resolver-rules=MAP evil.example 127.0.0.1:{self.server.server_port}", "--virtual-time-budget=20000",
+                "--dump-dom", "http://evil.example/"]
+
+
+@quick
 def a_page_in_a_real_browser_opens_nothing(world):
-    """Chromium shows a page of another origin that tries everything a page can; none of it reaches a tool or a stream."""
-    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert program, "this case needs Chromium: `apt install chromium`"
+    """Chromium shows a page of another site that tries all that a page can: it reads nothing, runs nothing, and takes no
+    call from the client that is there."""
     target = open_target(world)
-    target.done("ping", token=None)
-    tools = [{"id": "search", "description": "x", "parameters": {"type": "object"}}]
-    body = {"clientID": "notes", "tools": tools, "graceMs": 60000}
-    assert target.request("POST", "/client-tools/register", body, None).status == 200
-    n_before = len(target.request("GET", "/v1/jobs?limit=100", token=None).json["jobs"])
-    page = PAGE.replace("PORT", str(target.port)).encode()
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-        def log_message(self, *_):
-            pass
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, tempfile.TemporaryDirectory() as home:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        # A name that is no loopback name, and leads here.
-        rules = f"MAP evil.example 127.0.0.1:{server.server_port}"
-        words = [program, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}", "--virtual-time-budget=20000",
-                 "--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights",
-                 f"--host-resolver-rules={rules}", "--dump-dom", "http://evil.example/"]
-        shown = subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
-        server.shutdown()
-    assert "DONE" in shown.stdout, (shown.stdout[-500:], shown.stderr[-500:])
-    assert "DONE </body>" in shown.stdout or "DONE \n" in shown.stdout, f"a page could read an answer: {shown.stdout[-800:]}"
-    time.sleep(0.5)
-    jobs = target.request("GET", "/v1/jobs?limit=100", token=None).json["jobs"]
-    assert len(jobs) == n_before, "a page started a job"
-    log = target.log_text()
-    assert "panicked" not in log
-    answer = target.request("POST", "/client-tools/execute", {"toolID": "client_notes_search", "input": {}, "timeout": 1500}, None)
-    assert answer.status in (503, 504), f"somebody took the call: {answer}"
+    honest = Honest(target)
+    assert honest.is_heard()
+    def jobs():
+        return target.request("GET", "/v1/jobs?limit=100", token=None).json["total"]
+    n_before = jobs()
+    site = Site(PAGE.replace("PORT", str(target.port)).encode())
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        with open(f"{home}/out", "w+", encoding="utf-8") as out:
+            browser = subprocess.Popen(site.words(home), stdout=out, stderr=subprocess.DEVNULL)
+            try:
+                ends_at, heard = time.monotonic() + 120, []
+                while browser.poll() is None and time.monotonic() < ends_at:
+                    heard.append(honest.is_heard())
+                    time.sleep(0.1)
+                assert browser.poll() is not None, "the browser does not end"
+            finally:
+                browser.kill()
+                browser.wait()
+                site.server.shutdown()
+            out.seek(0)
+            shown = out.read()
+    assert "DONE" in shown, shown[-500:]
+    assert re.search(r"DONE\s*</body>", shown), f"a page could read an answer: {shown[-800:]}"
+    assert heard and all(heard), f"a page took {heard.count(False)} of {len(heard)} calls"
+    assert jobs() == n_before, "a page started a job"
+    target.is_well()

@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import world as base  # noqa: E402
 
 # In this order; a file of cases registers them when it is imported.
-AREAS = ["keys", "scopes", "clients", "box", "servers", "calls", "disk", "memory", "limits", "content", "door", "browser"]
+AREAS = ["keys", "scopes", "clients", "box", "servers", "calls", "disk", "memory", "limits", "content", "door", "browser",
+         "damage", "fuzz", "load", "kills", "side_by_side"]
 # Seconds for the whole run: whatever hangs is a failure.
 QUICK_LIMIT, SLOW_LIMIT = 400, 6 * 3600
 
@@ -34,7 +35,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, help="rounds of kill -9 (3; 1000 with --slow)")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the two agents work side by side")
     parser.add_argument("--seed", type=int, help="of everything random; one is drawn and printed if absent")
-    return parser.parse_args()
+    return parser.parse_intermixed_args()
 
 
 def is_wanted(case, names):
