@@ -20,10 +20,20 @@ LINKS = [
 
 
 def ringback(target, directory, *words):
-    environment = target.environment() | {"RINGBACK_DAEMON": target.hoot, "RINGBACK_TOKEN": target.token,
-                                          "XDG_STATE_HOME": str(target.home)}
-    return subprocess.run([str(target.world.shared_binary), *words], cwd=directory, env=environment, capture_output=True,
-                          text=True, timeout=LIMIT, check=False)
+    environment = target.environment() | {
+        "RINGBACK_DAEMON": target.hoot,
+        "RINGBACK_TOKEN": target.token,
+        "XDG_STATE_HOME": str(target.home),
+    }
+    return subprocess.run(
+        [str(target.world.shared_binary), *words],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
 
 
 def leads_out(top, link):

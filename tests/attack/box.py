@@ -19,8 +19,10 @@ def docker_config():
     said = subprocess.run([sys.executable, script, "up"], capture_output=True, text=True, timeout=120, check=False)
     assert said.returncode == 0, said.stderr
     shown = json.dumps(["{probes}", *[it for it in SYSTEM if os.path.exists(it)]])
-    return (f'[sandbox]\nbackend = "docker"\ndocker = "unix://{said.stdout.strip()}"\nimage = "{engine.IMAGE}"\n'
-            f"readOnly = {shown}\n")
+    return (
+        f'[sandbox]\nbackend = "docker"\ndocker = "unix://{said.stdout.strip()}"\nimage = "{engine.IMAGE}"\n'
+        f"readOnly = {shown}\n"
+    )
 
 
 def backends(world):
@@ -45,13 +47,18 @@ def everywhere(world, script, expected):
 
 @quick
 def nothing_of_the_host_is_read(world):
-    places = "/etc/shadow /root /proc/1/environ /proc/1/root/etc/shadow /sys/kernel/debug /var/log /boot /run/docker.sock"
-    script = f"for it in {places} HOME_DATA; do ls -A $it >/dev/null 2>&1 && cat $it 2>/dev/null | head -c 1 && echo $it; done; echo end"
+    places = (
+        "/etc/shadow /root /proc/1/environ /proc/1/root/etc/shadow /sys/kernel/debug /var/log /boot /run/docker.sock"
+    )
+    look = "ls -A $it >/dev/null 2>&1 && cat $it 2>/dev/null | head -c 1 && echo $it"
+    script = f"for it in {places} HOME_DATA; do {look}; done; echo end"
     for name, target in backends(world):
         said = target.run(script.replace("HOME_DATA", f"{target.home}/data/token {target.home}/data {target.home}/log"))
         read = [it for it in said.split() if it.startswith("/") and it not in ("/proc/1/environ",)]
         assert not [it for it in read if os.path.isfile(it)], f"{name}: {said!r}"
-        secret = target.run(f"cat {target.home}/data/token {target.home}/config.toml /proc/*/environ 2>/dev/null | tr '\\0' ' '")
+        secret = target.run(
+            f"cat {target.home}/data/token {target.home}/config.toml /proc/*/environ 2>/dev/null | tr '\\0' ' '"
+        )
         assert target.token not in secret, name
 
 
@@ -85,8 +92,8 @@ def only_private_places_are_written(world):
     script = """python3 - <<'END'
 import os
 for root, dirs, files in os.walk('/'):
-    dirs[:] = [it for it in dirs if os.path.join(root, it) not in
-               ('/proc', '/workspace', '/home/agent', '/tmp', '/dev/shm', '/usr', '/etc', '/dev/pts', '/sys', '/var/tmp', '/run')]
+    dirs[:] = [it for it in dirs if os.path.join(root, it) not in (
+        '/proc', '/workspace', '/home/agent', '/tmp', '/dev/shm', '/usr', '/etc', '/dev/pts', '/sys', '/var/tmp', '/run')]
     try:
         open(os.path.join(root, 'planted'), 'w'); print(root)
     except OSError: pass
@@ -94,10 +101,12 @@ for place in ('/usr', '/usr/bin', '/etc', '/mcp', '/sys'):
     try: open(place + '/planted', 'w'); print(place)
     except OSError: pass
 END"""
+
     def check(name, target, said):
         written = [it for it in said.splitlines() if it not in ("exit code 0", "/", "/home", "/dev", "/dev/mqueue")]
         assert not written, f"{name}: {said}"
         assert not (target.probes / "planted").exists(), name
+
     everywhere(world, script, check)
 
 
@@ -108,6 +117,7 @@ def device_nodes_of_the_host_keep_their_mode(world):
 python3 -c "import os; os.fchmod(0, 0o640)" < /dev/full; python3 -c "import os; os.fchmod(0, 0o640)"
 head -c 1 /dev/zero > /dev/null && echo works"""
     with device_nodes() as nodes:
+
         def check(name, target, said):
             now = {it: mode(it) for it in nodes}
             assert now == nodes, f"{name}: {now}"
@@ -117,6 +127,7 @@ head -c 1 /dev/zero > /dev/null && echo works"""
             target.tool("container_exec", project_id=target.project(), command=command)
             now = {it: mode(it) for it in nodes}
             assert now == nodes, f"{name}: an open file of a command: {now}"
+
         everywhere(world, script, check)
 
 
@@ -126,12 +137,14 @@ def a_lease_is_refused(world):
         lines = dict(line.split() for line in said.splitlines())
         assert lines.pop("getfd") == "done", f"{name}: {said}"
         assert set(lines.values()) == {"EPERM"}, f"{name}: {said}"
+
     everywhere(world, "PROBES/lease PROBES/agent.py", check)
 
 
 @quick
 def a_crash_starts_no_handler_outside(world):
     """The kernel passes a core of one byte to no pipe; what runs in the box cannot change that."""
+
     def check(name, _, said):
         lines = said.splitlines()
         assert lines[0] == lines[-2] == "core 1 1", f"{name}: {said}"
@@ -139,12 +152,13 @@ def a_crash_starts_no_handler_outside(world):
         for line in lines[1:-2]:
             if not line.startswith("prlimit-one"):
                 assert line.endswith("EPERM"), f"{name}: {line}"
+
     everywhere(world, "PROBES/core", check)
 
 
 @quick
 def a_fork_bomb_and_a_glutton_stop_at_their_limits(world):
-    target = world.target("small", config=SHOWN + 'processes = 64\nmemory = 134217728\n')
+    target = world.target("small", config=SHOWN + "processes = 64\nmemory = 134217728\n")
     said = target.run("""python3 - <<'END'
 import os, signal
 made = []
@@ -198,6 +212,8 @@ def a_layer_that_cannot_be_given_is_refused_by_name(world):
         assert refused.status >= 400, refused
         text = refused.body.decode()
         assert "memory" in text or "control group" in text, text
-    with world.another(config='[sandbox]\nbackend = "docker"\ndocker = "unix:///nowhere.sock"\nimage = "x"\n') as target:
+    with world.another(
+        config='[sandbox]\nbackend = "docker"\ndocker = "unix:///nowhere.sock"\nimage = "x"\n'
+    ) as target:
         refused = target.tool("session_message", project_id=target.project(), message="true", limit=LIMIT)
         assert refused.status >= 400 and "/nowhere.sock" in refused.body.decode(), refused

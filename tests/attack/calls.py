@@ -10,10 +10,17 @@ from world import device_nodes, mode, quick
 
 def host():
     """What no box may change, as it is now."""
-    read = {path: Path(path).read_text() for path in (
-        "/proc/sys/kernel/hostname", "/proc/sys/kernel/domainname", "/proc/swaps", "/proc/sys/kernel/core_pattern",
-        "/proc/sys/kernel/random/boot_id", "/proc/sys/vm/overcommit_memory",
-    )}
+    read = {
+        path: Path(path).read_text()
+        for path in (
+            "/proc/sys/kernel/hostname",
+            "/proc/sys/kernel/domainname",
+            "/proc/swaps",
+            "/proc/sys/kernel/core_pattern",
+            "/proc/sys/kernel/random/boot_id",
+            "/proc/sys/vm/overcommit_memory",
+        )
+    }
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     read["mounts"] = sorted(it for it in mounts if "/rb-" not in it and "engine" not in it)
     read["nodes"] = [(it, mode(f"/dev/{it}")) for it in ("null", "zero", "full", "random", "urandom", "tty")]

@@ -1,9 +1,13 @@
 """Clients that were there before: what the systems of the specification's pages send, as they send it."""
 
 import json
+import socket
+import threading
+import time
 
+from scopes import mcp
 from wire import MSGPACK, REQUEST, pack
-from world import quick
+from world import LIMIT, quick
 
 
 @quick
@@ -55,18 +59,58 @@ def a_second_project_of_one_name_is_a_conflict(world):
     assert target.tool("project_create", name="twice", token=token).status == 200, "another owner may have it"
 
 
+class Handshaken:
+    """A client of MCP with a session, and its GET stream."""
+
+    VERSION = "2025-11-25"
+
+    def __init__(self, target):
+        self.target = target
+        self.headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": self.VERSION}
+        client = {"protocolVersion": self.VERSION, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+        opened = self.post({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
+        self.headers["Mcp-Session-Id"] = {name.lower(): it for name, it in opened.headers.items()}["mcp-session-id"]
+        self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.stream = socket.create_connection(("127.0.0.1", target.port), timeout=LIMIT)
+        head = self.headers | {"Host": "127.0.0.1", "Authorization": f"Bearer {target.token}"}
+        lines = "".join(f"{name}: {it}\r\n" for name, it in head.items())
+        self.stream.sendall(f"GET /mcp HTTP/1.1\r\n{lines}\r\n".encode())
+        self.stream.recv(12)
+
+    def post(self, message):
+        return self.target.request("POST", "/mcp", message, headers=self.headers)
+
+    def call(self, tool, **arguments):
+        params = {"name": tool, "arguments": arguments}
+        answer = self.post({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+        lines = [line.removeprefix("data:") for line in answer.body.decode().splitlines()]
+        found = [it for line in lines if line.strip().startswith("{") and (it := json.loads(line)).get("id") == 2]
+        return found[0]["result"]["structuredContent"]
+
+    def hears(self, word):
+        text, ends_at = b"", time.monotonic() + 10
+        self.stream.settimeout(10)
+        while word not in text:
+            piece = self.stream.recv(65536)
+            assert piece and time.monotonic() < ends_at, f"only this was told: {text!r}"
+            text += piece
+
+
 @quick
-def a_list_of_tools_is_of_a_size_that_clients_take(world):
+def a_caller_that_opens_a_session_is_reached_on_its_stream(world):
     target = world.target()
-    body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}
-    headers = {"Accept": "application/json, text/event-stream"}
-    opened = target.request("POST", "/mcp", body, headers=headers)
-    session = {key.lower(): value for key, value in opened.headers.items()}["mcp-session-id"]
-    headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"}
-    target.request("POST", "/mcp", {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
-    listed = target.request("POST", "/mcp", {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, headers=headers)
-    assert listed.status == 200, listed
-    text = listed.body.decode()
-    assert json.dumps(text).count('"type\\":[') == 0, "a list of types"
-    assert len(text) < 160_000, f"{len(text)} bytes"
+    caller = Handshaken(target)
+    context = {"caller_id": "me", "caller_tools": [{"name": "weather", "description": "Tells the weather"}]}
+    opened = caller.call("session_open", project_id=target.project(), context=context)
+    path = "/mcp/s/" + opened["session_id"]
+    asking = threading.Thread(
+        target=mcp,
+        args=(target, opened["token"], "tools/call"),
+        daemon=True,
+        kwargs={"params": {"name": "me_weather", "arguments": {}}, "path": path},
+    )
+    asking.start()
+    caller.hears(b"caller_tool_request")
+    target.done("session_end", session_id=opened["session_id"])
+    asking.join(LIMIT)
+    caller.stream.close()

@@ -39,14 +39,18 @@ def damaged_content_is_not_served_and_heals(world):
         digest = stored(target, data).json["hash"]
         damage(file_of(target, digest))
         got = target.request("GET", f"/v1/blobs/{digest}")
-        assert got.status >= 400 or got.body == data, f"{damage.__name__}: {got.status}, {len(got.body)} bytes that are wrong"
+        assert got.status >= 400 or got.body == data, (
+            f"{damage.__name__}: {got.status}, {len(got.body)} bytes that are wrong"
+        )
         assert got.status >= 400, f"{damage.__name__}: {got.status}"
         called = target.tool("cas_get", hash=digest)
         assert called.status >= 400, f"{damage.__name__}: cas_get {called.status}"
         again = target.request("PUT", f"/v1/blobs/{digest}", data, headers={"Content-Type": "text/plain"})
         assert again.status in (200, 201), again
         got = target.request("GET", f"/v1/blobs/{digest}")
-        assert got.status == 200 and got.body == data, f"{damage.__name__}: it did not heal: {got.status}, {len(got.body)} bytes"
+        assert got.status == 200 and got.body == data, (
+            f"{damage.__name__}: it did not heal: {got.status}, {len(got.body)} bytes"
+        )
     target.is_well()
 
 
@@ -54,12 +58,18 @@ def damaged_content_is_not_served_and_heals(world):
 def the_doctor_finds_damaged_content(world):
     with world.another() as target:
         good, bad = (stored(target, secrets.token_bytes(5000)).json["hash"] for _ in range(2))
+
         def verify():
             words = [str(world.shared_binary), "doctor", "--verify"]
-            environment = target.environment() | {"RINGBACK_DATA_DIR": str(target.data), "RINGBACK_HTTP__LISTEN": "127.0.0.1:0",
-                "RINGBACK_HOOT__LISTEN": "tcp://127.0.0.1:0", "RINGBACK_HOOT__IOPUB": "tcp://127.0.0.1:0"}
+            environment = target.environment() | {
+                "RINGBACK_DATA_DIR": str(target.data),
+                "RINGBACK_HTTP__LISTEN": "127.0.0.1:0",
+                "RINGBACK_HOOT__LISTEN": "tcp://127.0.0.1:0",
+                "RINGBACK_HOOT__IOPUB": "tcp://127.0.0.1:0",
+            }
             done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=60, check=False)
             return done.returncode, done.stdout + done.stderr
+
         _, said = verify()
         assert good not in said and bad not in said, said
         flip(file_of(target, bad))

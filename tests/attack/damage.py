@@ -31,6 +31,7 @@ def damages(rng):
         for _ in range(max(1, len(data) // 2000)):
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         return bytes(data)
+
     return {
         "cut in half": lambda data: data[: len(data) // 2],
         "emptied": lambda _: b"",
@@ -43,8 +44,19 @@ def damages(rng):
 
 def starts(world, directory, home):
     """Starts a daemon there: it answers, or it says in one line why it does not. Never a panic, never silence."""
-    words = [str(world.shared_binary), "serve", "--json", "--data-dir", str(directory), "--http", "127.0.0.1:0",
-             "--hoot", "tcp://127.0.0.1:0", "--iopub", "tcp://127.0.0.1:0"]
+    words = [
+        str(world.shared_binary),
+        "serve",
+        "--json",
+        "--data-dir",
+        str(directory),
+        "--http",
+        "127.0.0.1:0",
+        "--hoot",
+        "tcp://127.0.0.1:0",
+        "--iopub",
+        "tcp://127.0.0.1:0",
+    ]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RINGBACK_")}
     environment |= {"XDG_RUNTIME_DIR": str(home / "run"), "XDG_CONFIG_HOME": str(home / "config"), "HOME": str(home)}
     with open(home / "log", "wb") as log:
@@ -52,9 +64,11 @@ def starts(world, directory, home):
     try:
         os.set_blocking(process.stdout.fileno(), False)
         said = [b""]
+
         def told():
             said[0] += process.stdout.read() or b""
             return said[0].endswith(b"\n") or process.poll() is not None
+
         eventually(told, "it says where it listens, or ends", START_LIMIT)
         text = (home / "log").read_text(errors="replace")
         assert "panicked" not in text and "overflowed" not in text, text[-2000:]
@@ -156,10 +170,12 @@ def a_daemon_without_its_directory_acknowledges_nothing(world):
     with world.another() as target:
         target.project()
         shutil.rmtree(target.data)
+
         def is_noticed():
             if not target.is_running():
                 return True
             return target.tool("project_create", name="lost", limit=10).status >= 500
+
         try:
             eventually(is_noticed, "it notices", 15)
         except (ConnectionError, OSError):

@@ -49,7 +49,11 @@ class Provider:
         self.heads.append((request.path, dict(request.headers)))
         way = request.path.strip("/").split("?")[0]
         body, headers = TEXT.encode(), {}
-        encoders = {"gzip": gzip.compress, "deflate": zlib.compress, "twice": lambda it: gzip.compress(gzip.compress(it))}
+        encoders = {
+            "gzip": gzip.compress,
+            "deflate": zlib.compress,
+            "twice": lambda it: gzip.compress(gzip.compress(it)),
+        }
         if way in encoders:
             body, headers = encoders[way](body), {"Content-Encoding": {"twice": "gzip, gzip"}.get(way, way)}
         elif way == "unnamed":
@@ -59,7 +63,7 @@ class Provider:
         elif way == "range" and "Range" in request.headers:
             start, end = map(int, request.headers["Range"].split("=")[1].split("-"))
             whole = KEY.encode()
-            body, headers = whole[start:end + 1], {"Content-Range": f"bytes {start}-{end}/{len(whole)}"}
+            body, headers = whole[start : end + 1], {"Content-Range": f"bytes {start}-{end}/{len(whole)}"}
         request.send_response(206 if "Content-Range" in headers else 200)
         for name, value in headers.items():
             request.send_header(name, value)
@@ -82,7 +86,9 @@ END"""
 
 
 def config(port, key_file):
-    return SHOWN + f"""
+    return (
+        SHOWN
+        + f"""
 [providers.mine]
 url = "http://127.0.0.1:{port}"
 key_file = "{key_file}"
@@ -91,6 +97,7 @@ command = ["/usr/bin/python3", "{{probes}}/agent.py"]
 provider = "mine"
 env = {{ BASE = "{{model}}" }}
 """
+    )
 
 
 def plain(answer):
@@ -112,8 +119,10 @@ def no_answer_of_a_provider_carries_the_key_out(world):
     key_file.touch(mode=0o600)
     key_file.write_text(KEY)
     with Provider() as provider, world.another(config=config(provider.port, key_file)) as target:
-        paths = [(f"/{way}", {"Accept-Encoding": "gzip"}) for way in
-                 ("plain", "gzip", "deflate", "twice", "unnamed", "header")]
+        paths = [
+            (f"/{way}", {"Accept-Encoding": "gzip"})
+            for way in ("plain", "gzip", "deflate", "twice", "unnamed", "header")
+        ]
         paths += [("/range", {"Range": f"bytes={n}-{n + 9}"}) for n in range(0, len(KEY), 10)]
         said = target.run(ASK.replace("PATHS", repr(paths)), agent="model")
         answers = [json.loads(line) for line in said.splitlines()]
@@ -139,15 +148,18 @@ def ask(head):
         try: return it.recv(200).decode(errors='replace').split('\\r\\n')[0]
         except OSError as error: return str(error)
 hosts = ['127.0.0.1', 'localhost', '127.1', '0x7f000001', '2130706433', '0', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]',
-         '127.0.0.1.', 'LOCALHOST', '127.0.0.1%00', '127.000.000.001', '①27.0.0.1', '[::ffff:7f00:1]', '[0:0:0:0:0:0:0:1]']
+         '127.0.0.1.', 'LOCALHOST', '127.0.0.1%00', '127.000.000.001', '①27.0.0.1', '[::ffff:7f00:1]',
+         '[0:0:0:0:0:0:0:1]']
 for host in hosts:
     try: host.encode('latin-1')
     except UnicodeError: host = host.encode().decode('latin-1')
     ask(f'CONNECT {host}:SHUT HTTP/1.1\\r\\nHost: {host}:SHUT\\r\\n\\r\\n')
     ask(f'GET http://{host}:SHUT/ HTTP/1.1\\r\\nHost: {host}:SHUT\\r\\n\\r\\n')
     ask(f'GET http://127.0.0.1:OPEN@{host}:SHUT/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
-    ask(f'CONNECT 127.0.0.1:OPEN HTTP/1.1\\r\\nHost: {host}:SHUT\\r\\nContent-Length: 5\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n')
-ask('GET http://127.0.0.1:OPEN/ HTTP/1.1\\r\\nHost: 127.0.0.1:SHUT\\r\\nContent-Length: 0\\r\\n\\r\\nGET http://127.0.0.1:SHUT/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
+    ask(f'CONNECT 127.0.0.1:OPEN HTTP/1.1\\r\\nHost: {host}:SHUT\\r\\nContent-Length: 5\\r\\n'
+        'Transfer-Encoding: chunked\\r\\n\\r\\n')
+ask('GET http://127.0.0.1:OPEN/ HTTP/1.1\\r\\nHost: 127.0.0.1:SHUT\\r\\nContent-Length: 0\\r\\n\\r\\n'
+    'GET http://127.0.0.1:SHUT/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
 ask('\\r\\n' * 200 + 'CONNECT 127.0.0.1:SHUT HTTP/1.1\\r\\n\\r\\n')
 print(ask('CONNECT 127.0.0.1:OPEN HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'))
 END"""

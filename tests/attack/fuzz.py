@@ -24,13 +24,18 @@ def value(rng, depth=0):
     if kind == 0:
         return rng.choice([None, True, False])
     if kind == 1:
-        return rng.choice([0, -1, 2**31, 2**63, 2**64, -2**63 - 1, 10**40, 0.1, 1e308, -0.0])
+        return rng.choice([0, -1, 2**31, 2**63, 2**64, -(2**63) - 1, 10**40, 0.1, 1e308, -0.0])
     if kind in (2, 3):
-        return "".join(chr(rng.choice([rng.randrange(32), rng.randrange(32, 127), rng.randrange(0xd7ff)])) for _ in range(rng.randrange(20)))
+        return "".join(
+            chr(rng.choice([rng.randrange(32), rng.randrange(32, 127), rng.randrange(0xD7FF)]))
+            for _ in range(rng.randrange(20))
+        )
     if kind == 4:
         return "x" * rng.choice([0, 64, 65, 255, 256, 4096, 70000])
     if kind == 5:
-        return rng.choice(["gogol_" + "0" * 32, "proj_" + "f" * 32, "../../etc/passwd", "\0", "oub_" + "a" * 64, "%s%n"])
+        return rng.choice(
+            ["gogol_" + "0" * 32, "proj_" + "f" * 32, "../../etc/passwd", "\0", "oub_" + "a" * 64, "%s%n"]
+        )
     if kind in (6, 7):
         return {str(value(rng, 9))[:30]: value(rng, depth + 1) for _ in range(rng.randrange(5))}
     return [value(rng, depth + 1) for _ in range(rng.randrange(5))]
@@ -45,9 +50,9 @@ def mutated(rng, data):
         elif way == 1:
             data[at:at] = rng.randbytes(rng.randrange(1, 9))
         elif way == 2:
-            del data[at:at + rng.randrange(1, 20)]
+            del data[at : at + rng.randrange(1, 20)]
         else:
-            data[at:at] = data[max(0, at - 30):at] * rng.randrange(1, 4)
+            data[at:at] = data[max(0, at - 30) : at] * rng.randrange(1, 4)
     return bytes(data)
 
 
@@ -68,15 +73,41 @@ def send(port, data):
 def http_requests(rng, target):
     head = f"Host: 127.0.0.1:{target.port}\r\nAuthorization: Bearer {target.token}\r\n"
     bodies = ['{"milliseconds":1}', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}', "{}", "[]"]
-    paths = ["/v1/tools/ping/call", "/v1/blobs", "/mcp", "/client-tools/register", "/client-tools/execute", "/v1/sessions",
-             "/v1/tokens", "/v1/audit?limit=9", "/event", "/v1/jobs/x", "/../../etc/passwd", "/%2e%2e/%00"]
+    paths = [
+        "/v1/tools/ping/call",
+        "/v1/blobs",
+        "/mcp",
+        "/client-tools/register",
+        "/client-tools/execute",
+        "/v1/sessions",
+        "/v1/tokens",
+        "/v1/audit?limit=9",
+        "/event",
+        "/v1/jobs/x",
+        "/../../etc/passwd",
+        "/%2e%2e/%00",
+    ]
     while True:
         body, path = rng.choice(bodies), rng.choice(paths)
         length = len(body) if rng.random() < 0.7 else rng.choice([len(body) + 1, 0, -1, 2**64, "x"])
-        extra = "" if rng.random() < 0.5 else rng.choice(["", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: chunked, identity\r\n", "Expect: 100-continue\r\n",
-                            "Connection: close\r\n", "X: " + "y" * 9000 + "\r\n", "Range: bytes=0-,1-\r\n"])
+        extra = (
+            ""
+            if rng.random() < 0.5
+            else rng.choice(
+                [
+                    "",
+                    "Transfer-Encoding: chunked\r\n",
+                    "Transfer-Encoding: chunked, identity\r\n",
+                    "Expect: 100-continue\r\n",
+                    "Connection: close\r\n",
+                    "X: " + "y" * 9000 + "\r\n",
+                    "Range: bytes=0-,1-\r\n",
+                ]
+            )
+        )
         method = rng.choice(["GET", "POST", "POST", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", ""])
-        text = f"{method} {path} HTTP/1.1\r\n{head}Connection: close\r\nContent-Type: application/json\r\n{extra}Content-Length: {length}\r\n\r\n{body}"
+        text = f"{method} {path} HTTP/1.1\r\n{head}Connection: close\r\nContent-Type: application/json\r\n"
+        text += f"{extra}Content-Length: {length}\r\n\r\n{body}"
         yield mutated(rng, text.encode()) if rng.random() < 0.4 else text.encode()
 
 
@@ -88,7 +119,9 @@ def no_http_request_harms_the_daemon(world):
         request = next(requests)
         answer = send(target.port, request)
         statuses[answer[9:12].decode(errors="replace") or "nothing"] += 1
-        assert not answer.startswith((b"HTTP/1.1 500", b"HTTP/1.0 500")), f"seed {Options.seed}, {n}: {request!r}: {answer[:300]!r}"
+        assert not answer.startswith((b"HTTP/1.1 500", b"HTTP/1.0 500")), (
+            f"seed {Options.seed}, {n}: {request!r}: {answer[:300]!r}"
+        )
     target.is_well()
     print(f"   {dict(statuses)}", flush=True)
     assert len(statuses) > 3, statuses
@@ -97,8 +130,21 @@ def no_http_request_harms_the_daemon(world):
 @quick
 def no_message_of_mcp_harms_the_daemon(world):
     target, rng = world.target(), random.Random(Options.seed)
-    methods = ["initialize", "tools/list", "tools/call", "ping", "server/discover", "subscriptions/listen", "notifications/cancelled", "x"]
-    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Connection": "close"}
+    methods = [
+        "initialize",
+        "tools/list",
+        "tools/call",
+        "ping",
+        "server/discover",
+        "subscriptions/listen",
+        "notifications/cancelled",
+        "x",
+    ]
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "Connection": "close",
+    }
     for n in range(count()):
         message = {"jsonrpc": "2.0", "id": value(rng, 3), "method": rng.choice(methods), "params": value(rng)}
         if rng.random() < 0.3:
@@ -117,7 +163,17 @@ def no_arguments_harm_the_daemon(world):
     """Noise for the fields that each tool has, by its own schema."""
     target, rng = world.target(), random.Random(Options.seed)
     tools = target.request("GET", "/v1/tools").json["tools"]
-    costly = ("generate", "orpheus", "image_rebuild", "session_", "container_start", "job_sleep", "token_", "event_poll", "job_poll")
+    costly = (
+        "generate",
+        "orpheus",
+        "image_rebuild",
+        "session_",
+        "container_start",
+        "job_sleep",
+        "token_",
+        "event_poll",
+        "job_poll",
+    )
     tools = [it for it in tools if not any(word in it["name"] for word in costly)]
     for n in range(count()):
         tool = rng.choice(tools)
@@ -149,7 +205,7 @@ def frame(rng):
         at = rng.randrange(len(parts))
         parts[at] = rng.choice([b"", rng.randbytes(rng.randrange(300)), mutated(rng, parts[at])])
     if rng.random() < 0.2:
-        parts = parts[:rng.randrange(1, 8)] + [rng.randbytes(9)] * rng.randrange(3)
+        parts = parts[: rng.randrange(1, 8)] + [rng.randbytes(9)] * rng.randrange(3)
     return parts
 
 
@@ -180,7 +236,9 @@ def no_line_of_an_agent_harms_the_daemon(world):
         with session.relay() as relay, contextlib.suppress(OSError):
             for _ in range(50):
                 params = value(rng) if rng.random() < 0.3 else {"api_key": key, "tool": "ping", "arguments": value(rng)}
-                line = json.dumps({"jsonrpc": "2.0", "id": value(rng, 3), "method": rng.choice(methods), "params": params}).encode()
+                line = json.dumps(
+                    {"jsonrpc": "2.0", "id": value(rng, 3), "method": rng.choice(methods), "params": params}
+                ).encode()
                 line = mutated(rng, line) if rng.random() < 0.5 else line
                 relay.socket.sendall(line.replace(b"\n", b" ") + b"\n")
     with session.relay() as relay:
@@ -195,7 +253,11 @@ def no_event_of_an_agent_harms_the_daemon(world):
     target, rng = world.target(), random.Random(Options.seed)
     lines = []
     for _ in range(count()):
-        event = {"type": rng.choice(["message", "done", "tool_call", "log", "error", "thought", "x"]), "text": value(rng, 3), "id": value(rng, 3)}
+        event = {
+            "type": rng.choice(["message", "done", "tool_call", "log", "error", "thought", "x"]),
+            "text": value(rng, 3),
+            "id": value(rng, 3),
+        }
         line = json.dumps(event).encode()
         lines.append(mutated(rng, line) if rng.random() < 0.5 else line)
     session = target.agent("true", create_workspace=True)
@@ -212,7 +274,13 @@ def no_event_of_an_agent_harms_the_daemon(world):
 @slow
 def noise_for_long(world):
     """All of the above, many times over."""
-    for case in (no_http_request_harms_the_daemon, no_message_of_mcp_harms_the_daemon, no_arguments_harm_the_daemon,
-                 no_frame_harms_the_daemon, no_greeting_harms_the_daemon, no_line_of_an_agent_harms_the_daemon,
-                 no_event_of_an_agent_harms_the_daemon):
+    for case in (
+        no_http_request_harms_the_daemon,
+        no_message_of_mcp_harms_the_daemon,
+        no_arguments_harm_the_daemon,
+        no_frame_harms_the_daemon,
+        no_greeting_harms_the_daemon,
+        no_line_of_an_agent_harms_the_daemon,
+        no_event_of_an_agent_harms_the_daemon,
+    ):
         case(world)

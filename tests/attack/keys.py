@@ -163,8 +163,10 @@ def no_agent_answers_its_own_question(world):
     script = '{"ask":{"tool":"rm -rf /"}}\n{"print":{}}'
     fields = {"project_id": target.project(), "create_workspace": True, "api_key": passed, "agent": "asks"}
     session = target.agent(script, **fields)
+
     def question():
         return next((it for it in session.events() if it["type"] == "permission_request"), None)
+
     asked = eventually(question, "the agent asks")
     option = next(it["id"] for it in asked["options"] if it["kind"].startswith("allow"))
     answer = {"request_id": asked["request_id"], "option": option}
@@ -188,8 +190,10 @@ def revoking_a_token_ends_its_sessions(world):
     key = session.key()
     relay = Relay(session.socket())
     target.done("token_revoke", token_id=token_id)
+
     def is_over():
         return target.done("session_get", session_id=session.id)["status"] in ("ended", "failed", "interrupted")
+
     eventually(is_over, "the session ends", 15)
     try:
         kind, said = relay.call(key, "session_message", project_id=project, message="true")
@@ -243,5 +247,3 @@ def a_session_key_works_on_its_own_socket_alone(world):
         assert relay.call(key, "ping")[0] == "ok"
     first.end()
     second.end()
-
-

@@ -37,7 +37,9 @@ class Worker(threading.Thread):
         kind = headers.pop("kind", "application/json")
         names = {name.replace("_", "-"): it for name, it in headers.items()}
         data = body if isinstance(body, bytes) else json.dumps(body)
-        connection.request("POST", path, data, {"Authorization": f"Bearer {self.target.token}", "Content-Type": kind, **names})
+        connection.request(
+            "POST", path, data, {"Authorization": f"Bearer {self.target.token}", "Content-Type": kind, **names}
+        )
         answer = connection.getresponse()
         text = answer.read()
         if answer.status not in (200, 201, 202):
@@ -62,7 +64,9 @@ class Worker(threading.Thread):
 
     def job(self, connection):
         key = secrets.token_hex(8)
-        made = self.call(connection, "/v1/tools/job_sleep/call", {"milliseconds": 40}, Idempotency_Key=key, Prefer="respond-async")
+        made = self.call(
+            connection, "/v1/tools/job_sleep/call", {"milliseconds": 40}, Idempotency_Key=key, Prefer="respond-async"
+        )
         self.kept.append(Kept("job", made["job"]["job_id"], key))
 
     def token(self, connection):
@@ -125,7 +129,10 @@ def kill_rounds(world, rounds):
             everything += new
             assert "panicked" not in target.log_text()
             if rounds > 50 and n % 50 == 49:
-                print(f"   round {n + 1}: {len(everything)} acknowledged, {n_checked} looked at, {target.resident()} MiB", flush=True)
+                print(
+                    f"   round {n + 1}: {len(everything)} acknowledged, {n_checked} looked at, {target.resident()} MiB",
+                    flush=True,
+                )
         print(f"   {rounds} kills, {len(everything)} acknowledged, {n_checked} looked at, nothing lost", flush=True)
         assert len(everything) > 5 * rounds, "hardly anything was acknowledged"
 
@@ -138,5 +145,3 @@ def what_was_acknowledged_survives_kills(world):
 @slow
 def what_was_acknowledged_survives_a_thousand_kills(world):
     kill_rounds(world, Options.rounds)
-
-

@@ -45,11 +45,13 @@ def a_thousand_idle_connections_stall_nobody(world):
     with world.another(files="1024:1024") as target:
         project = target.project()
         known = http.client.HTTPConnection("127.0.0.1", target.port, timeout=20)
+
         def call(method, path, body, kind="application/json"):
             headers = {"Authorization": f"Bearer {target.token}", "Content-Type": kind}
             known.request(method, path, body, headers)
             answer = known.getresponse()
             return answer.status, answer.read()
+
         assert call("POST", "/v1/tools/ping/call", "{}")[0] == 200
         idle = idle_connections(target, 1100)
         try:
@@ -126,12 +128,24 @@ def an_agent_that_uses_up_all_watches_is_ended(world):
 def an_agent_leaves_others_their_inotify_instances(world):
     """The kernel counts them by user, and a box has the daemon's user: so a box may have only some."""
     target = world.target("user", config=WITHOUT_GROUPS, user=NOBODY)
-    session = target.agent(f"{target.probes}/watches inotify 100000 > out 2>&1 & sleep 1; cat out", create_workspace=True)
+    session = target.agent(
+        f"{target.probes}/watches inotify 100000 > out 2>&1 & sleep 1; cat out", create_workspace=True
+    )
     assert session.said().strip(), "the probe said nothing"
     try:
         program = "import ctypes; it = ctypes.CDLL(None).inotify_init(); raise SystemExit(it < 0)"
-        command = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--",
-                   "/usr/bin/python3", "-c", program]
+        command = [
+            "setpriv",
+            "--reuid",
+            str(NOBODY),
+            "--regid",
+            str(NOBODY),
+            "--clear-groups",
+            "--",
+            "/usr/bin/python3",
+            "-c",
+            program,
+        ]
         assert subprocess.run(command, check=False, timeout=30).returncode == 0, "no instance is left for the user"
     finally:
         session.end()

@@ -26,9 +26,14 @@ class Flapping:
 
     def run(self):
         while time.monotonic() < self.ends_at:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.target.port), timeout=5) as stream:
-                stream.sendall(f"GET /client-tools/pending/{self.name} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                               f"Authorization: Bearer {self.target.token}\r\n\r\n".encode())
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", self.target.port), timeout=5) as stream,
+            ):
+                stream.sendall(
+                    f"GET /client-tools/pending/{self.name} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                    f"Authorization: Bearer {self.target.token}\r\n\r\n".encode()
+                )
                 self.serve(stream, time.monotonic() + self.rng.uniform(0.02, 0.6))
 
     def serve(self, stream, until):
@@ -41,7 +46,7 @@ class Flapping:
                     return
                 text += piece
             while (end := text.find(b"\n\n")) >= 0:
-                event, text = text[:end], text[end + 2:]
+                event, text = text[:end], text[end + 2 :]
                 if b"client-tool-request" in event:
                     self.answer(event)
 
@@ -59,7 +64,12 @@ class Flapping:
 
 def call(connection, target, tool, nonce):
     body = json.dumps({"toolID": tool, "input": {"nonce": nonce}, "timeout": 5000})
-    connection.request("POST", "/client-tools/execute", body, {"Authorization": f"Bearer {target.token}", "Content-Type": "application/json"})
+    connection.request(
+        "POST",
+        "/client-tools/execute",
+        body,
+        {"Authorization": f"Bearer {target.token}", "Content-Type": "application/json"},
+    )
     answer = connection.getresponse()
     return answer.status, answer.read()
 
@@ -69,6 +79,7 @@ def load(world, seconds, n_callers, n_clients):
     ends_at = time.monotonic() + seconds
     clients = [Flapping(target, f"flap{n}", Options.seed + n, ends_at + 8) for n in range(n_clients)]
     outcomes, wrong = {}, []
+
     def caller(seed):
         rng = random.Random(seed)
         connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=40)
@@ -82,6 +93,7 @@ def load(world, seconds, n_callers, n_clients):
             if status == 200 and nonce.encode() not in body or status not in (200, 503, 504, 429):
                 wrong.append(f"{status} {body[:300]!r}")
         connection.close()
+
     threads = [threading.Thread(target=caller, args=(Options.seed + 1000 + n,)) for n in range(n_callers)]
     for thread in threads:
         thread.start()
@@ -97,7 +109,9 @@ def load(world, seconds, n_callers, n_clients):
     succeeded = {nonce for nonce, status in outcomes.items() if status == 200}
     assert succeeded <= taken, "a result that no client gave"
     lost = taken - succeeded
-    assert not lost, f"{len(lost)} answers were acknowledged and did not reach their callers: {[outcomes[it] for it in list(lost)[:5]]}"
+    assert not lost, (
+        f"{len(lost)} answers were acknowledged and did not reach their callers: {[outcomes[it] for it in lost][:5]}"
+    )
     print(f"   {len(outcomes)} calls, {len(succeeded)} succeeded, {target.resident()} MiB", flush=True)
     assert len(succeeded) > len(outcomes) // 2, "hardly anything succeeded"
     target.is_well()

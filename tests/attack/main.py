@@ -21,8 +21,26 @@ sys.path.insert(0, str(Path(__file__).parent))
 import world as base  # noqa: E402
 
 # In this order; a file of cases registers them when it is imported.
-AREAS = ["keys", "scopes", "clients", "box", "servers", "calls", "disk", "apply", "memory", "limits", "content", "door", "browser",
-         "damage", "fuzz", "load", "kills", "side_by_side"]
+AREAS = [
+    "keys",
+    "scopes",
+    "clients",
+    "box",
+    "servers",
+    "calls",
+    "disk",
+    "apply",
+    "memory",
+    "limits",
+    "content",
+    "door",
+    "browser",
+    "damage",
+    "fuzz",
+    "load",
+    "kills",
+    "side_by_side",
+]
 # Seconds for the whole run: whatever hangs is a failure.
 QUICK_LIMIT, SLOW_LIMIT = 400, 6 * 3600
 

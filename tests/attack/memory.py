@@ -36,8 +36,12 @@ def what_agents_say_does_not_fill_the_memory(world):
     """Three agents, each with 150 texts of almost a MiB."""
     with world.another() as target, Watch(target) as watch:
         sessions = [target.agent("flood 150 1000000", create_workspace=True) for _ in range(3)]
+
         def are_done():
-            return all(target.done("session_get", session_id=it.id)["status"] not in ("starting", "running") for it in sessions)
+            return all(
+                target.done("session_get", session_id=it.id)["status"] not in ("starting", "running") for it in sessions
+            )
+
         eventually(are_done, "the agents have said it all", 90)
         assert watch.most < MEMORY, f"{watch.most} MiB"
         page = target.done("session_events", session_id=sessions[0].id, since_index=-1, max_events=1)
@@ -53,8 +57,10 @@ def an_ended_session_keeps_no_memory(world):
     with world.another() as target, Watch(target) as watch:
         for _ in range(6):
             session = target.agent("flood 60 1000000", create_workspace=True)
+
             def is_done(session=session):
                 return target.done("session_get", session_id=session.id)["status"] not in ("starting", "running")
+
             eventually(is_done, "the agent has said it all", 60)
             assert session.end().status == 200
         assert watch.most < MEMORY, f"{watch.most} MiB"
@@ -67,8 +73,10 @@ def endless_output_and_endless_lines_are_bounded(world):
     with world.another(config=config) as target, Watch(target) as watch:
         session = target.agent("hello", agent="endless", create_workspace=True)
         follower = socket.create_connection(("127.0.0.1", target.port))
-        follower.sendall(f"GET /v1/sessions/{session.id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-                         f"Authorization: Bearer {target.token}\r\n\r\n".encode())
+        follower.sendall(
+            f"GET /v1/sessions/{session.id}/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+            f"Authorization: Bearer {target.token}\r\n\r\n".encode()
+        )
         time.sleep(2)
         target.is_well()
         assert session.end().status == 200

@@ -23,7 +23,7 @@ def all_tools(target):
             return {it["name"]: it["scope"] for it in tools}
 
 
-def mcp(target, token, method, params):
+def mcp(target, token, method, params, path="/mcp"):
     """One request by itself."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -31,12 +31,10 @@ def mcp(target, token, method, params):
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-    headers = {
-        "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MODERN, "Mcp-Method": method,
-    }
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": MODERN, "Mcp-Method": method}
     if "name" in params:
         headers["Mcp-Name"] = params["name"]
-    return target.request("POST", "/mcp", body, token, headers)
+    return target.request("POST", path, body, token, headers)
 
 
 def above(tools, level):
@@ -127,9 +125,20 @@ def no_route_takes_a_bad_credential(world):
     target.done("token_revoke", token_id=revoked_id)
     token = target.token
     bad = [
-        None, "Bearer ", "Bearer", f"Basic {token}", f"Bearer {token}x", f"Bearer {token[:-1]}",
-        f"Bearer {token.upper()}", f"Bearer oub_{'0' * 64}", f"Bearer {made[0]}", "Bearer null", token,
-        f"Bearer {token}, Bearer {token}", "Bearer " + "a" * 5000, f"Bearer\t{token}",
+        None,
+        "Bearer ",
+        "Bearer",
+        f"Basic {token}",
+        f"Bearer {token}x",
+        f"Bearer {token[:-1]}",
+        f"Bearer {token.upper()}",
+        f"Bearer oub_{'0' * 64}",
+        f"Bearer {made[0]}",
+        "Bearer null",
+        token,
+        f"Bearer {token}, Bearer {token}",
+        "Bearer " + "a" * 5000,
+        f"Bearer\t{token}",
     ]
     n_tried, wanted = 0, str(uuid.uuid4()).replace("-", "")
     for method, path in routes(target):
@@ -156,15 +165,20 @@ def a_stranger_cannot_tell_what_is_there(world):
     session.said()
     token, token_id = target.new_token("write")
     nobody = uuid.uuid4().hex
+
     def outcomes(session_id, project_id, workspace_id):
         calls = [
             ("caller_tool_requests", {"session_id": session_id}),
             ("caller_tool_response", {"session_id": session_id, "request_id": "x", "result": 1}),
-            ("session_get", {"session_id": session_id}), ("session_events", {"session_id": session_id}),
-            ("session_end", {"session_id": session_id}), ("session_message", {"session_id": session_id, "message": "x"}),
+            ("session_get", {"session_id": session_id}),
+            ("session_events", {"session_id": session_id}),
+            ("session_end", {"session_id": session_id}),
+            ("session_message", {"session_id": session_id, "message": "x"}),
             ("session_network", {"session_id": session_id, "network": {"mode": "none"}}),
-            ("project_get", {"project_id": project_id}), ("project_delete", {"project_id": project_id}),
-            ("workspace_list", {"project_id": project_id}), ("config_limits", {"project_id": project_id}),
+            ("project_get", {"project_id": project_id}),
+            ("project_delete", {"project_id": project_id}),
+            ("workspace_list", {"project_id": project_id}),
+            ("config_limits", {"project_id": project_id}),
             ("workspace_get", {"project_id": project_id, "workspace_id": workspace_id}),
             ("workspace_delete", {"project_id": project_id, "workspace_id": workspace_id}),
             ("container_logs", {"project_id": project_id}),
@@ -175,6 +189,7 @@ def a_stranger_cannot_tell_what_is_there(world):
             text = answer.body.decode().replace(session_id, "ID").replace(project_id, "ID").replace(workspace_id, "ID")
             answers[tool] = (answer.status, text)
         return answers
+
     theirs = outcomes(session.id, project, session.workspace)
     nobodys = outcomes(f"gogol_{nobody}", f"proj_{nobody}", f"ws_{nobody}")
     for tool, answer in theirs.items():

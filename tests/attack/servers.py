@@ -68,7 +68,8 @@ def a_server_runs_in_a_box_of_its_own(world):
         os.chmod(directory, 0o777)
         session = target.agent("echo precious > file; echo precious > ~/file", create_workspace=True)
         session.said()
-        script = f"cat {target.data}/token > {directory}/token; id > {directory}/id; ls / > {directory}/ls; echo spoiled > {session.path()}/file"
+        script = f"cat {target.data}/token > {directory}/token; id > {directory}/id; ls / > {directory}/ls"
+        script += f"; echo spoiled > {session.path()}/file"
         started(target, session, {"command": "/bin/sh", "args": ["-c", script]})
         found = sorted(os.listdir(directory))
         assert not found, f"it wrote outside: {found}"
@@ -125,7 +126,9 @@ def read_by_an_agent(target, script):
     """What an agent reads; nothing if no session starts."""
     answer = target.tool("session_message", project_id=target.project(), message=script)
     if answer.status != 200:
-        assert answer.code in ("INVALID_REQUEST", "INTERNAL_ERROR", "BUSY", "CONFLICT", "TOOL_ERROR", "FORBIDDEN"), answer
+        assert answer.code in ("INVALID_REQUEST", "INTERNAL_ERROR", "BUSY", "CONFLICT", "TOOL_ERROR", "FORBIDDEN"), (
+            answer
+        )
         return ""
     begun = answer.json["result"]
     texts, since = [], -1
@@ -149,8 +152,10 @@ def key_files_are_hidden_whatever_is_shown(world):
         key.touch(mode=0o600)
         key.write_text("sk-secret-of-the-provider")
         (key.parent / "link").symlink_to(key)
-        config = (f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/shown"]\n'
-                  f'[providers.mine]\nurl = "http://127.0.0.1:9"\nkey_file = "{key}"\n')
+        config = (
+            f'[sandbox]\nreadOnly = ["{{probes}}", "{directory}/shown"]\n'
+            f'[providers.mine]\nurl = "http://127.0.0.1:9"\nkey_file = "{key}"\n'
+        )
         with StartsOrNot(world, config) as target:
             if target is None:
                 return

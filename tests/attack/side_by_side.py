@@ -1,5 +1,5 @@
-"""Two agents on one daemon with default limits and a small disk: one is hostile in every way there is a case for, the other
-does its work. The work gets done, the daemon stays small, and nothing of the hostile one is left."""
+"""Two agents on one daemon with default limits and a small disk: one is hostile in every way there is a case for, the
+other does its work. The work gets done, the daemon stays small, and nothing of the hostile one is left."""
 
 import json
 import os
@@ -21,18 +21,20 @@ ATTACKS = {
     "closes directories": CLOSED,
     "talks": "flood 120 1000000",
     "forks": f"bomb() {{ bomb | bomb & sleep {MARK}; }}; bomb >/dev/null 2>&1; sleep 3",
-    "eats memory": "python3 -c \"x = []\nwhile True: x.append(bytearray(1 << 26))\"",
-    "uses up watches": "for n in 1 2; do PROBES/watches epoll 300000 > /dev/null 2>&1 & done; PROBES/watches inotify 9999 >/dev/null 2>&1 & sleep 3",
+    "eats memory": 'python3 -c "x = []\nwhile True: x.append(bytearray(1 << 26))"',
+    "uses up watches": "(PROBES/watches epoll 600000 & PROBES/watches inotify 9999) > /dev/null 2>&1 & sleep 3",
     "sweeps": "PROBES/sweep > /dev/null 2>&1",
     "leases": "for it in /usr/bin/* ; do PROBES/lease $it; done > /dev/null 2>&1",
     "spoils nodes": "chmod 640 /dev/full; PROBES/core; kill -SEGV $$",
     "stays": f"trap '' TERM HUP; (setsid sh -c 'trap \"\" TERM HUP; sleep {MARK}' >/dev/null 2>&1 &) & true",
-    "starts others": "for n in 1 2 3 4 5 6 7 8; do python3 PROBES/relay.py session_message '{\"message\":\"sleep 481516\"}'; done > /dev/null",
+    "starts others": "for n in 1 2 3 4 5 6 7 8; do python3 PROBES/relay.py session_message "
+    f'\'{{"message":"sleep {MARK}"}}\'; done > /dev/null',
     "writes noise": "head -c 20000000 /dev/urandom > /proc/$PPID/fd/1; sleep 1",
     "sparse": "truncate -s 1900M sparse; python3 PROBES/relay.py oubliette_call_tool "
-              "'{\"api_key\":\"KEY\",\"tool\":\"workspace_get\",\"arguments\":{\"project_id\":\"PROJECT\",\"workspace_id\":\"WORKSPACE\",\"path\":\"sparse\"}}'",
+    '\'{"api_key":"KEY","tool":"workspace_get","arguments":'
+    '{"project_id":"PROJECT","workspace_id":"WORKSPACE","path":"sparse"}}\'',
 }
-HONEST = "python3 PROBES/relay.py caller_tool '{\"tool\":\"next\",\"arguments\":{\"n\":NUMBER}}'"
+HONEST = 'python3 PROBES/relay.py caller_tool \'{"tool":"next","arguments":{"n":NUMBER}}\''
 
 
 class Honest(threading.Thread):
@@ -65,7 +67,9 @@ class Honest(threading.Thread):
             for request in waiting["requests"]:
                 self.answered[request["request_id"]] = self.answered.get(request["request_id"], 0) + 1
                 result = {"n": request["arguments"]["n"] + 1}
-                self.target.done("caller_tool_response", session_id=self.session.id, request_id=request["request_id"], result=result)
+                self.target.done(
+                    "caller_tool_response", session_id=self.session.id, request_id=request["request_id"], result=result
+                )
             said = [it["text"] for it in self.session.events(wait_ms=0) if it.get("role") == "assistant"]
         outcome = [json.loads(line) for text in said for line in text.splitlines()]
         if len(outcome) != 1 or outcome[0].get("result", {}).get("n") != n + 1:
@@ -81,7 +85,11 @@ def attack(target, project, name, script):
         assert started.status in (429, 503, 507, 502, 409), f"{name}: {started}"
         return
     begun = started.json["result"]
-    script = script.replace("PROBES", str(target.probes)).replace("PROJECT", project).replace("WORKSPACE", begun["workspace_id"])
+    script = (
+        script.replace("PROBES", str(target.probes))
+        .replace("PROJECT", project)
+        .replace("WORKSPACE", begun["workspace_id"])
+    )
     target.tool("session_message", session_id=begun["session_id"], message=script, limit=30)
     until = time.monotonic() + 8
     while time.monotonic() < until:
@@ -115,7 +123,10 @@ def side_by_side(world, seconds):
         assert set(honest.answered.values()) == {1} and len(honest.answered) == len(honest.outcomes), honest.answered
         is_gone(target, project, honest)
         assert {it: mode(it) for it in nodes} == nodes
-        print(f"   {n_attacks} attacks, {len(honest.outcomes)} calls of the honest agent, {watch.most} MiB at most", flush=True)
+        print(
+            f"   {n_attacks} attacks, {len(honest.outcomes)} calls of the honest agent, {watch.most} MiB at most",
+            flush=True,
+        )
         target.is_well()
 
 
@@ -124,16 +135,22 @@ def is_gone(target, project, honest):
     deleted = target.tool("project_delete", project_id=project)
     assert deleted.status == 200, deleted
     eventually(lambda: not processes(f"sleep\0{MARK}"), "its processes are gone")
-    left = {it.name for it in (target.data / "workspaces").iterdir()} | {it.name for it in (target.data / "homes").iterdir()}
+    left = {it.name for it in (target.data / "workspaces").iterdir()} | {
+        it.name for it in (target.data / "homes").iterdir()
+    }
     assert left == {honest.session.workspace}, left
+
     def boxes():
         return sorted((target.data / "sandbox/boxes").iterdir())
+
     eventually(lambda: len(boxes()) <= 1, "its boxes are gone")
     own = [line for note in boxes() for line in note.read_text().splitlines()]
     own += [line for note in (target.data / "sandbox/next").glob("*") for line in note.read_text().splitlines()]
     names = {Path(it).name for it in own}
     groups = [root for root, _, _ in os.walk("/sys/fs/cgroup") if Path(root).name.startswith("ringback-")]
-    mine = [it for it in groups if os.path.exists(f"{it}/cgroup.procs") and Path(it).name not in names and is_of(target, it)]
+    mine = [
+        it for it in groups if os.path.exists(f"{it}/cgroup.procs") and Path(it).name not in names and is_of(target, it)
+    ]
     assert not mine, mine
     mounts = [line for line in Path("/proc/mounts").read_text().splitlines() if str(target.home) in line]
     assert len(mounts) == 1, mounts
@@ -142,7 +159,9 @@ def is_gone(target, project, honest):
 def is_of(target, group):
     """Whether a control group has a process of this daemon's boxes."""
     pids = Path(group, "cgroup.procs").read_text().split()
-    return any(str(target.home) in Path(f"/proc/{pid}/mountinfo").read_text() for pid in pids if os.path.exists(f"/proc/{pid}"))
+    return any(
+        str(target.home) in Path(f"/proc/{pid}/mountinfo").read_text() for pid in pids if os.path.exists(f"/proc/{pid}")
+    )
 
 
 @quick

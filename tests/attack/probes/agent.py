@@ -11,8 +11,13 @@ def say(event):
 
 
 def run(script):
-    done = subprocess.run(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, check=False)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
     say({"type": "message", "text": done.stdout.decode(errors="replace") or f"exit code {done.returncode}"})
 
 
