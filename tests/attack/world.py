@@ -125,6 +125,8 @@ class Target(Daemon):
     def start(self):
         if not self.is_prepared:
             self.prepare()
+        # With `--open` there is none.
+        self.token = None
         super().start()
         self.port = int(self.http.rsplit(":", 1)[1])
 
