@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import engine
-from world import LIMIT, NOBODY, SHOWN, WITHOUT_GROUPS, device_nodes, eventually, mode, processes, quick
+from world import LIMIT, STRANGER, SHOWN, WITHOUT_GROUPS, device_nodes, eventually, mode, processes, quick
 
 # Where containers find this machine's programs: their image has next to none.
 SYSTEM = ["/usr/bin", "/usr/lib", "/usr/lib64"]
@@ -28,7 +28,7 @@ def docker_config():
 def backends(world):
     """A daemon for every kind of box. One that this machine cannot give fails; it is never passed over."""
     yield "bubblewrap as root", world.target()
-    yield "bubblewrap as a user", world.target("user", config=WITHOUT_GROUPS, user=NOBODY)
+    yield "bubblewrap as a user", world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     if os.environ.get("RINGBACK_TEST_WITHOUT_DOCKER"):
         print("   LEFT OUT: containers, as RINGBACK_TEST_WITHOUT_DOCKER says", flush=True)
     else:
@@ -205,7 +205,7 @@ def nothing_survives_a_killed_daemon(world):
 @quick
 def a_layer_that_cannot_be_given_is_refused_by_name(world):
     """A user without control groups, with the default limits, gets no session, and reads why."""
-    with world.another(config=SHOWN, user=NOBODY) as target:
+    with world.another(config=SHOWN, user=STRANGER) as target:
         refused = target.tool("session_message", project_id=target.project(), message="true")
         assert refused.status >= 400, refused
         text = refused.body.decode()

@@ -5,7 +5,7 @@ import threading
 import time
 from pathlib import Path
 
-from world import MIB, NOBODY, WITHOUT_GROUPS, Options, eventually, quick, slow
+from world import MIB, STRANGER, WITHOUT_GROUPS, Options, eventually, quick, slow
 
 # A small disk: the daemon's own files and a little.
 SMALL = "size=96m,nr_inodes=20000"
@@ -68,7 +68,7 @@ def a_deep_tree_is_looked_through_and_the_daemon_lives(world):
 @quick
 def closed_and_read_only_directories_are_deleted(world):
     """As Go's module cache makes them; also by a daemon that is not root."""
-    for target in (world.target(), world.target("user", config=WITHOUT_GROUPS, user=NOBODY)):
+    for target in (world.target(), world.target("user", config=WITHOUT_GROUPS, user=STRANGER)):
         for tool in ("workspace_delete", "project_delete"):
             session = target.agent(CLOSED, create_workspace=True)
             assert session.said().strip() == "closed"

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from disk import is_over
-from world import NOBODY, WITHOUT_GROUPS, eventually, quick, slow
+from world import STRANGER, WITHOUT_GROUPS, eventually, quick, slow
 
 WATCHES = Path("/proc/sys/fs/epoll/max_user_watches")
 
@@ -89,7 +89,7 @@ def half_handshakes_hold_nobody_up(world):
 
 def use_up_watches(world, watches):
     """An agent that uses up the user's watches is ended, and the daemon is reached again."""
-    target = world.target("user", config=WITHOUT_GROUPS, user=NOBODY)
+    target = world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     honest = target.agent("true", create_workspace=True)
     honest.said()
     script = "for n in 1 2 3; do PROBES/watches epoll 100000000 >> out 2>&1 & done; sleep 1; wait"
@@ -127,7 +127,7 @@ def an_agent_that_uses_up_all_watches_is_ended(world):
 @quick
 def an_agent_leaves_others_their_inotify_instances(world):
     """The kernel counts them by user, and a box has the daemon's user: so a box may have only some."""
-    target = world.target("user", config=WITHOUT_GROUPS, user=NOBODY)
+    target = world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     session = target.agent(
         f"{target.probes}/watches inotify 100000 > out 2>&1 & sleep 1; cat out", create_workspace=True
     )
@@ -137,9 +137,9 @@ def an_agent_leaves_others_their_inotify_instances(world):
         command = [
             "setpriv",
             "--reuid",
-            str(NOBODY),
+            str(STRANGER),
             "--regid",
-            str(NOBODY),
+            str(STRANGER),
             "--clear-groups",
             "--",
             "/usr/bin/python3",
