@@ -6,8 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from disk import is_over
-from world import STRANGER, WITHOUT_GROUPS, eventually, quick, slow
+from world import STRANGER, WITHOUT_GROUPS, eventually, processes, quick, slow
 
 WATCHES = Path("/proc/sys/fs/epoll/max_user_watches")
 
@@ -96,7 +95,7 @@ def use_up_watches(world, watches):
     hostile = target.agent(script.replace("PROBES", str(target.probes)), create_workspace=True)
     eventually(lambda: "ENOSPC" in said_in(hostile), f"{watches} watches are used up", 120)
     eventually(target.answers, "the daemon is reached by new connections", 30)
-    eventually(lambda: is_over(target, hostile), "the agent that used them up is ended", 30)
+    eventually(lambda: not processes(f"{target.probes}/watches"), "the agent that used them up is ended", 30)
     assert honest.ask("echo here").strip() == "here"
     honest.end()
     target.is_well()
