@@ -97,7 +97,9 @@ def a_full_disk_is_freed_through_the_daemon(world):
             other.said()
             hostile = target.agent(f"({filler}) 2>/dev/null; sleep 60", create_workspace=True)
             eventually(
-                lambda: is_full(target) or is_over(target, hostile), f"{name}: it is full, or the agent is ended", 20
+                lambda: is_full(target) or not is_at_work(target, hostile),
+                f"{name}: it is full, or the agent is ended",
+                20,
             )
             time.sleep(0.5)
             ended = hostile.end(limit=15)
@@ -109,6 +111,10 @@ def a_full_disk_is_freed_through_the_daemon(world):
             assert other.ask("echo still here").strip() == "still here", name
             target.run("true", create_workspace=True)
             target.is_well()
+
+
+def is_at_work(target, session):
+    return target.done("session_get", session_id=session.id)["status"] in ("starting", "running")
 
 
 def is_over(target, session):
@@ -156,13 +162,14 @@ def a_command_that_fills_the_disk_is_ended(world):
         assert took < 25, f"answered after {took:.0f} s"
         assert answer.status != 200 or answer.json["result"]["exit_code"] != 0, answer
 
+        deleted = target.tool("project_delete", project_id=project, limit=15)
+        assert deleted.status == 200, deleted
+        assert not is_full(target)
+
         def works():
             return target.tool("project_create", name=f"p{time.monotonic_ns()}", limit=10).status == 200
 
         eventually(works, "the daemon takes projects again", 20)
-        deleted = target.tool("project_delete", project_id=project, limit=15)
-        assert deleted.status == 200, deleted
-        assert not is_full(target)
 
 
 @quick
