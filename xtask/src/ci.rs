@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::steps::{Outcome, Steps};
-use crate::{Run, Subcommand, check, conformance, interop, prepare};
+use crate::{Run, Subcommand, attack, check, conformance, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "ci",
@@ -22,5 +22,6 @@ fn run(steps: &mut Steps) -> Outcome {
     demo.arg("demo");
     steps.command("demo", demo)?;
     interop::run(steps)?;
+    attack::suite(steps, &[])?;
     conformance::run(steps)
 }

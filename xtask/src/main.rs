@@ -1,5 +1,5 @@
 //! The project's own commands: `cargo xtask check`, `fix`, `ci`, `tidy`, `golden`, `interop`,
-//! `conformance`, `agents`, `bench`, `sim`.
+//! `conformance`, `attack`, `agents`, `bench`, `sim`.
 //!
 //! Each subcommand is a file with one [`Subcommand`] row; [`SUBCOMMANDS`] is the only list of them.
 //!
@@ -12,6 +12,7 @@
 #![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
 
 mod agents;
+mod attack;
 mod bench;
 mod check;
 mod ci;
@@ -51,6 +52,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     golden::SUBCOMMAND,
     interop::SUBCOMMAND,
     conformance::SUBCOMMAND,
+    attack::SUBCOMMAND,
     agents::SUBCOMMAND,
     bench::SUBCOMMAND,
     sim::SUBCOMMAND,

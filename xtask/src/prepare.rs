@@ -1,6 +1,6 @@
 //! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack`, `mcp` and
 //! `schemathesis`, the Node packages of `tests/interop`, both in `target/`, the programs that music is
-//! compared with, and what sandboxes are made by.
+//! compared with, what sandboxes are made by, and a browser to attack from.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,6 +16,8 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "busybox-static", probe: &["busybox", "--list"] },
     SystemPackage { package: "abcmidi", probe: &["abc2midi", "-ver"] },
     SystemPackage { package: "fluidsynth", probe: &["fluidsynth", "--version"] },
+    SystemPackage { package: "chromium", probe: &["chromium", "--version"] },
+    SystemPackage { package: "gcc", probe: &["cc", "--version"] },
     SystemPackage { package: "iproute2", probe: &["ip", "-V"] },
     SystemPackage { package: "ffmpeg", probe: &["ffmpeg", "-version"] },
     SystemPackage {

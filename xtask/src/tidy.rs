@@ -7,6 +7,7 @@ mod arrows;
 mod exceptions;
 mod lexer;
 mod metadata;
+mod promises;
 mod requirements;
 mod size;
 mod source;
@@ -68,6 +69,7 @@ fn findings(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         findings.extend(size::check(file));
     }
     findings.extend(requirements::check(tree));
+    findings.extend(promises::check(tree));
     findings
 }
 

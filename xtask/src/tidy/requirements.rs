@@ -1,8 +1,8 @@
 //! `docs/requirements.md`: a row that says `done` names tests, and the tests exist.
 //!
 //! A row is `| requirement | test | status |`. A test is `crate::path::name` in backticks, several
-//! are separated by commas; `interop::name` is a Python function in `tests/interop`, and
-//! `crate::path::doctest` an example in the docs of a module that must not compile. A status is
+//! are separated by commas; `interop::name` is a Python function in `tests/interop`,
+//! `attack::file::name` a case in `tests/attack`, and `crate::path::doctest` an example in the docs of a module that must not compile. A status is
 //! `done`, `open` or `waits for: …`.
 
 use super::source::{SourceFile, Tree};
@@ -17,8 +17,9 @@ const FILE: &str = "docs/requirements.md";
 const DOCTEST: &str = "doctest";
 const DOCTEST_FENCE: &str = "```compile_fail";
 
-/// Where `interop::name` is looked for.
+/// Where `interop::name` and `attack::name` are looked for.
 const INTEROP: &str = "tests/interop";
+const ATTACK: &str = "tests/attack";
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let Some(table) = tree.files.iter().find(|file| file.path == FILE) else {
@@ -85,12 +86,14 @@ fn is_ruler(cell: &str) -> bool {
 }
 
 /// Whether some file of the named crate has the function, under the named modules.
-fn exists(test: &str, tree: &Tree) -> bool {
+pub(super) fn exists(test: &str, tree: &Tree) -> bool {
     let Some((owner, rest)) = test.split_once("::") else { return false };
     let (modules, name) = rest.rsplit_once("::").unwrap_or(("", rest));
     let modules: Vec<_> = modules.split("::").filter(|module| !module.is_empty()).collect();
     let (directory, keyword) = match owner {
         "interop" => (INTEROP.to_owned(), "def "),
+        // What is not marked as a case is a helper, and attacks nothing.
+        "attack" => (ATTACK.to_owned(), "@quick\ndef "),
         "xtask" => ("xtask".to_owned(), "fn "),
         _ => (format!("crates/{}", owner.replace('_', "-")), "fn "),
     };
