@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringback_proto::ids::JobId;
-use ringback_proto::record::JobState;
+use ringback_proto::record::{JobState, UnixMs};
 use ringback_proto::{Certainty, ErrorKind};
 
 use super::Violation;
@@ -12,6 +12,8 @@ use crate::history::{CallNo, Called, Durable, History, Marker, Op, Reply, What};
 const FORWARD: &str = "a job only goes forward";
 const DURABLE_FIRST: &str = "nothing is said before it is durable";
 const LOST: &str = "nothing acknowledged is lost";
+/// How long after its deadline a call waits for the end of its job to be durable.
+const STORED_GRACE_MS: u64 = 2000;
 
 /// What the disk has, at some point of the history.
 #[derive(Default)]
@@ -24,16 +26,17 @@ struct Disk {
 
 pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
     let mut disk = Disk::default();
-    let mut asked: BTreeMap<CallNo, (&Called, BTreeMap<JobId, JobState>)> = BTreeMap::new();
+    let mut asked: BTreeMap<CallNo, Asked<'_>> = BTreeMap::new();
     for (entry, event) in history.entries.iter().enumerate() {
         let broken = match &event.what {
             What::Durable(durable) => disk.take(durable).map(|seen| (FORWARD, seen)),
             What::Called(called) => {
-                asked.insert(called.call, (called, disk.seen_by(&called.op)));
+                let before = disk.seen_by(&called.op);
+                asked.insert(called.call, Asked { called, before, at: event.at });
                 None
             }
             What::Replied(call, reply) => {
-                asked.get(call).and_then(|(called, before)| disk.allows(called, before, reply))
+                asked.get(call).and_then(|asked| disk.allows(asked, event.at, reply))
             }
             What::Started
             | What::FailedToStart
@@ -48,6 +51,21 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
         violations.extend(broken.map(|(rule, seen)| Violation { rule, entry, seen }));
     }
     disk.is_truth(history, violations);
+}
+
+/// A call, and what could be known when it was made.
+struct Asked<'a> {
+    called: &'a Called,
+    before: BTreeMap<JobId, JobState>,
+    at: UnixMs,
+}
+
+impl Asked<'_> {
+    /// Whether the store had all the time that a caller waits for it.
+    fn is_overdue(&self, now: UnixMs) -> bool {
+        let deadline_ms = self.called.deadline_ms.unwrap_or(u64::MAX);
+        now >= self.at.saturating_add(deadline_ms).saturating_add(STORED_GRACE_MS)
+    }
 }
 
 impl Disk {
@@ -108,10 +126,11 @@ impl Disk {
     /// Whether a reply tells only what is durable, and nothing that is already past.
     fn allows(
         &self,
-        called: &Called,
-        before: &BTreeMap<JobId, JobState>,
+        asked: &Asked<'_>,
+        at: UnixMs,
         reply: &Reply,
     ) -> Option<(&'static str, String)> {
+        let Asked { called, before, .. } = asked;
         let unsaid = |seen: String| Some((DURABLE_FIRST, seen));
         match reply {
             Reply::JobStarted(job) | Reply::StreamStart(job) => {
@@ -132,6 +151,8 @@ impl Disk {
                 let state = called.op.marker().and_then(|marker| self.ended(marker));
                 match state {
                     Some(JobState::Failed | JobState::Cancelled) => None,
+                    // That nothing is known in time is all that this says.
+                    _ if *kind == ErrorKind::Timeout && asked.is_overdue(at) => None,
                     state => unsaid(format!("{kind:?} was told when the job was {state:?}")),
                 }
             }
