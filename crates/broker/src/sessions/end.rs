@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ringback_proto::Result;
 use ringback_proto::ids::SessionId;
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
 use super::Live;
 use super::keeper::Order;
-use crate::identity::Tokens;
 use crate::shared::Shared;
 use crate::sync::lock;
 
@@ -45,7 +45,7 @@ impl Shared {
         drop(lock(&live.doors).take());
         live.bearer.end();
         live.account.end(id);
-        if let Some(key) = live.key.as_ref().filter(|key| key.is_made_for_it) {
+        if let Some(key) = &live.key {
             self.revoke_key(key.id).await;
         }
         self.end_callers(id);
@@ -66,9 +66,10 @@ impl Shared {
     }
 
     async fn revoke_key(&self, id: ringback_proto::ids::TokenId) {
-        let at = self.now().unix;
+        let now = self.now();
+        let at = now.unix;
         if let Some(token) = self.tokens.find(id) {
-            Tokens::revoke(&token, at);
+            self.tokens.revoke(&token, now);
         }
         if let Err(error) = self.commit_for_sure(&[Record::TokenRevoked { id, at }]).await {
             tracing::error!(%id, %error, "the end of a session's key could not be stored");
@@ -87,6 +88,28 @@ impl Shared {
         }
     }
 
+    /// Ends the sessions that a principal started, all at once: its token is not valid any more.
+    pub(crate) async fn end_sessions_of(self: &Arc<Self>, owner: PrincipalId, why: &'static str) {
+        let roots = lock(&self.sessions.table).roots_of(owner);
+        let ending: Vec<_> = roots
+            .into_iter()
+            .map(|session| {
+                let shared = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    let ended = shared.end_session(session, SessionState::Ended, why).await;
+                    if let Err(error) = ended {
+                        tracing::error!(%session, %error, "a session could not be ended");
+                    }
+                })
+            })
+            .collect();
+        for one in ending {
+            if let Err(error) = one.await {
+                tracing::error!(%error, "the end of a session broke off");
+            }
+        }
+    }
+
     /// The daemon stops: agents end with it, and their sessions can be taken up again.
     pub(crate) async fn interrupt_sessions(self: &Arc<Self>) {
         let live = lock(&self.sessions.table).all_live();
@@ -100,14 +123,15 @@ impl Shared {
 
     /// What an earlier run left under way is interrupted: its agents died with it.
     pub(crate) async fn restore_sessions(&self, left: Vec<SessionRecord>) -> Result<()> {
-        let at = self.now().unix;
+        let now = self.now();
+        let at = now.unix;
         for record in left {
             let (id, state) = (record.id, SessionState::Interrupted);
             let mut records = vec![Record::SessionChanged { id, state, at }];
             if let Some(key) = record.key
                 && let Some(token) = self.tokens.find(key)
             {
-                Tokens::revoke(&token, at);
+                self.tokens.revoke(&token, now);
                 records.push(Record::TokenRevoked { id: key, at });
             }
             self.commit(records).await?;
