@@ -106,7 +106,7 @@ pub struct Token {
     last_used_stored: AtomicU64,
     ended: CancellationToken,
     /// Of the key of a session: what it was made of. It ends with each of them.
-    behind: Vec<Arc<Token>>,
+    behind: Vec<Arc<Self>>,
 }
 
 /// The key of a session, as it is to be made.

@@ -262,8 +262,8 @@ async fn below(fixture: &Fixture, at: ProjectId, above: &TokenCreatedResponse) -
     Place { project: at, workspace: told.workspace_id, session: told.session_id }
 }
 
-/// Rule: whoever may call a tool names with it what is theirs; all else is not there, as if it did not
-/// exist.
+/// Rule: a principal that may call a tool names its own things with it; all else is not there, as if
+/// it did not exist.
 #[tokio::test]
 async fn every_tool_names_what_its_principal_reaches_and_nothing_else() {
     let world = World::new().await;

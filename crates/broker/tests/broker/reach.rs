@@ -207,7 +207,7 @@ async fn a_child_has_the_key_of_its_parent_or_less() {
     assert!(key_of(&fixture, told.session_id).await.is_none());
 }
 
-/// Rule: whoever administers some projects sees and revokes the tokens that it could have made.
+/// Rule: an administrator of some projects sees and revokes the tokens that it could have made.
 #[tokio::test]
 async fn an_admin_of_a_project_rules_the_tokens_of_that_project() {
     let fixture = start_with(with_echo).await;

@@ -108,7 +108,7 @@ async fn a_key_calls_a_tool_and_gets_content() {
 async fn a_key_does_not_call_what_its_scope_lacks() {
     let world = World::start().await;
     let (_, mut peer) = connected(&world).await;
-    // The scope comes first: whoever may not call a tool hears nothing about its arguments.
+    // The scope comes first: a caller without it hears nothing about the arguments.
     for (scope, tool, arguments) in [
         ("read", "project_create", json!({ "name": "x" })),
         ("read", "project_create", json!({})),
