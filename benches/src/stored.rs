@@ -112,6 +112,7 @@ fn job(number: usize, result: &Bytes) -> [Record; 3] {
         tool: "job_sleep".to_owned(),
         owner: PrincipalId::Local,
         project: None,
+        session: None,
         repeat: None,
         request: Bytes::from_static(&[0x80; 40]),
         state: JobState::Pending,

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import re
+import secrets
 import subprocess
 import sys
 import traceback
@@ -68,7 +69,7 @@ def calls(tool, arguments=None, **expected):
 
 
 async def start(client, message, tools, caller_id="me", **fields):
-    project = await call(client, "project_create", name="interop")
+    project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
     context = {"caller_id": caller_id, "caller_tools": tools}
     return await call(
         client, "session_message", project_id=project["project_id"], message=message, context=context, **fields

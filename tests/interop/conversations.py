@@ -129,7 +129,7 @@ async def converse(world, model, agent, message, permissions):
     daemon = world.daemon
     started = time.monotonic()
     async with connected(daemon) as client:
-        project = await call(client, "project_create", name="interop")
+        project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
         context = {"caller_id": "me", "caller_tools": [TOOL]}
         begun = await call(
             client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,
@@ -189,7 +189,7 @@ def prove(world, agent, permissions, resumes=True):
 async def create(world, model, agent, name):
     """With a key of the user's own an agent makes a project, and says what came of it."""
     async with connected(world.daemon) as client:
-        project = await call(client, "project_create", name="interop")
+        project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
         token = await call(client, "token_create", name="for the agent", scope="write")
         begun = await call(
             client, "session_message", project_id=project["project_id"], agent=agent, message=PROMPT,

@@ -206,7 +206,7 @@ async def answer_form(daemon, mode):
     async with create_mcp_http_client(headers={"Authorization": f"Bearer {daemon.token}"}) as http:
         transport = streamable_http_client(f"{daemon.http}/mcp", http_client=http)
         async with Client(transport, mode=mode, elicitation_callback=on_form, **level) as client:
-            made = await client.call_tool("project_create", {"name": "forms"})
+            made = await client.call_tool("project_create", {"name": f"forms {mode}"})
             arguments = {"project_id": made.structured_content["project_id"], "message": steps} | follows
             told = await client.call_tool("session_message", arguments)
             assert not told.is_error, told

@@ -16,7 +16,8 @@ use ringback_store::audit::{Audit, AuditCursor, AuditError, AuditLimits, Entry, 
 use tokio::time::Instant;
 
 use crate::broker::Asked;
-use crate::call::{Call, Edge};
+use crate::call::Edge;
+use crate::identity::Credential;
 use crate::lines::LineCaller;
 use crate::sessions::{ModelRequest, NetworkConnection};
 use crate::sync::lock;
@@ -62,22 +63,15 @@ impl Auditor {
     }
 
     /// A call that was not admitted.
-    pub(crate) fn refused(&self, now: Now, call: &Call<'_>, id: CallId, error: &Error) {
-        let tool = call.envelope.request.name().to_owned();
-        self.refused_by(now, call.credential.id(), call.edge, tool, id, error);
-    }
-
-    /// A call that was not admitted, by its parts.
-    pub(crate) fn refused_by(
+    pub(crate) fn refused(
         &self,
         now: Now,
-        principal: PrincipalId,
-        edge: Edge,
-        tool: String,
+        by: &Credential,
+        (edge, tool): (Edge, &str),
         id: CallId,
         error: &Error,
     ) {
-        self.refused_in(now, (principal, None), edge, tool, id, error);
+        self.refused_in(now, (by.id(), by.session()), edge, tool.to_owned(), id, error);
     }
 
     /// A call for a session that was not admitted.
@@ -291,7 +285,7 @@ impl Auditor {
             at_ms: now.unix,
             call: asked.id,
             principal: asked.principal.id,
-            session: None,
+            session: asked.principal.held_by.map(|held_by| held_by.session),
             tool: asked.row.name.to_owned(),
             edge: Cow::Borrowed(asked.edge.as_str()),
             outcome: Cow::Borrowed(outcome),

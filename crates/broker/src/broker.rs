@@ -12,7 +12,7 @@ use ringback_models::Models;
 use ringback_proto::ids::{CallId, RequestId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::RepeatKey;
-use ringback_proto::tool::ToolRow;
+use ringback_proto::tool::{ToolRow, find};
 use ringback_proto::{Error, ResponseEnvelope, Result, ToolCall, ToolRequest};
 use ringback_store::audit::AuditError;
 use ringback_store::journal::{Journal, JournalError};
@@ -263,6 +263,24 @@ impl Broker {
         }
     }
 
+    /// Whether a principal may call a tool, by the tool's name alone: an edge asks before it reads the
+    /// input, so that nobody learns about the input of a tool that is not theirs. Whether there is such a
+    /// tool, the call finds out.
+    ///
+    /// # Errors
+    /// `unauthenticated` and `forbidden`, as the call itself.
+    pub fn may_call(&self, credential: &Credential, edge: crate::Edge, tool: &str) -> Result<()> {
+        let now = self.0.now();
+        let may = credential.principal(now).and_then(|principal| match find(tool) {
+            Some(row) => policy::authorize(principal, row),
+            None => self.0.lines.may_call(principal, tool),
+        });
+        may.inspect_err(|error| {
+            let call_id = CallId::from_random(self.0.entropy.bytes());
+            self.0.auditor.refused(now, credential, (edge, tool), call_id, error);
+        })
+    }
+
     /// Takes a call. Refusals and `Sync` tools are answered at once.
     #[must_use]
     pub fn call(&self, call: Call<'_>) -> Answer {
@@ -273,7 +291,8 @@ impl Broker {
             Ok(admitted) => (Arc::clone(admitted), call.envelope.request),
             Err(error) => {
                 let call_id = CallId::from_random(shared.entropy.bytes());
-                shared.auditor.refused(now, &call, call_id, &error);
+                let what = (edge, call.envelope.request.name());
+                shared.auditor.refused(now, call.credential, what, call_id, &error);
                 return Answer::Now(error.into());
             }
         };
@@ -305,6 +324,7 @@ impl Broker {
         let asked = Asked {
             id: CallId::from_random(shared.entropy.bytes()),
             row,
+            held: call.credential.session().map(|_| call.credential.clone()),
             principal,
             edge,
             deadline: Deadline::smallest(
@@ -452,6 +472,8 @@ pub(crate) struct Asked {
     pub(crate) id: CallId,
     pub(crate) row: &'static ToolRow,
     pub(crate) principal: Arc<Principal>,
+    /// The key of the agent that calls, if one does.
+    pub(crate) held: Option<Credential>,
     pub(crate) edge: crate::Edge,
     pub(crate) deadline: Deadline,
     /// The caller's id for it, if a repeat of it is to be recognised.

@@ -163,6 +163,7 @@ impl Shared {
         let submission = Submission {
             request,
             owner: asked.principal.id,
+            held: asked.held.clone(),
             repeat: asked.repeat,
             deadline: Some(asked.deadline),
             stream,

@@ -215,7 +215,7 @@ impl Transfer {
         let envelope = RequestEnvelope::plain(request);
         let call = Call { credential, edge, envelope, request_id: None };
         let refused = |error| {
-            shared.auditor.refused(now, &call, id, &error);
+            shared.auditor.refused(now, credential, (edge, row.name), id, &error);
             error
         };
         let principal = admit(&call, now).map_err(refused)?.clone();
@@ -231,7 +231,8 @@ impl Transfer {
             stop,
         };
         let (request_id, repeat, trace) = (None, None, tracing::Span::current());
-        let asked = Asked { id, row, principal, edge, deadline, request_id, repeat, trace };
+        let held = credential.session().map(|_| credential.clone());
+        let asked = Asked { id, row, principal, held, edge, deadline, request_id, repeat, trace };
         shared.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
     }

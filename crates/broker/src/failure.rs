@@ -41,7 +41,9 @@ pub(crate) fn commit(error: CommitError) -> Error {
         CommitError::NoProject { id } => Error::not_found("project", id),
         CommitError::NoWorkspace { id } => Error::not_found("workspace", id),
         CommitError::NoSession { id } => Error::not_found("session", id),
-        CommitError::InUse { .. } => Error::new(ErrorKind::Conflict, error.to_string()),
+        CommitError::InUse { .. } | CommitError::SameName => {
+            Error::new(ErrorKind::Conflict, error.to_string())
+        }
         CommitError::DiskFull => Error::new(ErrorKind::Busy, error.to_string()),
         CommitError::Lost { .. } => {
             Error::new(ErrorKind::Busy, error.to_string()).with_certainty(Certainty::MayHaveRun)

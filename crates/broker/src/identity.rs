@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use ringback_core::Now;
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::principal::{Principal, PrincipalId};
-use ringback_proto::record::{Record, TokenRecord, UnixMs};
+use ringback_proto::principal::{AgentKey, HeldBy, Principal, PrincipalId};
+use ringback_proto::record::{Record, TokenRecord};
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use subtle::ConstantTimeEq as _;
@@ -30,6 +30,8 @@ pub enum Credential {
     Local(Arc<Principal>),
     /// The holder of a token.
     Token(Arc<Token>),
+    /// A user's token that the agent of a session shows, as the principal it is in those hands.
+    Shown(Arc<Token>, Arc<Principal>),
 }
 
 impl Credential {
@@ -47,6 +49,7 @@ impl Credential {
         match self {
             Self::Local(principal) => Ok(principal),
             Self::Token(token) => token.check(now).map(|()| &token.principal),
+            Self::Shown(token, principal) => token.check(now).map(|()| principal),
         }
     }
 
@@ -54,9 +57,18 @@ impl Credential {
     #[must_use]
     pub fn id(&self) -> PrincipalId {
         match self {
-            Self::Local(principal) => principal.id,
+            Self::Local(principal) | Self::Shown(_, principal) => principal.id,
             Self::Token(token) => token.principal.id,
         }
+    }
+
+    /// The session whose agent holds it, if one does.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        let principal = match self {
+            Self::Local(principal) | Self::Shown(_, principal) => principal,
+            Self::Token(token) => &token.principal,
+        };
+        principal.held_by.map(|held_by| held_by.session)
     }
 
     /// Whether it would be accepted now; asking is not a use of it.
@@ -64,7 +76,7 @@ impl Credential {
     pub fn is_valid(&self, now: Now) -> bool {
         match self {
             Self::Local(_) => true,
-            Self::Token(token) => token.validity(now).is_ok(),
+            Self::Token(token) | Self::Shown(token, _) => token.validity(now).is_ok(),
         }
     }
 
@@ -72,7 +84,7 @@ impl Credential {
     pub async fn ended(&self) {
         match self {
             Self::Local(_) => std::future::pending().await,
-            Self::Token(token) => token.ended.cancelled().await,
+            Self::Token(token) | Self::Shown(token, _) => token.ended.cancelled().await,
         }
     }
 }
@@ -95,20 +107,50 @@ pub struct Token {
     /// Whether it was seen expired: a clock that goes back does not bring it back.
     is_expired: AtomicBool,
     ended: CancellationToken,
+    /// Of the key of a session: what it was made of. It ends with each of them.
+    behind: Vec<Arc<Self>>,
+}
+
+/// The key of a session, as it is to be made.
+#[derive(Debug)]
+pub(crate) struct NewKey {
+    pub(crate) record: TokenRecord,
+    pub(crate) session: SessionId,
+    /// The user's token that was passed, as which it acts; it acts as itself if it was made.
+    pub(crate) passed: Option<Arc<Token>>,
+    /// What else it ends with: the token that started the session, and the key of the agent that did.
+    pub(crate) behind: Vec<Arc<Token>>,
 }
 
 impl Token {
-    /// The session whose key it is.
-    pub(crate) const fn session(&self) -> Option<SessionId> {
-        self.record.session
+    pub(crate) const fn principal(&self) -> &Arc<Principal> {
+        &self.principal
     }
 
     fn new(record: TokenRecord) -> Self {
+        let key = AgentKey::Made;
         let principal = Principal {
             id: PrincipalId::Token(record.id),
             level: record.level,
             target: record.target.clone(),
+            held_by: record.session.map(|session| HeldBy { session, key }),
         };
+        Self::acting_as(principal, record, Vec::new())
+    }
+
+    pub(crate) fn key(new: NewKey) -> Self {
+        let NewKey { record, session, passed, mut behind } = new;
+        let (id, key) = match &passed {
+            Some(token) => (token.principal.id, AgentKey::Passed),
+            None => (PrincipalId::Token(record.id), AgentKey::Made),
+        };
+        let (level, target) = (record.level, record.target.clone());
+        let held_by = Some(HeldBy { session, key });
+        behind.extend(passed);
+        Self::acting_as(Principal { id, level, target, held_by }, record, behind)
+    }
+
+    fn acting_as(principal: Principal, record: TokenRecord, behind: Vec<Arc<Self>>) -> Self {
         let last_used_at = record.last_used_at.unwrap_or(0);
         Self {
             principal: Arc::new(principal),
@@ -117,6 +159,7 @@ impl Token {
             last_used_stored: AtomicU64::new(last_used_at),
             is_expired: AtomicBool::new(false),
             ended: CancellationToken::new(),
+            behind,
             record,
         }
     }
@@ -134,7 +177,7 @@ impl Token {
         if self.has_expired(now) {
             return Err(unauthenticated("the token has expired"));
         }
-        Ok(())
+        self.behind.iter().try_for_each(|token| token.validity(now))
     }
 
     /// Whether it has expired, now or at any time before.
@@ -184,7 +227,16 @@ impl Tokens {
         Ok(Credential::Token(token))
     }
 
-    /// The token behind a secret that is shown inside a session: also that session's own key.
+    /// A user's token behind a secret, to be passed to an agent.
+    pub(crate) fn passed(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
+        match self.authenticate(secret, now)? {
+            Credential::Token(token) | Credential::Shown(token, _) => Ok(token),
+            Credential::Local(_) => Err(unauthenticated("this is no token")),
+        }
+    }
+
+    /// The token behind a secret that is shown inside a session: also that session's own key. Whatever
+    /// it is, an agent holds it.
     pub(crate) fn authenticate_in(
         &self,
         session: SessionId,
@@ -192,10 +244,17 @@ impl Tokens {
         now: Now,
     ) -> Result<Credential> {
         let token = self.known(secret, now)?;
-        if token.record.session.is_some_and(|own| own != session) {
-            return Err(unauthenticated("this key works only inside its session"));
+        match token.record.session {
+            Some(own) if own != session => {
+                Err(unauthenticated("this key works only inside its session"))
+            }
+            Some(_) => Ok(Credential::Token(token)),
+            None => {
+                let held_by = Some(HeldBy { session, key: AgentKey::Passed });
+                let principal = Principal { held_by, ..Principal::clone(&token.principal) };
+                Ok(Credential::Shown(token, Arc::new(principal)))
+            }
         }
-        Ok(Credential::Token(token))
     }
 
     fn known(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
@@ -225,7 +284,10 @@ impl Tokens {
     }
 
     pub(crate) fn insert(&self, record: TokenRecord) {
-        let token = Arc::new(Token::new(record));
+        self.insert_token(Arc::new(Token::new(record)));
+    }
+
+    pub(crate) fn insert_token(&self, token: Arc<Token>) {
         let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
         by_hash.insert(token.record.secret_hash, token);
     }
@@ -241,14 +303,6 @@ impl Tokens {
         match id {
             PrincipalId::Local => None,
             PrincipalId::Token(token_id) => self.find(token_id).map(Credential::Token),
-        }
-    }
-
-    /// The session whose key a principal has.
-    pub(crate) fn session_of(&self, id: PrincipalId) -> Option<SessionId> {
-        match id {
-            PrincipalId::Local => None,
-            PrincipalId::Token(token_id) => self.find(token_id)?.record.session,
         }
     }
 
@@ -268,10 +322,12 @@ impl Tokens {
         }
     }
 
-    /// Ends a token now: the next check of it fails, and whoever waits on it is woken.
-    pub(crate) fn revoke(token: &Token, at: UnixMs) {
-        token.revoked_at.store(at.max(1), Ordering::Release);
+    /// Ends a token now: the next check of it fails, and so do those of the keys that were made of it;
+    /// whoever waits on one of them is woken.
+    pub(crate) fn revoke(&self, token: &Token, now: Now) {
+        token.revoked_at.store(now.unix.max(1), Ordering::Release);
         token.ended.cancel();
+        self.end_invalid(now);
     }
 
     pub(crate) fn list(&self) -> Vec<TokenRecord> {
@@ -281,15 +337,18 @@ impl Tokens {
         records
     }
 
-    /// Wakes whoever holds a token that has expired meanwhile.
-    pub(crate) fn end_expired(&self, now: Now) {
-        self.read(|tokens| {
-            for token in tokens.values() {
-                if token.has_expired(now) {
-                    token.ended.cancel();
-                }
-            }
-        });
+    /// Wakes whoever holds a token that is not valid any more.
+    pub(crate) fn end_invalid(&self, now: Now) {
+        let invalid = |token: &&Arc<Token>| token.validity(now).is_err();
+        self.read(|tokens| tokens.values().filter(invalid).for_each(|token| token.ended.cancel()));
+    }
+
+    /// Whether a principal's token is not valid any more.
+    pub(crate) fn is_over(&self, id: PrincipalId, now: Now) -> bool {
+        match id {
+            PrincipalId::Local => false,
+            PrincipalId::Token(id) => self.find(id).is_none_or(|it| it.validity(now).is_err()),
+        }
     }
 
     /// What of `last_used_at` is not stored yet.
@@ -331,6 +390,7 @@ fn unauthenticated(message: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use ringback_proto::principal::{Level, Target};
+    use ringback_proto::record::UnixMs;
 
     use super::*;
 
@@ -367,10 +427,10 @@ mod tests {
         assert!(!credential.is_valid(at(1)) && credential.principal(at(1)).is_err());
         // Seen expired by the sweep alone.
         let swept = tokens(Some(100));
-        swept.end_expired(at(150));
+        swept.end_invalid(at(150));
         assert!(swept.authenticate(SECRET, at(50)).is_err());
         let lasting = tokens(None);
-        lasting.end_expired(at(u64::MAX));
+        lasting.end_invalid(at(u64::MAX));
         lasting.authenticate(SECRET, at(1)).unwrap();
     }
 }

@@ -23,6 +23,7 @@ use tracing::{Instrument as _, Span};
 pub(crate) use self::live::{Interest, LiveJob};
 use crate::failure;
 use crate::handler::{self, Context};
+use crate::identity::Credential;
 use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
@@ -62,6 +63,8 @@ enum Refused {
 pub(crate) struct Submission {
     pub(crate) request: ToolRequest,
     pub(crate) owner: PrincipalId,
+    /// The key of the agent that began it, if one did.
+    pub(crate) held: Option<Credential>,
     pub(crate) repeat: Option<RepeatKey>,
     pub(crate) deadline: Option<Deadline>,
     pub(crate) stream: Option<Arc<Stream>>,
@@ -104,13 +107,14 @@ impl Shared {
     /// Begins a job, unless the same request has begun one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
-        let Submission { request, owner, repeat, deadline, stream, trace } = submission;
+        let Submission { request, owner, held, repeat, deadline, stream, trace } = submission;
         let id = new_id(self.now(), self.entropy.bytes());
         let record = JobRecord {
             id,
             tool: request.row().name.to_owned(),
             owner,
             project: None,
+            session: held.as_ref().and_then(Credential::session),
             repeat,
             request: encode_request(&request)?,
             state: JobState::Pending,
@@ -122,7 +126,7 @@ impl Shared {
             completed_at: None,
             expires_at: None,
         };
-        let live = Arc::new(LiveJob { trace, ..LiveJob::new(id, request, owner) });
+        let live = Arc::new(LiveJob { trace, held, ..LiveJob::new(id, request, owner) });
         if let Some(stream) = stream {
             live.attach(stream);
         }
@@ -195,7 +199,7 @@ impl Shared {
                 continue;
             };
             let timing = request.row().timing;
-            if record.state == JobState::Pending {
+            if record.state == JobState::Pending && record.session.is_none() {
                 let live = LiveJob::new(record.id, request, record.owner);
                 // An earlier run told its id, or may have.
                 lock(&live.callers).is_known = true;
@@ -368,7 +372,11 @@ impl Shared {
 
     async fn work(self: &Arc<Self>, live: &Arc<LiveJob>) -> WorkEnd {
         let Some(request) = lock(&live.request).take() else { return WorkEnd::Stopped };
-        let principal = match self.tokens.principal(live.owner, self.now()) {
+        let principal = match &live.held {
+            Some(key) => key.principal(self.now()).cloned(),
+            None => self.tokens.principal(live.owner, self.now()),
+        };
+        let principal = match principal {
             Ok(principal) => principal,
             Err(error) => return failed(error),
         };
@@ -517,6 +525,7 @@ mod tests {
                 tool: String::new(),
                 owner: PrincipalId::Local,
                 project: None,
+                session: None,
                 repeat: None,
                 request: bytes::Bytes::new(),
                 state: JobState::Complete,

@@ -67,11 +67,22 @@ async fn housekeeping(shared: Arc<Shared>) {
             () = shared.stopping.cancelled() => return,
             _ = period.tick() => {}
         }
-        shared.tokens.end_expired(shared.now());
+        end_expired(&shared).await;
         if n_sweeps.is_multiple_of(SWEEPS_PER_ROUND) {
             round(&shared).await;
         }
         n_sweeps = n_sweeps.wrapping_add(1);
+    }
+}
+
+/// What a token opened and started ends with it, also what was on its way when it was revoked.
+async fn end_expired(shared: &Arc<Shared>) {
+    let now = shared.now();
+    shared.tokens.end_invalid(now);
+    let owners = lock(&shared.sessions.table).owners();
+    for owner in owners.into_iter().filter(|owner| shared.tokens.is_over(*owner, now)) {
+        let why = "the token that started it is not valid any more";
+        shared.end_sessions_of(owner, why).await;
     }
 }
 

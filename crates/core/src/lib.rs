@@ -3,7 +3,7 @@
 //! misses, in which order events happened, which places an agent may reach,
 //! and what it may spend.
 //!
-//! Main types: [`policy::authorize`], [`calls::CallTable`], [`jobs::JobTable`],
+//! Main types: [`policy::authorize`], [`keys::made`], [`calls::CallTable`], [`jobs::JobTable`],
 //! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
 //! [`trace::TraceRing`], [`network::permits`], [`spending::Ledger`], [`Effects`].
 //!
@@ -18,6 +18,7 @@ pub mod deadline;
 pub mod effects;
 pub mod events;
 pub mod jobs;
+pub mod keys;
 pub mod lines;
 pub mod network;
 pub mod policy;

@@ -1,9 +1,18 @@
 //! Who may call what: the one rule, the same for every edge.
+//!
+//! A key that an agent holds is told apart from a user's token ([`Principal::held_by`]). It loosens
+//! nothing that holds agents back, answers no question, and manages no tokens, whatever its level.
 
-use ringback_proto::ids::ProjectId;
-use ringback_proto::principal::{Level, Principal, PrincipalId, Target};
-use ringback_proto::tool::ToolRow;
+#[cfg(test)]
+mod tests;
+
+use ringback_proto::ids::{ProjectId, SessionId};
+use ringback_proto::principal::{AgentKey, HeldBy, Level, Principal, PrincipalId, Target};
+use ringback_proto::tool::{ToolKind, ToolRow};
 use ringback_proto::{Error, Result};
+
+/// What a refusal of an agent's key says is missing.
+const NO_AGENTS: &str = "a token that no agent has";
 
 /// Whose things a principal sees: its own, its projects', or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,23 +41,128 @@ impl Sight {
     }
 }
 
-/// Whether a principal may call a tool. A denial says what was missing.
-///
-/// # Errors
-/// `forbidden`, with the missing level.
-pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
-    if principal.level >= row.level {
-        return Ok(());
-    }
-    Err(Error::forbidden(
-        &format!("`{}`", row.name),
-        format!("a token of level {}; yours is {}", row.level, principal.level),
-    ))
+/// What a tool needs of a key besides its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing: what the call names decides.
+    Level,
+    /// That it is for whole projects, not for one session.
+    Project,
+    /// That it is for all projects.
+    AllProjects,
+    /// That no agent holds it.
+    User,
 }
 
-/// Whose things a principal sees.
+/// What a tool needs of a key besides its level. A new tool has to be thought of here.
+#[must_use]
+pub const fn needs(tool: ToolKind) -> Needs {
+    match tool {
+        ToolKind::TokenCreate
+        | ToolKind::TokenList
+        | ToolKind::TokenRevoke
+        | ToolKind::ProjectUpdate
+        | ToolKind::CallerToolResponse
+        | ToolKind::CallerToolProgress
+        | ToolKind::CallerToolRequests => Needs::User,
+        ToolKind::ProjectCreate => Needs::AllProjects,
+        ToolKind::ProjectDelete => Needs::Project,
+        ToolKind::Ping
+        | ToolKind::ListTools
+        | ToolKind::ConfigGet
+        | ToolKind::CasStore
+        | ToolKind::CasGet
+        | ToolKind::CasInspect
+        | ToolKind::CasUploadFile
+        | ToolKind::CasStats
+        | ToolKind::ArtifactUpload
+        | ToolKind::ArtifactCreate
+        | ToolKind::ArtifactGet
+        | ToolKind::ArtifactList
+        | ToolKind::AddAnnotation
+        | ToolKind::JobStatus
+        | ToolKind::JobList
+        | ToolKind::JobPoll
+        | ToolKind::JobCancel
+        | ToolKind::JobSleep
+        | ToolKind::EventPoll
+        | ToolKind::CallWhy
+        | ToolKind::AbcParse
+        | ToolKind::AbcValidate
+        | ToolKind::AbcTranspose
+        | ToolKind::AbcToMidi
+        | ToolKind::SoundfontInspect
+        | ToolKind::SoundfontPresetInspect
+        | ToolKind::MidiToWav
+        | ToolKind::BeatthisAnalyze
+        | ToolKind::ClapAnalyze
+        | ToolKind::OrpheusGenerate
+        | ToolKind::OrpheusGenerateSeeded
+        | ToolKind::OrpheusContinue
+        | ToolKind::OrpheusBridge
+        | ToolKind::OrpheusLoops
+        | ToolKind::OrpheusClassify
+        | ToolKind::MusicgenGenerate
+        | ToolKind::YueGenerate
+        | ToolKind::ProjectList
+        | ToolKind::ProjectGet
+        | ToolKind::WorkspaceList
+        | ToolKind::WorkspaceDelete
+        | ToolKind::WorkspaceGet
+        | ToolKind::WorkspacePut
+        | ToolKind::WorkspaceDiff
+        | ToolKind::ContainerStart
+        | ToolKind::ContainerStop
+        | ToolKind::ContainerLogs
+        | ToolKind::ContainerExec
+        | ToolKind::ImageRebuild
+        | ToolKind::SessionSpawn
+        | ToolKind::SessionMessage
+        | ToolKind::SessionEvents
+        | ToolKind::SessionList
+        | ToolKind::SessionGet
+        | ToolKind::SessionEnd
+        | ToolKind::SessionNetwork
+        | ToolKind::SessionCleanup
+        | ToolKind::SessionOpen
+        | ToolKind::ConfigLimits => Needs::Level,
+    }
+}
+
+/// Whether a principal may call a tool, whatever its input. A denial says what was missing.
+///
+/// # Errors
+/// `forbidden`, with what is missing.
+pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
+    let refused = |missing: String| Err(Error::forbidden(&format!("`{}`", row.name), missing));
+    if principal.level < row.level {
+        return refused(format!("a token of level {}; yours is {}", row.level, principal.level));
+    }
+    match (needs(row.kind), principal) {
+        (Needs::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS.to_owned()),
+        (Needs::AllProjects, Principal { target: Target::Projects(_), .. }) => {
+            refused("a token for all projects".to_owned())
+        }
+        (Needs::Project, _) if tree(principal).is_some() => {
+            refused("a token for the whole project; yours is for one session".to_owned())
+        }
+        (Needs::Level | Needs::Project | Needs::AllProjects | Needs::User, _) => Ok(()),
+    }
+}
+
+/// Whose jobs, artifacts, sessions and events a principal sees. The key that was made for a session
+/// sees its own: the other sessions of its project are not its.
 #[must_use]
 pub fn sight(principal: &Principal) -> Sight {
+    match tree(principal) {
+        Some(_) => Sight::Own { owner: principal.id, projects: Vec::new() },
+        None => sight_of_projects(principal),
+    }
+}
+
+/// Which projects a principal sees.
+#[must_use]
+pub fn sight_of_projects(principal: &Principal) -> Sight {
     match (&principal.target, principal.level) {
         (Target::Everything, Level::Admin) => Sight::All,
         (Target::Everything, Level::Read | Level::Write) => {
@@ -60,7 +174,18 @@ pub fn sight(principal: &Principal) -> Sight {
     }
 }
 
-/// Whether a principal may make a token with this level and target: never more than it has itself.
+/// The session that a principal's key was made for: it opens that session, those that come from it,
+/// and their workspaces. `None` for everybody else.
+#[must_use]
+pub const fn tree(principal: &Principal) -> Option<SessionId> {
+    match principal.held_by {
+        Some(HeldBy { session, key: AgentKey::Made }) => Some(session),
+        Some(HeldBy { key: AgentKey::Passed, .. }) | None => None,
+    }
+}
+
+/// Whether a principal may make a token with this level and target, and so see and revoke one that
+/// has them: never more than it has itself.
 ///
 /// # Errors
 /// `forbidden`, with what is missing.
@@ -83,60 +208,46 @@ pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<(
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use ringback_proto::ErrorKind;
-    use ringback_proto::ids::TokenId;
-    use ringback_proto::tool::TOOLS;
-
-    use super::*;
-
-    fn principal(level: Level, target: Target) -> Principal {
-        let id = PrincipalId::Token(TokenId::from_random([1; 16]));
-        Principal { id, level, target }
+/// Whether a principal may raise what holds agents back. No agent may.
+///
+/// # Errors
+/// `forbidden`, with what is missing.
+pub fn may_loosen(principal: &Principal, what: &str) -> Result<()> {
+    no_agent(principal, what)?;
+    if principal.level < Level::Admin {
+        return Err(Error::forbidden(what, "a token of level admin"));
     }
+    Ok(())
+}
 
-    #[test]
-    fn a_tool_needs_its_level_and_a_denial_says_which() {
-        for row in TOOLS {
-            for level in [Level::Read, Level::Write, Level::Admin] {
-                match authorize(&principal(level, Target::Everything), row) {
-                    Ok(()) => assert!(level >= row.level),
-                    Err(error) => {
-                        assert!(level < row.level);
-                        assert_eq!(error.kind(), ErrorKind::Forbidden);
-                        let missing = error.context().missing.clone().unwrap();
-                        assert!(missing.contains(row.level.as_str()), "{missing}");
-                    }
-                }
-            }
-        }
+/// Whether a principal may stop the work of a session that it sees, or narrow what it reaches.
+///
+/// # Errors
+/// `forbidden`, with what is missing.
+pub fn may_hold_back(principal: &Principal, owner: PrincipalId) -> Result<()> {
+    let may = owner == principal.id || principal.level == Level::Admin;
+    if may || tree(principal).is_some() {
+        return Ok(());
     }
+    Err(Error::forbidden("deciding for this session", "the token that started it"))
+}
 
-    #[test]
-    fn a_token_sees_its_own_and_its_projects_and_only_a_full_admin_sees_all() {
-        let project = ProjectId::from_random([2; 16]);
-        let other = PrincipalId::Token(TokenId::from_random([9; 16]));
-        let own = principal(Level::Read, Target::Everything);
-        assert!(sight(&own).includes(own.id, None));
-        assert!(!sight(&own).includes(other, Some(project)));
+/// Whether a principal may answer what the agent of a session asks. No agent may.
+///
+/// # Errors
+/// `forbidden`, with what is missing.
+pub fn may_answer(principal: &Principal, owner: PrincipalId) -> Result<()> {
+    no_agent(principal, "answering for an agent with a key that an agent has")?;
+    may_hold_back(principal, owner)
+}
 
-        let narrowed = principal(Level::Admin, Target::Projects(vec![project]));
-        assert!(sight(&narrowed).includes(other, Some(project)));
-        assert!(!sight(&narrowed).includes(other, None));
-
-        assert_eq!(sight(&principal(Level::Admin, Target::Everything)), Sight::All);
-    }
-
-    #[test]
-    fn nobody_grants_more_than_it_has() {
-        let a = ProjectId::from_random([2; 16]);
-        let b = ProjectId::from_random([3; 16]);
-        let narrowed = principal(Level::Admin, Target::Projects(vec![a]));
-        assert!(may_grant(&narrowed, Level::Admin, &Target::Projects(vec![a])).is_ok());
-        assert!(may_grant(&narrowed, Level::Read, &Target::Projects(vec![a, b])).is_err());
-        assert!(may_grant(&narrowed, Level::Read, &Target::Everything).is_err());
-        let writer = principal(Level::Write, Target::Everything);
-        assert!(may_grant(&writer, Level::Admin, &Target::Everything).is_err());
+/// What only users do.
+///
+/// # Errors
+/// `forbidden` for a key that an agent holds.
+pub fn no_agent(principal: &Principal, what: &str) -> Result<()> {
+    match principal.held_by {
+        None => Ok(()),
+        Some(_) => Err(Error::forbidden(what, NO_AGENTS)),
     }
 }

@@ -216,7 +216,8 @@ impl RouterLoop {
         let Some(peer) = self.peers.get(connection) else { return };
         let reply_to = ReplyTo::new(prefix, frame, peer.accepts_binary);
         let mut with_content = false;
-        let answer = match wire::request(frame) {
+        let admit = |tool: &str| self.broker.may_call(&peer.credential, Edge::Hoot, tool);
+        let answer = match wire::request(frame, admit) {
             Ok(envelope) => {
                 with_content = is_content(&envelope.request);
                 let call = Call {

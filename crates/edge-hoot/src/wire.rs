@@ -48,15 +48,20 @@ impl ReplyTo {
     }
 }
 
-/// What a Request asks for.
-pub(crate) fn request(frame: &Frame) -> Result<RequestEnvelope> {
+/// What a Request asks for, if its caller is admitted to the tool.
+pub(crate) fn request(
+    frame: &Frame,
+    admit: impl FnOnce(&str) -> Result<()>,
+) -> Result<RequestEnvelope> {
     let service = frame.service.as_str();
     if !service.is_empty() && service != ITSELF {
         return Err(Error::not_found("service", service));
     }
     match &frame.body {
-        Body::MsgPack(body) => RequestEnvelope::decode(body),
-        Body::RawBinary { data, header } => RequestEnvelope::decode_raw(header, data.clone()),
+        Body::MsgPack(body) => RequestEnvelope::decode_if(body, admit),
+        Body::RawBinary { data, header } => {
+            RequestEnvelope::decode_raw_if(header, data.clone(), admit)
+        }
         Body::Empty | Body::Credit(_) => Err(Error::new(
             ErrorKind::UnsupportedContentType,
             "a Request has a body: send MsgPack (1) or RawBinary (2)",

@@ -1,10 +1,12 @@
 //! Who calls: a bearer token, checked at every request; for one stream, a ticket in its place.
 
+use std::marker::PhantomData;
+
 use axum::extract::{FromRequestParts, Query};
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use ringback_broker::Credential;
-use ringback_proto::{Error, ErrorKind};
+use ringback_broker::{Credential, Edge};
+use ringback_proto::{Error, ErrorKind, Tool};
 use serde::Deserialize;
 
 use crate::edge::{Door, State};
@@ -13,6 +15,14 @@ use crate::error::HttpError;
 /// The caller of one request.
 #[derive(Debug)]
 pub(crate) struct Caller(pub(crate) Credential);
+
+/// The caller of one request, who may call this tool: asked before anything else of the request is read.
+#[derive(Debug)]
+pub(crate) struct MayCall<T>(pub(crate) Credential, pub(crate) PhantomData<T>);
+
+/// The caller of one request, who may have tools on lines: asked before anything else is read.
+#[derive(Debug)]
+pub(crate) struct OnLines(pub(crate) Credential);
 
 /// The caller of a stream, who may show a ticket: a browser's `EventSource` sends no headers.
 #[derive(Debug)]
@@ -35,6 +45,26 @@ impl FromRequestParts<State> for Caller {
             .and_then(bearer)
             .ok_or_else(|| unauthenticated("send the header `Authorization: Bearer TOKEN`"))?;
         Ok(state.broker().authenticate(secret).map(Self)?)
+    }
+}
+
+impl<T: Tool> FromRequestParts<State> for MayCall<T> {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let Caller(credential) = Caller::from_request_parts(parts, state).await?;
+        state.broker().may_call(&credential, Edge::Http, T::NAME)?;
+        Ok(Self(credential, PhantomData))
+    }
+}
+
+impl FromRequestParts<State> for OnLines {
+    type Rejection = HttpError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
+        let Caller(credential) = Caller::from_request_parts(parts, state).await?;
+        state.broker().may_offer(&credential)?;
+        Ok(Self(credential))
     }
 }
 

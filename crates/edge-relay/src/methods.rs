@@ -177,10 +177,12 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
     }
     let Params { api_key, tool, arguments, message_id, call_id } = request.params()?;
     let credential = authenticate(serving, &api_key)?;
+    let tool = bounded(tool)?;
+    let may = serving.broker.may_call(&credential, Edge::Relay, &tool);
+    may.map_err(Refusal::with_key)?;
     if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
         return Err(Refusal::bad_params("`arguments` is an object"));
     }
-    let tool = bounded(tool)?;
     if let Some(row) = find(&tool) {
         let text = arguments.map_or("{}", RawValue::get);
         let mut decoder = serde_json::Deserializer::from_str(text);

@@ -93,26 +93,41 @@ impl RequestEnvelope {
     /// # Errors
     /// `invalid`, saying what does not fit.
     pub fn decode(body: &Bytes) -> Result<Self, Error> {
+        Self::decode_if(body, |_| Ok(()))
+    }
+
+    /// The same for a caller who must be let in by the tool's name, before its input is looked at.
+    ///
+    /// # Errors
+    /// What `admit` says of the name; `invalid` for a body that is no request.
+    pub fn decode_if(
+        body: &Bytes,
+        admit: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         match msgpack::open(body)? {
             TopLevel::Map(fields) => match fields.get("request") {
                 Some(request) => Ok(Self {
-                    request: decode_call(body, request)?,
+                    request: decode_call(body, request, admit)?,
                     options: decode_fields(body, "the request envelope")?,
                 }),
-                None => Ok(Self::plain(decode_map(body, body, fields)?)),
+                None => Ok(Self::plain(decode_map(body, body, fields, admit)?)),
             },
-            TopLevel::Array(items) => Self::decode_array(body, items),
+            TopLevel::Array(items) => Self::decode_array(body, items, admit),
         }
     }
 
-    fn decode_array(body: &Bytes, mut items: Items<'_>) -> Result<Self, Error> {
+    fn decode_array(
+        body: &Bytes,
+        mut items: Items<'_>,
+        admit: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let first = items.clone().next().ok_or_else(|| Error::invalid("the request is empty"))?;
         if msgpack::as_text(first).is_some() {
-            return Ok(Self::plain(decode_positional(body, items)?));
+            return Ok(Self::plain(decode_positional(body, items, admit)?));
         }
         items.next();
         Ok(Self {
-            request: decode_call(body, first)?,
+            request: decode_call(body, first, admit)?,
             options: decode_fields(&as_array(items), "the request envelope")?,
         })
     }
@@ -122,7 +137,19 @@ impl RequestEnvelope {
     /// # Errors
     /// `invalid` also when there are bytes and the tool takes none.
     pub fn decode_raw(header: &Bytes, data: Bytes) -> Result<Self, Error> {
-        let mut envelope = Self::decode(header)?;
+        Self::decode_raw_if(header, data, |_| Ok(()))
+    }
+
+    /// The same for a caller who must be let in, as [`Self::decode_if`].
+    ///
+    /// # Errors
+    /// As there, and as [`Self::decode_raw`].
+    pub fn decode_raw_if(
+        header: &Bytes,
+        data: Bytes,
+        admit: impl FnOnce(&str) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut envelope = Self::decode_if(header, admit)?;
         match &mut envelope.request {
             ToolCall::Native(ToolRequest::CasStore(request)) => request.data = Data(data),
             // Without bytes it only asks for a RawBinary reply.
@@ -375,19 +402,29 @@ impl From<ScanError> for Error {
 }
 
 /// A request inside the body, as a map or an array.
-fn decode_call(body: &Bytes, request: &[u8]) -> Result<ToolCall, Error> {
+fn decode_call(
+    body: &Bytes,
+    request: &[u8],
+    admit: impl FnOnce(&str) -> Result<(), Error>,
+) -> Result<ToolCall, Error> {
     match msgpack::open(request)? {
-        TopLevel::Map(fields) => decode_map(body, request, fields),
-        TopLevel::Array(items) => decode_positional(body, items),
+        TopLevel::Map(fields) => decode_map(body, request, fields, admit),
+        TopLevel::Array(items) => decode_positional(body, items, admit),
     }
 }
 
-fn decode_map(body: &Bytes, request: &[u8], fields: Fields<'_>) -> Result<ToolCall, Error> {
+fn decode_map(
+    body: &Bytes,
+    request: &[u8],
+    fields: Fields<'_>,
+    admit: impl FnOnce(&str) -> Result<(), Error>,
+) -> Result<ToolCall, Error> {
     let name = fields
         .get("tool")
         .or_else(|| fields.get("type"))
         .and_then(msgpack::as_text)
         .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+    admit(name)?;
     let mut decoder = rmp_serde::Deserializer::from_read_ref(request);
     match ToolRequest::deserialize_named(name, &mut decoder) {
         Some(request) => request.map(ToolCall::Native).map_err(|error| misfit(name, &error)),
@@ -396,11 +433,16 @@ fn decode_map(body: &Bytes, request: &[u8], fields: Fields<'_>) -> Result<ToolCa
 }
 
 /// `["name", field, field…]`: the fields without their names, in the order of the table's type.
-fn decode_positional(body: &Bytes, mut items: Items<'_>) -> Result<ToolCall, Error> {
+fn decode_positional(
+    body: &Bytes,
+    mut items: Items<'_>,
+    admit: impl FnOnce(&str) -> Result<(), Error>,
+) -> Result<ToolCall, Error> {
     let name = items
         .next()
         .and_then(msgpack::as_text)
         .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+    admit(name)?;
     let fields = as_array(items);
     let mut decoder = rmp_serde::Deserializer::from_read_ref(&fields);
     match ToolRequest::deserialize_named(name, &mut decoder) {

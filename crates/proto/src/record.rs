@@ -9,7 +9,7 @@ use crate::ids::{
 };
 use crate::network::NetworkPolicy;
 use crate::permission::PermissionPolicy;
-use crate::principal::{Level, PrincipalId, Target};
+use crate::principal::{KeyLevel, Level, PrincipalId, Target};
 use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
 
 /// Milliseconds since the Unix epoch, always passed in.
@@ -144,6 +144,8 @@ pub struct JobRecord {
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
+    /// The session whose agent started it with its key: it does not go on without that session.
+    pub session: Option<SessionId>,
     /// The call it came from.
     pub repeat: Option<RepeatKey>,
     /// The request as MsgPack, so that a pending job can run after a restart.
@@ -272,8 +274,8 @@ pub struct ProjectRecord {
     pub owner: PrincipalId,
     /// The agent its sessions run, unless they say otherwise.
     pub agent: Option<String>,
-    /// The level of the keys minted for its sessions; they get none if absent.
-    pub key_level: Option<Level>,
+    /// The level of the keys minted for its sessions.
+    pub key_level: KeyLevel,
     /// What its sessions are limited to, where it differs from the daemon's own limits.
     pub limits: ProjectLimits,
     /// What its sessions may reach, unless they say otherwise.

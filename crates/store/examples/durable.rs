@@ -103,6 +103,7 @@ fn created(n: u64) -> Record {
         tool: "job_sleep".to_owned(),
         owner: PrincipalId::Local,
         project: None,
+        session: None,
         repeat: Some(RepeatKey {
             request_id: RequestId::from_bytes(id(n)),
             body_hash: BlobHash::from_bytes([1; 32]),

@@ -154,6 +154,9 @@ pub enum CommitError {
         /// The kind of record and its id.
         what: String,
     },
+    /// The owner has a project of this name.
+    #[error("project already exists")]
+    SameName,
     /// The disk is full. Later commits are tried again.
     #[error("the disk is full; free some space")]
     DiskFull,

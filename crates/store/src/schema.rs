@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0005.sql"),
     include_str!("../migrations/0006.sql"),
     include_str!("../migrations/0007.sql"),
+    include_str!("../migrations/0008.sql"),
 ];
 
 /// "RING", so that a database of another program is recognised.
@@ -188,6 +189,25 @@ mod tests {
             )
             .unwrap();
         assert_eq!((name.as_str(), image), ("Old", None));
+    }
+
+    #[test]
+    fn a_key_of_an_administrator_becomes_one_that_writes() {
+        let (_guard, path) = dir();
+        let old = open_migrated(&path, &MIGRATIONS[..6]).unwrap();
+        for (name, level) in [("none", "NULL"), ("read", "0"), ("write", "1"), ("admin", "2")] {
+            old.execute_batch(&format!(
+                "INSERT INTO project (id, name, name_small, owner, key_level, created_at)
+                 VALUES (randomblob(16), '{name}', '{name}', zeroblob(0), {level}, 1)",
+            ))
+            .unwrap();
+        }
+        drop(old);
+        let connection = open_writer(&path).unwrap();
+        let mut select = connection.prepare("SELECT key_level FROM project ORDER BY n").unwrap();
+        let levels: Vec<Option<i64>> =
+            select.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        assert_eq!(levels, [None, Some(0), Some(1), Some(1)]);
     }
 
     #[test]

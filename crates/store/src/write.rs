@@ -204,8 +204,8 @@ fn job_created(
         .prepare_cached(
             "INSERT INTO job (id, owner, project, state, tool, created_at, started_at,
                  completed_at, expires_at, request_id, body_hash, result_blob, error, result,
-                 request)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                 request, session)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
         )?
         .execute(params![
             job.id.as_bytes(),
@@ -223,6 +223,7 @@ fn job_created(
             job.error.as_deref(),
             job.result.as_deref(),
             &*job.request,
+            job.session.as_ref().map(SessionId::as_bytes),
         ]);
     if is_taken(&inserted) {
         return Err(job_taken(connection, job)?.into());

@@ -73,6 +73,9 @@ impl Shared {
         spec: CommandSpec,
     ) -> Result<ExecResultResponse> {
         let record = self.visible_project(&ctx.principal, project).await?;
+        if let Some(workspace) = spec.workspace {
+            self.workspace_of(&ctx.principal, &record, workspace).await?;
+        }
         let boxes = self.boxes("a command").await?;
         self.check_boxes(&record).await?;
         let place = match spec.workspace {

@@ -53,7 +53,7 @@ impl Shared {
             "`{image}`, which is not among the images of the configuration ({}),",
             self.known()
         );
-        Self::may_loosen(principal, &what)?;
+        ringback_core::policy::may_loosen(principal, &what)?;
         let is_plain = image.bytes().all(|byte| byte.is_ascii_graphic());
         if image.is_empty() || image.len() > REFERENCE_CHARS_MAX || !is_plain {
             let message = format!("an image has 1 to {REFERENCE_CHARS_MAX} characters, no spaces");

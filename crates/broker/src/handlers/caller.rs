@@ -121,10 +121,12 @@ fn told(root: SessionId, call: &LineCall, now: Now) -> CallerToolRequestInfo {
     }
 }
 
-/// The session whose callers serve a session.
+/// The session whose callers serve a session. One that the principal may not see is not there.
 fn root_of(ctx: &Context, session: SessionId) -> Result<SessionId> {
+    let sight = ctx.sight();
     lock(&ctx.shared.sessions.table)
         .find(session)
+        .filter(|(place, _)| sight.includes(place.owner, Some(place.project)))
         .map(|(place, _)| place.root)
         .ok_or_else(|| Error::not_found("session", session))
 }

@@ -1,10 +1,11 @@
 //! Projects and workspaces: `project_*`, `workspace_*`, `config_limits`.
 
 use ringback_core::network::is_within;
+use ringback_core::policy::{may_loosen, sight_of_projects};
 use ringback_core::sessions::Leaving;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
-use ringback_proto::principal::Target;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::record::{ProjectRecord, Record, WorkspaceRecord};
 use ringback_proto::request::{
     AckResponse, ConfigLimitsRequest, LimitsResponse, ProjectCreateRequest, ProjectDeleteRequest,
@@ -18,7 +19,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 use super::{Native, check_text, list_limit};
 use crate::handler::{Context, Handler};
 use crate::sessions::check_network;
-use crate::shared::Shared;
+use crate::shared::{Shared, visible};
 use crate::sync::lock;
 
 /// Characters of a project's name.
@@ -42,20 +43,18 @@ impl Handler<tools::ProjectCreate> for Native {
         if let Some(description) = &description {
             check_text("description", description, DESCRIPTION_CHARS_MAX)?;
         }
-        if let Target::Projects(_) = &ctx.principal.target {
-            return Err(Error::forbidden("making a project", "a token for all projects"));
-        }
-        if key_level.is_some() {
-            Shared::may_loosen(&ctx.principal, "giving the agents of a project a key")?;
+        let key_level = key_level.unwrap_or_default();
+        if key_level != KeyLevel::None {
+            may_loosen(&ctx.principal, "giving the agents of a project a key")?;
         }
         let limits = limits.unwrap_or_default();
         if ctx.shared.raises(&limits) {
-            Shared::may_loosen(&ctx.principal, "limits above the daemon's own")?;
+            may_loosen(&ctx.principal, "limits above the daemon's own")?;
         }
         if let Some(network) = &network {
             check_network(network)?;
             if !is_within(network, &NetworkPolicy::of(NetworkMode::Model)) {
-                Shared::may_loosen(&ctx.principal, "a network beyond the agent's model")?;
+                may_loosen(&ctx.principal, "a network beyond the agent's model")?;
             }
         }
         let permissions = permissions.filter(|policy| !policy.is_empty());
@@ -90,7 +89,7 @@ impl Handler<tools::ProjectCreate> for Native {
 impl Handler<tools::ProjectList> for Native {
     async fn handle(ctx: Context, request: ProjectListRequest) -> Result<ProjectListResponse> {
         let limit = list_limit(request.limit)?;
-        let visible = ctx.visible();
+        let visible = visible(sight_of_projects(&ctx.principal));
         let page = ctx
             .read(move |store| {
                 let (name, cursor) = (request.name_contains.as_deref(), request.cursor.as_deref());
@@ -117,10 +116,6 @@ impl Handler<tools::ProjectUpdate> for Native {
             let message = "say what is to change: `permissions` is all that can";
             return Err(Error::invalid_field("permissions", message));
         };
-        // An agent does not decide what it is allowed.
-        if ctx.shared.session_of_key(&ctx.principal).is_some() {
-            return Err(Error::forbidden("changing a project", "a token that is no session's own"));
-        }
         ctx.shared.check_permissions(&ctx.principal, &permissions)?;
         project.permissions = Some(permissions).filter(|policy| !policy.is_empty());
         let permissions = project.permissions.clone();
@@ -152,7 +147,7 @@ impl Handler<tools::WorkspaceList> for Native {
     async fn handle(ctx: Context, request: WorkspaceListRequest) -> Result<WorkspaceListResponse> {
         let id = request.project_id;
         ctx.shared.visible_project(&ctx.principal, id).await?;
-        let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
+        let workspaces = ctx.shared.workspaces_of(&ctx.principal, id).await?;
         let shown = |workspace: WorkspaceRecord| WorkspaceInfo {
             workspace_id: workspace.id,
             created_at: workspace.created_at,
@@ -166,8 +161,7 @@ impl Handler<tools::WorkspaceDelete> for Native {
     async fn handle(ctx: Context, request: WorkspaceDeleteRequest) -> Result<AckResponse> {
         let WorkspaceDeleteRequest { project_id, workspace_id } = request;
         let project = ctx.shared.visible_project(&ctx.principal, project_id).await?;
-        let found = ctx.shared.workspace_for(&project, Some(workspace_id), false).await?;
-        let workspace = found.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
+        let workspace = ctx.shared.workspace_of(&ctx.principal, &project, workspace_id).await?;
         let _closed = ctx.shared.close_for_deletion(Leaving::Workspace(workspace.id))?;
         if ctx.shared.containers.is_used(workspace_id) {
             let message =
@@ -226,7 +220,7 @@ impl Shared {
             description: record.description,
             limits: record.limits,
             agent: record.agent,
-            key_level: record.key_level,
+            key_level: Some(record.key_level).filter(|level| *level != KeyLevel::None),
             created_at: record.created_at,
             network: record.network,
             image: record.image.map(|image| image.as_str().to_owned()),

@@ -1,5 +1,6 @@
 //! Sessions of agents: `session_*`.
 
+use ringback_core::policy;
 use ringback_proto::Result;
 use ringback_proto::record::{Record, SessionRecord, SessionState, SpendingRecord};
 use ringback_proto::request::{
@@ -37,8 +38,9 @@ impl Handler<tools::SessionSpawn> for Native {
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
         let (shared, principal) = (&ctx.shared, &ctx.principal);
         let project = shared.visible_project(principal, project_id).await?;
-        let workspace = shared.workspace_for(&project, workspace_id, create_workspace).await?;
-        let origin = Origin::New { parent: None };
+        let workspace =
+            shared.workspace_for(principal, &project, workspace_id, create_workspace).await?;
+        let origin = Origin::of(principal);
         let principal = std::sync::Arc::clone(principal);
         let key = None;
         let start =
@@ -74,10 +76,11 @@ impl Handler<tools::SessionEvents> for Native {
 impl Handler<tools::SessionList> for Native {
     async fn handle(ctx: Context, request: SessionListRequest) -> Result<SessionListResponse> {
         let limit = list_limit(request.limit)?;
-        let visible = ctx.visible();
+        let (visible, tree) = (ctx.visible(), policy::tree(&ctx.principal));
         let page = ctx
             .read(move |store| {
-                let filter = SessionFilter { project: request.project_id, state: request.status };
+                let filter =
+                    SessionFilter { project: request.project_id, state: request.status, tree };
                 store.sessions(&visible, filter, request.cursor.as_deref(), limit)
             })
             .await?;
@@ -115,12 +118,18 @@ impl Handler<tools::SessionCleanup> for Native {
         let now = ctx.now().unix;
         let age_ms = request.max_age_hours.unwrap_or(0).saturating_mul(MS_PER_HOUR);
         let before = now.saturating_sub(age_ms);
-        let visible = ctx.visible();
+        let (visible, tree) = (ctx.visible(), policy::tree(&ctx.principal));
         // Ends that wait for room on the disk are over as well.
         ctx.shared.store_waiting().await;
         let over = ctx
-            .read(move |store| {
-                store.sessions_over(&visible, request.project_id, before, CLEANUP_MAX)
+            .read(move |store| match tree {
+                None => store.sessions_over(&visible, request.project_id, before, CLEANUP_MAX),
+                Some(_) => {
+                    let filter = SessionFilter { project: request.project_id, state: None, tree };
+                    let mut all = store.sessions(&visible, filter, None, CLEANUP_MAX)?.items;
+                    all.retain(|session| session.ended_at.is_some_and(|at| at <= before));
+                    Ok(all)
+                }
             })
             .await?;
         let mut deleted = 0;

@@ -1,8 +1,10 @@
 //! Tokens: `token_*`.
 
+use std::sync::Arc;
+
 use ringback_core::policy::may_grant;
 use ringback_proto::ids::TokenId;
-use ringback_proto::principal::{Level, Target};
+use ringback_proto::principal::{Level, Principal, PrincipalId, Target};
 use ringback_proto::record::{Record, TokenRecord};
 use ringback_proto::request::{
     AckResponse, TokenCreateRequest, TokenCreatedResponse, TokenInfo, TokenListRequest,
@@ -12,8 +14,9 @@ use ringback_proto::tool::tools;
 use ringback_proto::{Error, Result};
 
 use super::{Native, check_text};
+use crate::failure;
 use crate::handler::{Context, Handler};
-use crate::identity::{Tokens, new_secret, secret_hash};
+use crate::identity::{Token, new_secret, secret_hash};
 use crate::shared::Shared;
 
 /// Characters of a token's name.
@@ -30,7 +33,9 @@ impl Handler<tools::TokenCreate> for Native {
 
 impl Handler<tools::TokenList> for Native {
     async fn handle(ctx: Context, _: TokenListRequest) -> Result<TokenListResponse> {
-        let tokens = ctx.shared.tokens.list().into_iter().map(token_info).collect();
+        let mut tokens = ctx.shared.tokens.list();
+        tokens.retain(|token| may_grant(&ctx.principal, token.level, &token.target).is_ok());
+        let tokens = tokens.into_iter().map(token_info).collect();
         Ok(TokenListResponse { tokens })
     }
 }
@@ -38,12 +43,24 @@ impl Handler<tools::TokenList> for Native {
 impl Handler<tools::TokenRevoke> for Native {
     async fn handle(ctx: Context, request: TokenRevokeRequest) -> Result<AckResponse> {
         let id = request.token_id;
-        let token = ctx.shared.tokens.find(id).ok_or_else(|| Error::not_found("token", id))?;
-        let at = ctx.now().unix;
+        let (shared, now) = (&ctx.shared, ctx.now());
+        // What the caller could not have made is not there.
+        let within = |token: &Arc<Token>| {
+            let Principal { level, target, .. } = token.principal().as_ref();
+            may_grant(&ctx.principal, *level, target).is_ok()
+        };
+        let token = shared.tokens.find(id).filter(within);
+        let token = token.ok_or_else(|| Error::not_found("token", id))?;
         // In memory first: should the write fail, the token is dead all the same until a restart,
-        // and the caller learns that it must try again.
-        Tokens::revoke(&token, at);
-        ctx.commit(vec![Record::TokenRevoked { id, at }]).await?;
+        // with the keys of the agents that it started, and the caller learns that it must try again.
+        shared.tokens.revoke(&token, now);
+        let ending = Arc::clone(shared);
+        let ended = shared.tasks.spawn(async move {
+            let why = "the token that started it was revoked";
+            ending.end_sessions_of(PrincipalId::Token(id), why).await;
+        });
+        ctx.commit(vec![Record::TokenRevoked { id, at: now.unix }]).await?;
+        ended.await.map_err(failure::internal)?;
         Ok(AckResponse { message: format!("{id} is revoked") })
     }
 }

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
+use crate::identity::Credential;
 use crate::shared::{Outcome, Shared};
 use crate::stream::Stream;
 use crate::sync::lock;
@@ -21,6 +22,8 @@ pub(crate) struct LiveJob {
     pub(crate) id: JobId,
     pub(crate) row: &'static ToolRow,
     pub(crate) owner: PrincipalId,
+    /// The key of the agent that began it, if one did: it is no more than that.
+    pub(super) held: Option<Credential>,
     pub(super) project: Option<ProjectId>,
     /// The trace of the call that began it, if that has one.
     pub(super) trace: Span,
@@ -89,6 +92,7 @@ impl LiveJob {
             id,
             row: request.row(),
             owner,
+            held: None,
             project: None,
             trace: Span::none(),
             request: Mutex::new(Some(request)),

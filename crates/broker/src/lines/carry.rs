@@ -69,18 +69,18 @@ impl Broker {
         let (principal, tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.auditor.refused_by(now, credential.id(), edge, name, id, &error);
+                shared.auditor.refused(now, credential, (edge, &name), id, &error);
                 return Answer::Now(error.into());
             }
         };
         let caller = LineCaller {
             id,
             tool: Arc::clone(&tool.full_name),
+            session: principal.held_by.map(|held_by| held_by.session),
             principal,
             edge,
             deadline,
             request_id: request.request_id,
-            session: None,
         };
         let stream = shared.line_stream(&options);
         let (custom_id, context) = (request.custom_id, request.context);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ringback_core::lines::{Audience, LineKind, LineName};
+use ringback_core::lines::{Audience, LineKind, LineName, may_offer};
 use ringback_proto::any::Any;
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{CallId, RequestId};
@@ -82,6 +82,14 @@ pub struct LineRequest<'a> {
 }
 
 impl Broker {
+    /// Whether a principal may offer tools, or call those of others.
+    ///
+    /// # Errors
+    /// `unauthenticated` once the token is no longer valid, `forbidden` without level `write`.
+    pub fn may_offer(&self, credential: &Credential) -> Result<()> {
+        may_offer(credential.principal(self.0.now())?)
+    }
+
     /// Offers tools on a line: all of them or, if one cannot be, none. Their full names.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use ringback_core::deadline::Deadline;
 use ringback_core::lines::{
     Ended, LineEffect, LineKind, LineLimits, LineName, LineTable, LineTool, Links, NewTool,
+    may_offer,
 };
 use ringback_proto::any::{Any, Format};
 use ringback_proto::event::{ClientToolCall, ClientTools};
@@ -178,6 +179,21 @@ impl Lines {
 
     pub(crate) fn next_lapse(&self) -> Option<u64> {
         lock(&self.table).next_lapse()
+    }
+
+    /// Whether a principal may call a tool on a line. One that is not there, or not seen, is left to the
+    /// call.
+    pub(crate) fn may_call(
+        &self,
+        principal: &ringback_proto::principal::Principal,
+        tool: &str,
+    ) -> Result<()> {
+        // Nearly everybody may, and looks for the tool once.
+        let Err(refusal) = may_offer(principal) else { return Ok(()) };
+        match lock(&self.table).find(principal, tool) {
+            Err(error) if error.kind() == refusal.kind() => Err(error),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// Up to `limit` tools that this principal may call, by name.

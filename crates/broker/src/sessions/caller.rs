@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use ringback_agents::Attached;
 use ringback_blobs::Tree;
-use ringback_core::policy::{self, Sight};
+use ringback_core::policy;
 use ringback_core::sessions::Where;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
-use ringback_proto::principal::{Level, Principal};
+use ringback_proto::principal::{AgentKey, HeldBy, Principal};
 use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, WorkspaceRecord};
 use ringback_proto::request::{
     Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
@@ -63,6 +63,8 @@ pub(crate) fn offered(
             return Err(Error::invalid_field("caller_server", message));
         }
     };
+    // Who calls back is whoever started the tree of sessions, not an agent in it.
+    policy::no_agent(principal, "offering tools to a session")?;
     let caller_id = caller_id.ok_or_else(|| {
         let message = "say who offers the tools: their names begin with your `caller_id`";
         Error::invalid_field("caller_id", message)
@@ -91,7 +93,7 @@ impl Shared {
         principal: &Principal,
         id: ProjectId,
     ) -> Result<ProjectRecord> {
-        let sight = policy::sight(principal);
+        let sight = policy::sight_of_projects(principal);
         self.read(move |store| store.project(id))
             .await?
             .filter(|project| sight.includes(project.owner, Some(project.id)))
@@ -104,15 +106,21 @@ impl Shared {
         principal: &Principal,
         id: SessionId,
     ) -> Result<SessionRecord> {
-        let sight = policy::sight(principal);
-        self.read(move |store| store.session(id))
-            .await?
-            .filter(|session| sight.includes(session.owner, Some(session.project)))
-            .ok_or_else(|| Error::not_found("session", id))
+        let (sight, tree) = (policy::sight(principal), policy::tree(principal));
+        let found = self.read(move |store| match tree {
+            Some(tree) if !store.comes_from(id, tree)? => Ok(None),
+            Some(_) => store.session(id),
+            None => {
+                let found = store.session(id)?;
+                Ok(found.filter(|session| sight.includes(session.owner, Some(session.project))))
+            }
+        });
+        found.await?.ok_or_else(|| Error::not_found("session", id))
     }
 
     /// The credential of a principal, for what is done in its name.
     pub(crate) fn credential_of(&self, principal: &Arc<Principal>) -> Result<Credential> {
+        policy::no_agent(principal, "calling back")?;
         match self.tokens.credential(principal.id) {
             Some(credential) => Ok(credential),
             None if principal.id == ringback_proto::principal::PrincipalId::Local => {
@@ -154,12 +162,12 @@ impl Shared {
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
         if let Some(live) = self.sessions.live(found.place.id)
-            && !self.is_key_of_agent(principal.id)
+            && principal.held_by.is_none()
         {
             live.account.reopen();
         }
         let mut told = self.deliver(found, request.message, request.attachments)?;
-        if let Some((url, token)) = self.first_pass(principal.id, found.place) {
+        if let Some((url, token)) = self.first_pass(principal, found.place) {
             (told.url, told.token) = (Some(url), token);
         }
         Ok(told)
@@ -181,8 +189,9 @@ impl Shared {
             return Err(Error::invalid_field("message", message));
         }
         let record = self.visible_session(principal, session).await?;
-        if record.owner != principal.id && principal.level != Level::Admin {
-            return Err(Error::forbidden("deciding for this session", "the token that started it"));
+        match answer {
+            Some(_) => policy::may_answer(principal, record.owner)?,
+            None => policy::may_hold_back(principal, record.owner)?,
         }
         let live = self.sessions.live(session).ok_or_else(|| {
             let message = format!("session {session} has no agent under way");
@@ -198,7 +207,7 @@ impl Shared {
                 // What asks at a limit may be another session of the same budget.
                 let asker = live.account.asker(&answer.request_id).unwrap_or(session);
                 self.answer_question(asker, &answer, || {
-                    let is_limit = self.answer_limit(principal, &live, &answer)?;
+                    let is_limit = self.answer_limit(&live, &answer)?;
                     if is_limit { Ok(()) } else { pass(Order::Answer(answer.clone())) }
                 })?;
             }
@@ -239,13 +248,15 @@ impl Shared {
             let found = Found { place, spawned: false, made_workspace: false };
             return self.deliver(found, message, Vec::new());
         }
-        let principal = self.tokens.principal(place.owner, self.now())?;
-        let project = self.visible_project(&principal, place.project).await?;
+        let owner = self.tokens.principal(place.owner, self.now())?;
+        let project = self.visible_project(&owner, place.project).await?;
         let id = place.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
-        let origin = Origin::New { parent: Some(session) };
+        let held_by = Some(HeldBy { session, key: AgentKey::Made });
+        let principal = Principal { held_by, ..Principal::clone(&owner) };
+        let origin = Origin::of(&principal);
         let start = StartSession {
-            principal,
+            principal: Arc::new(principal),
             project,
             workspace,
             agent: None,
@@ -326,6 +337,8 @@ impl Shared {
         if record.owner != principal.id {
             return Err(Error::forbidden("continuing this session", "the token that started it"));
         }
+        // It would be outside of the tree of the agent, and of its limits.
+        policy::no_agent(principal, "continuing this session")?;
         let project = self.visible_project(principal, record.project).await?;
         let id = record.workspace;
         let workspace = self.read(move |store| store.workspace(id)).await?;
@@ -351,11 +364,15 @@ impl Shared {
         request: &SessionMessageRequest,
     ) -> Result<Found> {
         let project = self.visible_project(principal, project).await?;
-        let workspace =
-            self.workspace_for(&project, request.workspace_id, request.create_workspace).await?;
+        let workspace = self
+            .workspace_for(principal, &project, request.workspace_id, request.create_workspace)
+            .await?;
         if let Some(workspace) = &workspace {
             let table = lock(&self.sessions.table);
-            let live = table.live_in(principal.id, workspace.id);
+            let live = match principal.held_by {
+                None => table.live_in(principal.id, workspace.id),
+                Some(HeldBy { session, .. }) => table.live_below(session, workspace.id),
+            };
             let found = live.and_then(|live| table.find(live));
             drop(table);
             // A message to whatever agent is there is not for one that nobody here starts.
@@ -369,7 +386,7 @@ impl Shared {
             }
         }
         let (principal, agent) = (Arc::clone(principal), request.agent.clone());
-        let (key, origin) = (request.api_key.clone(), Origin::New { parent: None });
+        let (key, origin) = (request.api_key.clone(), Origin::of(&principal));
         let (network, limits) = (request.network.as_deref().cloned(), request.limits);
         let start =
             StartSession { principal, project, workspace, agent, key, origin, network, limits };
@@ -379,20 +396,18 @@ impl Shared {
     /// The workspace a session is to work in: the one named, the one last used, or none yet.
     pub(crate) async fn workspace_for(
         &self,
+        principal: &Principal,
         project: &ProjectRecord,
         named: Option<WorkspaceId>,
         create: bool,
     ) -> Result<Option<WorkspaceRecord>> {
-        let id = project.id;
         if let Some(named) = named {
-            let found = self.read(move |store| store.workspace(named)).await?;
-            let found = found.filter(|workspace| workspace.project == id);
-            return found.map(Some).ok_or_else(|| Error::not_found("workspace", named));
+            return self.workspace_of(principal, project, named).await.map(Some);
         }
         if create {
             return Ok(None);
         }
-        let all = self.read(move |store| store.workspaces(id)).await?;
+        let all = self.workspaces_of(principal, project.id).await?;
         let used =
             |workspace: &WorkspaceRecord| workspace.last_session_at.unwrap_or(workspace.created_at);
         Ok(all.into_iter().max_by_key(used))
@@ -488,15 +503,6 @@ impl Shared {
                 () = self.stopping.cancelled() => return Ok(page),
                 () = rung => {}
             }
-        }
-    }
-
-    /// Whether a principal may raise what holds a project's agents back.
-    pub(crate) fn may_loosen(principal: &Principal, what: &str) -> Result<()> {
-        match policy::sight(principal) {
-            Sight::All => Ok(()),
-            Sight::Own { .. } if principal.level == Level::Admin => Ok(()),
-            Sight::Own { .. } => Err(Error::forbidden(what, "a token of level admin")),
         }
     }
 }

@@ -199,7 +199,7 @@ impl Shared {
     /// Whether the account of a session has room for so much more content, if it is one's key.
     pub(crate) fn check_account(&self, principal: &Principal, bytes: u64) -> Result<()> {
         let Some(max) = self.sessions.settings.disk.workspace_bytes else { return Ok(()) };
-        let Some(session) = self.session_of_key(principal) else { return Ok(()) };
+        let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return Ok(()) };
         let dirs = {
             let watched = lock(&self.sessions.guard.watched);
             let own = watched.values().find(|it| it.writer == Writer::Agent(session));
@@ -229,7 +229,7 @@ impl Shared {
 
     /// Counts content that was stored to the session whose key it was stored with.
     pub(crate) fn count_stored(&self, principal: &Principal, bytes: u64) {
-        let Some(session) = self.session_of_key(principal) else { return };
+        let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return };
         let mut stored = lock(&self.sessions.guard.stored);
         let stored = stored.entry(session).or_default();
         *stored = stored.saturating_add(bytes);

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
+use ringback_core::policy::may_loosen;
+use ringback_core::sessions::Where;
 use ringback_proto::ids::{ProjectId, SessionId};
-use ringback_proto::principal::{Principal, Target};
+use ringback_proto::principal::{HeldBy, KeyLevel, Principal, PrincipalId, Target};
 use ringback_proto::record::{ProjectRecord, Record, SessionState};
 use ringback_proto::request::{ProjectLimits, SessionOpenRequest, SessionOpenedResponse};
-use ringback_proto::{Error, Result};
+use ringback_proto::{Error, ErrorKind, Result};
 use ringback_store::Visible;
 
 use super::caller::Offer;
@@ -42,11 +44,11 @@ impl Shared {
         };
         if let Some(ttl_ms) = ttl_ms {
             if ttl_ms > self.sessions.settings.limits_of(&project.limits).idle_ms {
-                Self::may_loosen(principal, "a time above the project's own")?;
+                may_loosen(principal, "a time above the project's own")?;
             }
             project.limits.idle_ms = Some(ttl_ms);
         }
-        let (agent, origin) = (Some(ELSEWHERE.to_owned()), Origin::New { parent: None });
+        let (agent, origin) = (Some(ELSEWHERE.to_owned()), Origin::of(principal));
         let start = StartSession {
             principal: Arc::clone(principal),
             project,
@@ -92,8 +94,12 @@ impl Shared {
 
     /// Only who started a session hands it to others.
     fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
-        let found = lock(&self.sessions.table).find(session);
-        let found = found.filter(|(place, state)| state.is_live() && place.owner == principal.id);
+        let table = lock(&self.sessions.table);
+        let is_own = |place: &Where| match principal.held_by {
+            None => place.owner == principal.id,
+            Some(HeldBy { session: own, .. }) => table.comes_from(session, own),
+        };
+        let found = table.find(session).filter(|(place, state)| state.is_live() && is_own(place));
         found.map(drop).ok_or_else(|| Error::not_found("session", session))
     }
 
@@ -104,11 +110,7 @@ impl Shared {
             return Err(Error::invalid_field("project_id", message));
         }
         let owner = principal.id;
-        let visible = Visible::Owner { owner, projects: Vec::new() };
-        let found =
-            self.read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100)).await?;
-        let mut own = found.items.into_iter();
-        if let Some(own) = own.find(|project| project.owner == owner && project.name == ELSEWHERE) {
+        if let Some(own) = self.found_elsewhere(owner).await? {
             return Ok(own);
         }
         let record = ProjectRecord {
@@ -117,14 +119,28 @@ impl Shared {
             description: None,
             owner,
             agent: Some(ELSEWHERE.to_owned()),
-            key_level: None,
+            key_level: KeyLevel::None,
             limits: ProjectLimits::default(),
             network: None,
             image: None,
             permissions: None,
             created_at: self.now().unix,
         };
-        self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
-        Ok(record)
+        match self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await {
+            Ok(_) => Ok(record),
+            // Another call of the same principal was quicker.
+            Err(error) if error.kind() == ErrorKind::Conflict => {
+                self.found_elsewhere(owner).await?.ok_or(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn found_elsewhere(&self, owner: PrincipalId) -> Result<Option<ProjectRecord>> {
+        let visible = Visible::Owner { owner, projects: Vec::new() };
+        let found =
+            self.read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100)).await?;
+        let mut own = found.items.into_iter();
+        Ok(own.find(|project| project.owner == owner && project.name == ELSEWHERE))
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use ringback_proto::Result;
 use ringback_proto::ids::{SessionId, TokenId};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
 use super::Live;
 use super::keeper::Order;
-use crate::identity::Tokens;
 use crate::shared::Shared;
 use crate::sync::lock;
 use crate::workspaces::remove;
@@ -63,7 +63,7 @@ impl Shared {
         drop(lock(&live.doors).take());
         live.bearer.end();
         live.account.end(id);
-        let key = live.key.as_ref().filter(|key| key.is_made_for_it).map(|key| key.id);
+        let key = live.key.as_ref().map(|key| key.id);
         if let Some(key) = key {
             self.revoke_key(key);
         }
@@ -84,7 +84,7 @@ impl Shared {
     /// Nobody can use the key from now on; that it is revoked is still to be stored.
     fn revoke_key(&self, id: TokenId) {
         if let Some(token) = self.tokens.find(id) {
-            Tokens::revoke(&token, self.now().unix);
+            self.tokens.revoke(&token, self.now());
         }
         self.tokens.forget(id);
     }
@@ -105,6 +105,28 @@ impl Shared {
         }
     }
 
+    /// Ends the sessions that a principal started, all at once: its token is not valid any more.
+    pub(crate) async fn end_sessions_of(self: &Arc<Self>, owner: PrincipalId, why: &'static str) {
+        let roots = lock(&self.sessions.table).roots_of(owner);
+        let ending: Vec<_> = roots
+            .into_iter()
+            .map(|session| {
+                let shared = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    let ended = shared.end_session(session, SessionState::Ended, why).await;
+                    if let Err(error) = ended {
+                        tracing::error!(%session, %error, "a session could not be ended");
+                    }
+                })
+            })
+            .collect();
+        for one in ending {
+            if let Err(error) = one.await {
+                tracing::error!(%error, "the end of a session broke off");
+            }
+        }
+    }
+
     /// The daemon stops: agents end with it, and their sessions can be taken up again.
     pub(crate) async fn interrupt_sessions(self: &Arc<Self>) {
         let live = lock(&self.sessions.table).all_live();
@@ -118,14 +140,15 @@ impl Shared {
 
     /// What an earlier run left under way is interrupted: its agents died with it.
     pub(crate) async fn restore_sessions(self: &Arc<Self>, left: Vec<SessionRecord>) -> Result<()> {
-        let at = self.now().unix;
+        let now = self.now();
+        let at = now.unix;
         for record in left {
             let (id, state) = (record.id, SessionState::Interrupted);
             let mut records = vec![Record::SessionChanged { id, state, at }];
             if let Some(key) = record.key
                 && let Some(token) = self.tokens.find(key)
             {
-                Tokens::revoke(&token, at);
+                self.tokens.revoke(&token, now);
                 records.push(Record::TokenRevoked { id: key, at });
             }
             self.commit_or_later(records).await?;

@@ -1,15 +1,17 @@
-//! The key to the daemon's own tools that a session's agent has: made for the session, or passed by
-//! whoever started it.
+//! The key to the daemon's own tools that a session's agent has. It is made for the session, acts in
+//! its own name or as the token that a user passed, and ends with the session.
 
-use ringback_core::policy;
+use std::sync::Arc;
+
+use ringback_core::keys::{self, Grant, Starter};
 use ringback_proto::ids::{SessionId, TokenId};
-use ringback_proto::principal::{PrincipalId, Target};
+use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::TokenRecord;
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, Result};
 
 use super::StartSession;
-use crate::identity::{new_secret, secret_hash};
+use crate::identity::{NewKey, Token, new_secret, secret_hash};
 use crate::shared::Shared;
 
 /// The key that a session's agent has. It is kept in memory alone.
@@ -17,44 +19,64 @@ use crate::shared::Shared;
 pub(crate) struct Key {
     pub(super) id: TokenId,
     pub(super) secret: Secret,
-    /// Whether it was made for this session, and ends with it.
-    pub(super) is_made_for_it: bool,
+}
+
+/// A key that was made just now, and is not in use yet.
+pub(super) struct MadeKey {
+    pub(super) key: Key,
+    pub(super) record: TokenRecord,
+    pub(super) token: Token,
 }
 
 impl Shared {
-    /// The key the agent of a session gets, and the record of it if it was made just now.
+    /// The key the agent of a session gets.
     pub(super) fn session_key(
         &self,
         start: &StartSession,
         session: SessionId,
-    ) -> Result<Option<(Key, Option<TokenRecord>)>> {
-        match &start.key {
-            Some(secret) => self.passed_key(start, secret).map(|key| Some((key, None))),
-            None => Ok(self.made_key(start, session)),
-        }
-    }
-
-    /// A token of the caller's own. That it can be shown is not enough: through its agent nobody
-    /// does more than as themselves.
-    fn passed_key(&self, start: &StartSession, secret: &Secret) -> Result<Key> {
-        let now = self.now();
-        let refused = |error: Error| Error::invalid_field("api_key", error.message().to_owned());
-        let credential = self.tokens.authenticate(secret.expose(), now).map_err(refused)?;
-        let owner = credential.principal(now).map_err(refused)?;
-        policy::may_grant(&start.principal, owner.level, &owner.target)?;
-        let PrincipalId::Token(id) = owner.id else {
-            return Err(Error::invalid_field("api_key", "this is no token"));
+        owner: PrincipalId,
+    ) -> Result<Option<MadeKey>> {
+        let parents = start.origin.parent().and_then(|parent| self.key_of(parent));
+        let starter = match start.origin.parent() {
+            Some(_) => Starter::Agent(parents.as_deref().map(|key| key.principal().as_ref())),
+            None => Starter::User(&start.principal),
         };
-        Ok(Key { id, secret: secret.clone(), is_made_for_it: false })
+        let (passed, grant) = match &start.key {
+            Some(secret) => {
+                let token = self.passed_token(secret)?;
+                let grant = keys::passed(&start.principal, token.principal())?;
+                (Some(token), Some(grant))
+            }
+            None => (None, keys::made(starter, &start.project)),
+        };
+        let Some(grant) = grant else { return Ok(None) };
+        let starters = match owner {
+            PrincipalId::Local => None,
+            PrincipalId::Token(id) => self.tokens.find(id),
+        };
+        let behind = starters.into_iter().chain(parents).collect();
+        Ok(Some(self.new_key(session, grant, passed, behind)))
     }
 
-    /// As the project says, never more than its creator has, for this session alone.
-    fn made_key(
+    /// A token of the caller's own. Its agent gets a key that acts as it, and never the token itself.
+    fn passed_token(&self, secret: &Secret) -> Result<Arc<Token>> {
+        let refused = |error: Error| Error::invalid_field("api_key", error.message().to_owned());
+        self.tokens.passed(secret.expose(), self.now()).map_err(refused)
+    }
+
+    /// The key of a session that is live.
+    fn key_of(&self, session: SessionId) -> Option<Arc<Token>> {
+        let live = self.sessions.live(session)?;
+        self.tokens.find(live.key.as_ref()?.id)
+    }
+
+    fn new_key(
         &self,
-        start: &StartSession,
         session: SessionId,
-    ) -> Option<(Key, Option<TokenRecord>)> {
-        let level = start.project.key_level?.min(start.principal.level);
+        Grant { level, target }: Grant,
+        passed: Option<Arc<Token>>,
+        behind: Vec<Arc<Token>>,
+    ) -> MadeKey {
         let (secret, public_key) = new_secret(&self.entropy);
         let record = TokenRecord {
             id: TokenId::from_random(self.entropy.bytes()),
@@ -62,13 +84,15 @@ impl Shared {
             secret_hash: secret_hash(secret.expose()),
             public_key,
             level,
-            target: Target::Projects(vec![start.project.id]),
+            target,
             created_at: self.now().unix,
             expires_at: None,
             last_used_at: None,
             revoked_at: None,
             session: Some(session),
         };
-        Some((Key { id: record.id, secret, is_made_for_it: true }, Some(record)))
+        let key = Key { id: record.id, secret };
+        let token = Token::key(NewKey { record: record.clone(), session, passed, behind });
+        MadeKey { key, record, token }
     }
 }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use ringback_core::network::is_within;
+use ringback_core::policy::{may_hold_back, may_loosen};
 use ringback_core::sessions::Where;
 use ringback_proto::ids::{CallId, SessionId};
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
-use ringback_proto::principal::{Level, Principal};
+use ringback_proto::principal::Principal;
 use ringback_proto::record::{Record, SessionRecord};
 use ringback_proto::request::{SessionEventInfo, SessionNetworkRequest};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -210,7 +211,8 @@ impl Shared {
             Origin::New { .. } => None,
         };
         // What an agent starts reaches no further than itself.
-        let agents = self.maker(start).and_then(|maker| self.sessions.live(maker)?.network());
+        let parent = start.origin.parent();
+        let agents = parent.and_then(|parent| self.sessions.live(parent)?.network());
         let usual = match (before, agents) {
             (Some(before), Some(agents)) if !is_within(&before, &agents) => agents.as_ref().clone(),
             (Some(before), Some(_) | None) => before,
@@ -221,19 +223,9 @@ impl Shared {
         };
         let Some(asked) = asked else { return Ok(Some(usual)) };
         if !is_within(asked, &usual) {
-            Self::may_loosen(&start.principal, "a network beyond the project's own")?;
+            may_loosen(&start.principal, "a network beyond the project's own")?;
         }
         Ok(Some(asked.clone()))
-    }
-
-    /// The session whose agent starts another: as its own, or with the key it has.
-    pub(super) fn maker(&self, start: &StartSession) -> Option<SessionId> {
-        match start.origin {
-            Origin::New { parent: Some(parent) } => Some(parent),
-            Origin::New { parent: None } | Origin::Again(_) => {
-                self.tokens.session_of(start.principal.id)
-            }
-        }
     }
 
     /// Where nobody says anything: the model that the configuration gives an agent.
@@ -296,9 +288,7 @@ impl Shared {
         let SessionNetworkRequest { session_id: id, network: policy } = request;
         check_network(&policy)?;
         let record = self.visible_session(principal, id).await?;
-        if record.owner != principal.id && principal.level != Level::Admin {
-            return Err(Error::forbidden("deciding for this session", "the token that started it"));
-        }
+        may_hold_back(principal, record.owner)?;
         let live = self.sessions.live(id).ok_or_else(|| {
             let message = format!("session {id} is not live; a message continues it first");
             Error::new(ErrorKind::Conflict, message)
@@ -318,7 +308,7 @@ impl Shared {
             self.narrow_children(id, &policy);
             self.commit_for_sure(&stored).await?;
         } else {
-            Self::may_loosen(principal, "a network beyond the session's own")?;
+            may_loosen(principal, "a network beyond the session's own")?;
             self.commit_for_sure(&stored).await?;
             self.apply(id, &live, &policy)?;
         }
@@ -351,10 +341,8 @@ impl Shared {
         let mut next = 0;
         while let Some(maker) = narrowed.get(next).copied() {
             next += 1;
-            let is_made = |place: &&Where| {
-                let by_key = self.tokens.session_of(place.owner) == Some(maker);
-                (by_key || place.parent == Some(maker)) && !narrowed.contains(&place.id)
-            };
+            let is_made =
+                |place: &&Where| place.parent == Some(maker) && !narrowed.contains(&place.id);
             let made: Vec<_> = live.iter().filter(is_made).map(|place| place.id).collect();
             made.iter().for_each(|id| self.narrow(*id, policy));
             narrowed.extend(made);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use ringback_core::policy::authorize;
 use ringback_core::sessions::Where;
 use ringback_proto::ids::SessionId;
-use ringback_proto::principal::PrincipalId;
+use ringback_proto::principal::{HeldBy, Principal};
 use ringback_proto::secret::Secret;
 use ringback_proto::tool::{TOOLS, ToolRow};
 use ringback_proto::{Error, ErrorKind, Result};
@@ -155,10 +155,14 @@ impl Shared {
     /// The URL of a session, for who started it, with its token if nobody has been given one.
     pub(super) fn first_pass(
         &self,
-        principal: PrincipalId,
+        principal: &Principal,
         place: Where,
     ) -> Option<(String, Option<Secret>)> {
-        let url = self.session_url(place.id).filter(|_| place.owner == principal)?;
+        let is_own = match principal.held_by {
+            None => place.owner == principal.id,
+            Some(HeldBy { session, .. }) => place.parent == Some(session),
+        };
+        let url = self.session_url(place.id).filter(|_| is_own)?;
         let live = self.sessions.live(place.id)?;
         let token = (!live.bearer.is_issued()).then(|| self.issue(&live));
         Some((url, token))

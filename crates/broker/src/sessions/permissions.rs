@@ -64,7 +64,10 @@ impl Shared {
         policy(Some(wanted), Permissions::Ask).map_err(|error| refused(error.to_string()))?;
         let least = self.sessions.settings.permissions_least();
         if wanted.most().is_some_and(|most| most > least) {
-            Self::may_loosen(principal, "permissions beyond the agents' own settings")?;
+            ringback_core::policy::may_loosen(
+                principal,
+                "permissions beyond the agents' own settings",
+            )?;
         }
         Ok(())
     }

@@ -130,7 +130,7 @@ impl Broker {
         let Ok(principal) = who.principal(self.0.now()) else { return false };
         let Some(view) = self.session_view(session) else { return false };
         let is_seen = policy::sight(principal).includes(view.owner, Some(view.project));
-        let is_own = view.owner == principal.id || principal.level == Level::Admin;
+        let is_own = policy::may_answer(principal, view.owner).is_ok();
         is_seen
             && is_own
             && principal.level >= Level::Write

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use ringback_core::spending::{Answered, END, Ledger, Limit, MORE, Question, Verdict};
 use ringback_proto::ids::SessionId;
-use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::{Record, SpendingRecord};
 use ringback_proto::request::{
     ModelUsage, PermissionAnswer, PermissionChoice, SessionEventInfo, SessionPause, SpendLimits,
@@ -157,12 +156,13 @@ impl Shared {
         if let Some(limits) = &start.limits {
             self.check_limits(limits, agent)?;
         }
-        if let Some(maker) = self.maker(start).and_then(|maker| self.sessions.live(maker)) {
+        let parent = start.origin.parent();
+        if let Some(parent) = parent.and_then(|parent| self.sessions.live(parent)) {
             if start.limits.is_some() {
                 let message = "a session that an agent starts spends from that agent's budget";
                 return Err(Error::invalid_field("limits", message));
             }
-            let budget = Arc::clone(&maker.account.budget);
+            let budget = Arc::clone(&parent.account.budget);
             return Ok(Account::new(budget, before.unwrap_or_default()));
         }
         let spent = before.unwrap_or_else(|| {
@@ -317,7 +317,6 @@ impl Shared {
     /// Whether an answer is one to a question about a limit; then it is given here.
     pub(super) fn answer_limit(
         self: &Arc<Self>,
-        principal: &Principal,
         live: &Live,
         answer: &PermissionAnswer,
     ) -> Result<bool> {
@@ -325,12 +324,6 @@ impl Shared {
         let PermissionAnswer { request_id, option } = answer;
         if !budget.is_asked(request_id) {
             return Ok(false);
-        }
-        if self.is_key_of_agent(principal.id) {
-            return Err(Error::forbidden(
-                "deciding what an agent may spend with a key that an agent has",
-                "a token that no agent has",
-            ));
         }
         let (answered, spent) = {
             let mut ledger = lock(&budget.ledger);
@@ -354,14 +347,6 @@ impl Shared {
         }
         budget.changed.notify_waiters();
         Ok(true)
-    }
-
-    /// Whether an agent that is under way has this token as its key.
-    pub(super) fn is_key_of_agent(&self, principal: PrincipalId) -> bool {
-        let PrincipalId::Token(token) = principal else { return false };
-        let is_key = |live: &Arc<Live>| live.key.as_ref().is_some_and(|key| key.id == token);
-        self.tokens.session_of(principal).is_some()
-            || lock(&self.sessions.live).values().any(is_key)
     }
 
     /// Nobody allowed more: what waits is refused, and the agents are stopped.

@@ -36,10 +36,26 @@ pub(crate) enum Origin {
     Again(Box<SessionRecord>),
 }
 
+impl Origin {
+    /// A session that a principal starts: one that an agent starts, on its socket or with any key, comes
+    /// from the session of that agent.
+    pub(crate) fn of(principal: &Principal) -> Self {
+        Self::New { parent: principal.held_by.map(|held_by| held_by.session) }
+    }
+
+    /// The session whose agent starts it.
+    pub(super) const fn parent(&self) -> Option<SessionId> {
+        match self {
+            Self::New { parent } => *parent,
+            Self::Again(_) => None,
+        }
+    }
+}
+
 /// A session to start.
 #[derive(Debug)]
 pub(crate) struct StartSession {
-    /// Whose it will be.
+    /// Who starts it.
     pub(crate) principal: Arc<Principal>,
     /// In which project.
     pub(crate) project: ProjectRecord,
@@ -47,7 +63,7 @@ pub(crate) struct StartSession {
     pub(crate) workspace: Option<WorkspaceRecord>,
     /// Which agent; the project's if absent.
     pub(crate) agent: Option<String>,
-    /// The key its agent gets; one as the project says if absent.
+    /// The token that its agent's key acts as; the key is as the project says if absent.
     pub(crate) key: Option<Secret>,
     /// Where it comes from.
     pub(crate) origin: Origin,
@@ -97,10 +113,11 @@ impl Shared {
             created_at: now,
             last_session_at: Some(now),
         });
-        let (id, parent, next_index) = match &start.origin {
-            Origin::New { parent } => (SessionId::from_random(self.entropy.bytes()), *parent, 0),
-            Origin::Again(record) => (record.id, None, self.next_index(record.id).await?),
+        let (id, next_index) = match &start.origin {
+            Origin::New { .. } => (SessionId::from_random(self.entropy.bytes()), 0),
+            Origin::Again(record) => (record.id, self.next_index(record.id).await?),
         };
+        let parent = start.origin.parent();
         let account = self.account_of(&start, &agent, id)?;
         let place = lock(&self.sessions.table).start(NewSession {
             id,
@@ -118,8 +135,8 @@ impl Shared {
             table.end(id, SessionState::Failed);
             table.forget(id);
         }
-        if let Some(maker) = self.maker(&start) {
-            self.narrow_to(maker, id);
+        if let Some(parent) = parent {
+            self.narrow_to(parent, id);
         }
         made
     }
@@ -160,8 +177,7 @@ impl Shared {
         place: Where,
     ) -> Result<SessionRecord> {
         let now = self.now().unix;
-        let (key, token) = self.session_key(start, place.id)?.unzip();
-        let token = token.flatten();
+        let made = self.session_key(start, place.id, place.owner)?;
         let dir = self.make_dirs(workspace.id).await?;
         let reach = network.clone().map(Reach::new);
         let holder = Holder { id: place.id, dir: &dir, agent, reach: reach.as_ref() };
@@ -185,7 +201,7 @@ impl Shared {
             created_at: now,
             updated_at: now,
             ended_at: None,
-            key: token.as_ref().map(|token| token.id),
+            key: made.as_ref().map(|made| made.key.id),
             network,
             spending: account.record(place.id),
         };
@@ -196,15 +212,16 @@ impl Shared {
                 records.push(Record::SessionChanged { id: place.id, state, at: now });
             }
         }
-        records.extend(token.clone().map(Record::TokenCreated));
+        records.extend(made.as_ref().map(|made| Record::TokenCreated(made.record.clone())));
         if let Err(error) = self.commit(records).await {
             drop(doors);
             self.take_dirs_back(start, workspace.id, dir).await;
             return Err(error);
         }
-        if let Some(token) = token {
-            self.tokens.insert(token);
-        }
+        let key = made.map(|made| {
+            self.tokens.insert_token(Arc::new(made.token));
+            made.key
+        });
         let is_new = matches!(start.origin, Origin::New { .. });
         self.keep(place, agent, Parts { is_new, dir, doors, reach, account, key });
         Ok(record)

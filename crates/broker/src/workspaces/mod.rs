@@ -11,10 +11,11 @@ mod unified;
 
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, Skipped, TreeLimits};
+use ringback_core::policy;
 use ringback_core::sessions::Leaving;
-use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
-use ringback_proto::principal::{Principal, PrincipalId};
-use ringback_proto::record::WorkspaceRecord;
+use ringback_proto::ids::{ProjectId, WorkspaceId};
+use ringback_proto::principal::Principal;
+use ringback_proto::record::{ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::{FileKind, WorkspaceSkipped};
 use ringback_proto::{Error, Result};
 
@@ -43,31 +44,54 @@ pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {
 }
 
 impl Shared {
-    /// A workspace whose files this principal may read and write. The key of a session opens its own
-    /// workspace alone: agents of one project do not see each other's.
+    /// A workspace by its id, for a principal that may see its project. It is the one rule for whatever
+    /// names a workspace: to the key of a session, the workspaces of others are not there.
+    pub(crate) async fn workspace_of(
+        &self,
+        principal: &Principal,
+        project: &ProjectRecord,
+        id: WorkspaceId,
+    ) -> Result<WorkspaceRecord> {
+        let (tree, project) = (policy::tree(principal), project.id);
+        let found = self.read(move |store| {
+            let is_open = match tree {
+                Some(session) => store.workspaces_of_tree(session)?.contains(&id),
+                None => true,
+            };
+            if is_open { store.workspace(id) } else { Ok(None) }
+        });
+        let found = found.await?.filter(|workspace| workspace.project == project);
+        found.ok_or_else(|| Error::not_found("workspace", id))
+    }
+
+    /// The workspaces of a project that a principal may see, newest first.
+    pub(crate) async fn workspaces_of(
+        &self,
+        principal: &Principal,
+        project: ProjectId,
+    ) -> Result<Vec<WorkspaceRecord>> {
+        let tree = policy::tree(principal);
+        let found = self.read(move |store| {
+            let mut all = store.workspaces(project)?;
+            if let Some(session) = tree {
+                let open = store.workspaces_of_tree(session)?;
+                all.retain(|workspace| open.contains(&workspace.id));
+            }
+            Ok(all)
+        });
+        found.await
+    }
+
+    /// A workspace whose files this principal may read and write.
     pub(crate) async fn files_of(
         &self,
         principal: &Principal,
         project: ProjectId,
         workspace: WorkspaceId,
     ) -> Result<WorkspaceRecord> {
-        let missing = || Error::not_found("workspace", workspace);
         lock(&self.sessions.table).check_stays(Leaving::Workspace(workspace))?;
         let project = self.visible_project(principal, project).await?;
-        let record = self.workspace_for(&project, Some(workspace), false).await?;
-        if let Some(session) = self.session_of_key(principal) {
-            let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
-            place.filter(|place| place.workspace == workspace).ok_or_else(missing)?;
-        }
-        record.ok_or_else(missing)
-    }
-
-    /// The session whose own key this is, if it is one.
-    pub(crate) fn session_of_key(&self, principal: &Principal) -> Option<SessionId> {
-        match principal.id {
-            PrincipalId::Local => None,
-            PrincipalId::Token(id) => self.tokens.find(id).and_then(|token| token.session()),
-        }
+        self.workspace_of(principal, &project, workspace).await
     }
 
     /// The files of a workspace. May block.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use ringback_broker::Credential;
 use ringback_proto::data::Data;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
-use ringback_proto::principal::Level;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::request::{
     AckResponse, CasContentResponse, CasGetRequest, ChangeKind, FileKind, ProjectCreateRequest,
     SessionResponse, SessionSpawnRequest, WorkspaceChange, WorkspaceContentResponse,
@@ -375,7 +375,7 @@ async fn the_key_of_a_session_opens_its_own_workspace_alone() {
         description: None,
         limits: None,
         agent: None,
-        key_level: Some(Level::Write),
+        key_level: Some(KeyLevel::Write),
         network: None,
         image: None,
         permissions: None,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use ringback_broker::{Answer, Broker, Clock, Config, Credential, Entropy, KeepFree};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
-use ringback_proto::principal::Level;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     JobSleepRequest, ProjectCreateRequest, ProjectDeleteRequest, ProjectResponse,
@@ -315,7 +315,7 @@ async fn a_session_stores_no_more_than_its_account_has() {
         config.sessions.disk.workspace_bytes = Some(8 * MIB);
     })
     .await;
-    let keyed = ProjectCreateRequest { key_level: Some(Level::Write), ..named("keyed") };
+    let keyed = ProjectCreateRequest { key_level: Some(KeyLevel::Write), ..named("keyed") };
     let made: ProjectResponse = call(&place.fixture, &place.who, keyed).await;
     let told = say(&place.fixture, &place.who, to_project(made.project_id, "env")).await;
     let events = until(&place.fixture, &place.who, told.session_id, -1, is_idle).await;

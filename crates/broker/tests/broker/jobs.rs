@@ -42,12 +42,15 @@ async fn a_tool_without_a_job_answers_with_its_result_however_it_is_asked() {
     let fixture = start().await;
     let local = Credential::local();
     let unknown = BlobHash::from_bytes([1; 32]);
-    let requests: [ToolRequest; 9] = [
+    result(&fixture.broker, &local, JobSleepRequest { milliseconds: 0 }).await.unwrap();
+    let job_id = list(&fixture.broker, None).await.jobs[0].job_id;
+    let requests: [ToolRequest; 10] = [
         PingRequest {}.into(),
         ListToolsRequest::default().into(),
         ConfigGetRequest::default().into(),
         CasStatsRequest {}.into(),
         CasInspectRequest { hash: unknown }.into(),
+        JobStatusRequest { job_id }.into(),
         JobListRequest::default().into(),
         ArtifactListRequest::default().into(),
         EventPollRequest::default().into(),
@@ -62,7 +65,7 @@ async fn a_tool_without_a_job_answers_with_its_result_however_it_is_asked() {
             assert!(matches!(reply, ResponseEnvelope::Success { .. }), "{request:?}: {reply:?}");
         }
     }
-    assert_eq!(list(&fixture.broker, None).await.total, 0);
+    assert_eq!(list(&fixture.broker, None).await.total, 1, "the one that was asked about");
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ fn with_agents(config: &mut Config) {
 
 async fn session(fixture: &Fixture, agent: &str) -> Result<SessionId, ToolError> {
     let made = ProjectCreateRequest {
-        name: "p".to_owned(),
+        name: format!("of {agent}"),
         description: None,
         limits: None,
         agent: None,

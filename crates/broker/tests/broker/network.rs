@@ -12,7 +12,7 @@ use ringback_broker::{
 };
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::network::NetworkPolicy;
-use ringback_proto::principal::Level;
+use ringback_proto::principal::{KeyLevel, Level};
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectResponse, SessionGetRequest, SessionMessageRequest,
     SessionNetworkRequest, SessionResponse,
@@ -145,7 +145,7 @@ async fn a_wider_network_needs_admin_and_a_narrower_one_does_not() {
     let (fixture, doors) = confined().await;
     let (writer, admin) = (token(&fixture, Level::Write).await, Credential::local());
     let with =
-        |network: &str| ProjectCreateRequest { network: Some(policy(network)), ..named("p") };
+        |network: &str| ProjectCreateRequest { network: Some(policy(network)), ..named(network) };
     for network in ["allow example.org:443", "full"] {
         assert_eq!(refused(&fixture, &writer, with(network)).await.0, "permission_denied");
     }
@@ -205,7 +205,7 @@ async fn an_agent_with_a_key_starts_nothing_that_reaches_further_than_itself() {
     let (fixture, doors) = confined().await;
     let who = Credential::local();
     let wide = ProjectCreateRequest {
-        key_level: Some(Level::Write),
+        key_level: Some(KeyLevel::Write),
         network: Some(policy("full")),
         ..named("wide")
     };

@@ -4,7 +4,7 @@ use ringback_agents::Permissions;
 use ringback_broker::Credential;
 use ringback_proto::ids::ProjectId;
 use ringback_proto::permission::PermissionPolicy;
-use ringback_proto::principal::Level;
+use ringback_proto::principal::{KeyLevel, Level};
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectGetRequest, ProjectResponse, ProjectUpdateRequest,
     SessionEventInfo,
@@ -87,7 +87,7 @@ async fn more_than_the_settings_allow_needs_admin() {
     for (text, is_taken) in
         [("allow", false), ("ask\nls*=allow", false), ("ask\nls*=deny", true), ("deny", true)]
     {
-        let request = ProjectCreateRequest { permissions: Some(policy(text)), ..named("p") };
+        let request = ProjectCreateRequest { permissions: Some(policy(text)), ..named(text) };
         if is_taken {
             let made: ProjectResponse = call(&fixture, &writer, request).await;
             let wider = update(made.project_id, "allow");
@@ -110,7 +110,7 @@ async fn more_than_the_settings_allow_needs_admin() {
 async fn the_key_of_a_session_changes_no_project() {
     let fixture = start_with(crate::sessions::with_echo).await;
     let who = Credential::local();
-    let request = ProjectCreateRequest { key_level: Some(Level::Write), ..named("p") };
+    let request = ProjectCreateRequest { key_level: Some(KeyLevel::Write), ..named("p") };
     let project = call::<ProjectResponse>(&fixture, &who, request).await.project_id;
     let session = say(&fixture, &who, to_project(project, "env")).await.session_id;
     let events: Vec<SessionEventInfo> = until(&fixture, &who, session, -1, is_idle).await;

@@ -10,7 +10,7 @@ use ringback_broker::{AgentCommand, Answer, Config, Credential, InsideProgram};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::ids::{ProjectId, SessionId};
-use ringback_proto::principal::Level;
+use ringback_proto::principal::{KeyLevel, Level};
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
     Attachment, CallerTool, CallerToolRequestsRequest, CallerToolRequestsResponse,
@@ -75,7 +75,9 @@ pub(crate) fn named(name: &str) -> ProjectCreateRequest {
 }
 
 pub(crate) async fn project(fixture: &Fixture, who: &Credential) -> ProjectId {
-    let made: ringback_proto::request::ProjectResponse = call(fixture, who, named("p")).await;
+    static N_MADE: AtomicU32 = AtomicU32::new(0);
+    let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
+    let made: ringback_proto::request::ProjectResponse = call(fixture, who, named(&name)).await;
     made.project_id
 }
 
@@ -189,7 +191,7 @@ async fn a_message_starts_a_session_and_the_next_one_continues_it() {
 async fn ending_a_session_ends_its_process_and_its_key() {
     let fixture = start_with(with_echo).await;
     let who = Credential::local();
-    let request = ProjectCreateRequest { key_level: Some(Level::Write), ..named("p") };
+    let request = ProjectCreateRequest { key_level: Some(KeyLevel::Write), ..named("p") };
     let made: ringback_proto::request::ProjectResponse = call(&fixture, &who, request).await;
     let started = say(&fixture, &who, to_project(made.project_id, "env")).await;
     let session = started.session_id;
@@ -324,7 +326,7 @@ async fn a_stranger_sees_and_reaches_nothing() {
     let seen: ringback_proto::request::ProjectListResponse =
         call(&fixture, &other, ProjectListRequest::default()).await;
     assert!(seen.projects.is_empty());
-    let loose = ProjectCreateRequest { key_level: Some(Level::Read), ..named("p") };
+    let loose = ProjectCreateRequest { key_level: Some(KeyLevel::Read), ..named("p") };
     assert_eq!(refused(&fixture, &own, loose).await.0, "permission_denied");
     let raised = ProjectLimits { max_depth: Some(99), ..Default::default() };
     let raised = ProjectCreateRequest { limits: Some(raised), ..named("p") };

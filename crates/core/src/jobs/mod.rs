@@ -196,11 +196,12 @@ impl JobTable {
         let mut effects = Effects::default();
         for (record, timing) in records {
             match record.state {
-                JobState::Pending => {
+                JobState::Pending if record.session.is_none() => {
                     self.insert(&record, timing, Phase::Pending, None);
                     self.queue.push_back(record.id);
                 }
-                JobState::Running => {
+                // What an agent began with its key ends with its session.
+                JobState::Pending | JobState::Running => {
                     self.insert(&record, timing, Phase::Running, None);
                     self.n_running += 1;
                     let end = WorkEnd::Failed(Box::new(interrupted("the daemon was stopped")));

@@ -16,6 +16,7 @@ fn record(number: u8) -> JobRecord {
         tool: "job_sleep".to_owned(),
         owner: PrincipalId::Local,
         project: None,
+        session: None,
         repeat: None,
         request: Bytes::new(),
         state: JobState::Pending,
@@ -218,6 +219,16 @@ fn after_a_restart_pending_jobs_run_and_running_ones_were_interrupted() {
     check(&table.settled(job(1), NOW), "=1failed ended1");
     check(&table.settled(job(2), NOW), "=2running !2");
     check(&table.finished(job(2), complete(), NOW), ".2complete >3");
+}
+
+#[test]
+fn after_a_restart_nothing_runs_that_an_agent_began_with_its_key() {
+    let mut table = table(1);
+    let session = Some(ringback_proto::ids::SessionId::from_random([1; 16]));
+    let held = JobRecord { session, ..record(1) };
+    let records = [held, record(2)].map(|record| (record, ToolTiming::AsyncShort));
+    check(&table.restore(records.to_vec(), NOW), ".1failed >2");
+    check(&table.settled(job(1), NOW), "=1failed ended1");
 }
 
 #[test]

@@ -31,7 +31,7 @@ use ringback_proto::principal::{Principal, PrincipalId, Target};
 
 pub use self::callers::{Attend, AttendanceNo, CallerTools, Declaration, Delivery, Holding};
 pub use self::calls::{Awaited, Ended, NewCall, Recall};
-pub use self::registry::NewTool;
+pub use self::registry::{NewTool, may_offer};
 pub use self::table::{LineTable, Offer};
 
 /// What the shell hangs on the engine: carried, never looked at.

@@ -167,8 +167,11 @@ fn named<'a, T>(
         .take_while(move |tool| tool.full_name.starts_with(prefix))
 }
 
-/// Whether a principal may offer tools at all.
-pub(super) fn may_offer(principal: &Principal) -> Result<()> {
+/// Whether a principal may offer tools at all, or call those of others.
+///
+/// # Errors
+/// `forbidden`, with the missing level.
+pub fn may_offer(principal: &Principal) -> Result<()> {
     if principal.level >= LEVEL {
         return Ok(());
     }

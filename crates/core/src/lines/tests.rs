@@ -25,7 +25,7 @@ pub(super) fn token(number: u8) -> PrincipalId {
 }
 
 pub(super) fn principal(number: u8, level: Level) -> Principal {
-    Principal { id: token(number), level, target: Target::Everything }
+    Principal { id: token(number), level, target: Target::Everything, held_by: None }
 }
 
 pub(super) fn at(mono: u64) -> Now {

@@ -47,7 +47,7 @@ pub struct NewSession {
     pub project: ProjectId,
     /// Where it works.
     pub workspace: WorkspaceId,
-    /// Who started it; of a child, who started its root.
+    /// Who started it; a child belongs to who started its root.
     pub owner: PrincipalId,
     /// The session whose agent started it.
     pub parent: Option<SessionId>,

@@ -87,29 +87,34 @@ impl<E> SessionTable<E> {
         let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
         self.check_stays(Leaving::Project(project))?;
         self.check_stays(Leaving::Workspace(workspace))?;
-        let (root, depth) = match parent {
-            None => (id, 0),
+        let (root, depth, owner) = match parent {
+            None => (id, 0, owner),
             Some(parent) => {
-                let of = self.live(parent)?;
-                (of.place.root, of.place.depth + 1)
+                let of = self.live(parent)?.place;
+                (of.root, of.depth + 1, of.owner)
             }
         };
-        if depth > limits.depth_max {
-            return Err(past("sessions may start others only", limits.depth_max, "deep"));
+        // A tree may reach into other projects, and gets no further by that.
+        let tree = self.sessions.get(&root).map_or(limits, |root| root.limits);
+        let depth_max = limits.depth_max.min(tree.depth_max);
+        if depth > depth_max {
+            return Err(past("sessions may start others only", depth_max, "deep", "max_depth"));
         }
         let before = self.sessions.get(&id).map(|before| before.state);
         if before.is_some_and(SessionState::is_live) {
             let message = format!("session {id} is under way already");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        if before.is_none() && self.n_agents(root) >= limits.agents_max {
-            return Err(past("one session may start", limits.agents_max, "agents"));
+        let agents_max = limits.agents_max.min(tree.agents_max);
+        if before.is_none() && self.n_agents(root) >= agents_max {
+            return Err(past("one session may start", agents_max, "agents", "max_agents"));
         }
         if self.n_live(project) >= limits.live_max as usize {
             return Err(past(
                 "a project may have",
                 limits.live_max,
                 "sessions that have not ended",
+                "max_sessions",
             ));
         }
         let place = Where { id, root, parent, project, workspace, owner, depth };
@@ -170,6 +175,37 @@ impl<E> SessionTable<E> {
                 && session.state.is_live()
         };
         self.sessions.values().filter(here).map(|session| session.place.id).max()
+    }
+
+    /// The newest session that comes from this one and is live in a workspace: what its agent says
+    /// without naming a session goes to it.
+    #[must_use]
+    pub fn live_below(&self, ancestor: SessionId, workspace: WorkspaceId) -> Option<SessionId> {
+        let here = |session: &&Session<E>| {
+            let place = &session.place;
+            place.workspace == workspace
+                && place.id != ancestor
+                && session.state.is_live()
+                && self.comes_from(place.id, ancestor)
+        };
+        self.sessions.values().filter(here).map(|session| session.place.id).max()
+    }
+
+    /// Who started the sessions that are live.
+    #[must_use]
+    pub fn owners(&self) -> HashSet<PrincipalId> {
+        let live = |session: &&Session<E>| session.state.is_live();
+        self.sessions.values().filter(live).map(|session| session.place.owner).collect()
+    }
+
+    /// The live sessions that a principal started itself.
+    #[must_use]
+    pub fn roots_of(&self, owner: PrincipalId) -> Vec<SessionId> {
+        let its = |session: &&Session<E>| {
+            let place = &session.place;
+            place.owner == owner && place.parent.is_none() && session.state.is_live()
+        };
+        self.sessions.values().filter(its).map(|session| session.place.id).collect()
     }
 
     /// Whether a session that has not ended works there.
@@ -408,12 +444,12 @@ impl<E> SessionTable<E> {
     }
 }
 
-fn past(what: &str, limit: u32, of: &str) -> Error {
+fn past(what: &str, limit: u32, of: &str, key: &str) -> Error {
     Error::new(
         ErrorKind::Busy,
         format!(
             "{what} {limit} {of}; `ringback session list` names them and `ringback session end ID` ends \
-             one, or raise the project's limits"
+             one, or raise `{key}` of the project (`sessions.{key}` for all)"
         ),
     )
 }

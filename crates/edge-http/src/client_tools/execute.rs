@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use super::TAG;
 use super::register::check_timeout;
 use crate::api::{Content, Operation};
-use crate::caller::Caller;
+use crate::caller::OnLines;
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{Whole, read_json};
@@ -78,7 +78,7 @@ pub(super) fn operation() -> Operation {
 
 pub(super) async fn execute(
     With(state): With<State>,
-    Caller(credential): Caller,
+    OnLines(credential): OnLines,
     Whole(body): Whole,
 ) -> Result<Response, HttpError> {
     let execute: Execute<'_> = read_json(&body)?;

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{TAG, line};
 use crate::api::{Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::OnLines;
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{Whole, read_json};
@@ -118,7 +118,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn register(
     With(state): With<State>,
-    Caller(credential): Caller,
+    OnLines(credential): OnLines,
     Whole(body): Whole,
 ) -> Result<Json<Registered>, HttpError> {
     let register: Register<'_> = read_json(&body)?;
@@ -150,7 +150,7 @@ async fn register(
 
 async fn unregister(
     With(state): With<State>,
-    Caller(credential): Caller,
+    OnLines(credential): OnLines,
     Whole(body): Whole,
 ) -> Result<Json<Unregistered>, HttpError> {
     let request: Unregister = read_json(&body)?;

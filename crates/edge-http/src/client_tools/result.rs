@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::TAG;
 use super::execute::Executed;
 use crate::api::{Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::OnLines;
 use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
 use crate::extract::{Whole, invalid, read_json};
@@ -162,7 +162,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn result(
     With(state): With<State>,
-    Caller(credential): Caller,
+    OnLines(credential): OnLines,
     Whole(body): Whole,
 ) -> Result<Response, HttpError> {
     let posted: Posted<'_> = read_json(&body)?;
@@ -196,7 +196,7 @@ async fn result(
 
 async fn progress(
     With(state): With<State>,
-    Caller(credential): Caller,
+    OnLines(credential): OnLines,
     Whole(body): Whole,
 ) -> Result<Json<Counted>, HttpError> {
     let Progress { request_id, percent, message } = read_json(&body)?;

@@ -13,12 +13,13 @@ use futures_util::stream;
 use ringback_broker::{BlobReader, BlobWriter, Credential, Edge, StoredBlob};
 use ringback_proto::ids::BlobHash;
 use ringback_proto::request::CasStoredResponse;
+use ringback_proto::tool::tools::CasStore;
 use ringback_proto::{Error, ErrorKind};
 
 use super::id;
 use super::range::{Part, is_known, part};
 use crate::api::{Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::{Caller, MayCall};
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InPath, next_piece};
@@ -75,7 +76,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn store(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<CasStore>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, HttpError> {
@@ -84,7 +85,7 @@ async fn store(
 
 async fn put(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<CasStore>,
     InPath(hash): InPath<String>,
     headers: HeaderMap,
     body: Body,

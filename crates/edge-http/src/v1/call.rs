@@ -95,10 +95,12 @@ pub(super) async fn call(
     With(state): With<State>,
     Caller(credential): Caller,
     InPath(name): InPath<String>,
-    InQuery(asked): InQuery<Asked>,
+    asked: Result<InQuery<Asked>, HttpError>,
     headers: HeaderMap,
     Whole(body): Whole,
 ) -> Result<Response, HttpError> {
+    state.broker().may_call(&credential, Edge::Http, &name)?;
+    let InQuery(asked) = asked?;
     check_json(&headers)?;
     let stream = wants_events(&headers);
     let options = CallOptions { stream, deadline_ms: asked.deadline_ms, ..preferences(&headers)? };

@@ -10,7 +10,7 @@ use ringback_proto::tool::tools::{JobCancel, JobList, JobStatus};
 
 use super::{ask, id, job_events};
 use crate::api::{Auth, Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::{Caller, MayCall};
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InPath, InQuery};
@@ -70,7 +70,7 @@ async fn status(
 
 async fn cancel(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<JobCancel>,
     InPath(job_id): InPath<String>,
 ) -> Result<Json<JobCancelledResponse>, HttpError> {
     let request = JobCancelRequest { job_id: id("job_id", &job_id)? };

@@ -14,7 +14,7 @@ use ringback_proto::tool::tools::{SessionEnd, SessionGet, SessionList, SessionMe
 use super::prefer::idempotency_key;
 use super::{ask, ask_once, id, session_events};
 use crate::api::{Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::{Caller, MayCall};
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InJson, InPath, InQuery};
@@ -77,7 +77,7 @@ async fn list(
 
 async fn message(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<SessionMessage>,
     headers: HeaderMap,
     InJson(request): InJson<SessionMessageRequest>,
 ) -> Result<Response, HttpError> {
@@ -101,7 +101,7 @@ async fn get(
 
 async fn end(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<SessionEnd>,
     InPath(session_id): InPath<String>,
 ) -> Result<Json<AckResponse>, HttpError> {
     let request = SessionEndRequest { session_id: id("session_id", &session_id)? };

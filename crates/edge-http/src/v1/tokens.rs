@@ -13,7 +13,7 @@ use ringback_proto::tool::tools::{TokenCreate, TokenList, TokenRevoke};
 
 use super::{ask, id};
 use crate::api::{Content, Operation, Route};
-use crate::caller::Caller;
+use crate::caller::MayCall;
 use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InJson, InPath};
@@ -55,14 +55,14 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn list(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<TokenList>,
 ) -> Result<Json<TokenListResponse>, HttpError> {
     ask::<TokenList>(&state, &credential, TokenListRequest {}).await.map(Json)
 }
 
 async fn create(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<TokenCreate>,
     InJson(request): InJson<TokenCreateRequest>,
 ) -> Result<Response, HttpError> {
     let created = ask::<TokenCreate>(&state, &credential, request).await?;
@@ -73,7 +73,7 @@ async fn create(
 
 async fn revoke(
     With(state): With<State>,
-    Caller(credential): Caller,
+    MayCall(credential, _): MayCall<TokenRevoke>,
     InPath(token_id): InPath<String>,
 ) -> Result<Json<AckResponse>, HttpError> {
     let request = TokenRevokeRequest { token_id: id("token_id", &token_id)? };

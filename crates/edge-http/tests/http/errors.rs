@@ -89,10 +89,36 @@ async fn every_request_needs_a_valid_token_of_its_own() {
         }
     }
     let reader = world.agent("read").await;
-    let (status, denied) = reader.ask("POST /v1/tools/job_sleep/call", &[], "{}").await;
-    assert_eq!(status, 400, "what does not fit is told first: {denied}");
     let body = r#"{"milliseconds": 1}"#;
     let (status, denied) = reader.ask("POST /v1/tools/job_sleep/call", &[], body).await;
     assert_eq!((status, code(&denied)), (403, "FORBIDDEN"));
     assert!(denied["error"]["details"]["missing"].as_str().unwrap().contains("write"));
+}
+
+/// Rule: the scope comes first: a caller without it hears nothing about the arguments.
+#[tokio::test]
+async fn what_a_token_may_not_call_is_refused_before_its_arguments_are_read() {
+    let world = World::start().await;
+    let reader = world.agent("read").await;
+    let registered = r#"{"clientID": "c", "tools": [{"id": "t"}]}"#;
+    assert_eq!(reader.ask("POST /client-tools/register", &[], registered).await.0, 403);
+    for (line, body) in [
+        ("POST /v1/tools/job_sleep/call", "{}"),
+        ("POST /v1/tools/job_sleep/call", "[]"),
+        ("POST /v1/tools/job_sleep/call", "no JSON"),
+        ("POST /v1/tools/job_sleep/call?deadline_ms=x", "{}"),
+        ("POST /v1/tools/token_create/call", "{}"),
+        ("POST /v1/tokens", "{}"),
+        ("DELETE /v1/tokens/nothing", ""),
+        ("POST /v1/sessions", "{}"),
+        ("DELETE /v1/sessions/nothing", ""),
+        ("PUT /v1/blobs/nothing", "x"),
+        ("POST /client-tools/register", "{}"),
+        ("DELETE /client-tools/unregister", "{}"),
+        ("POST /client-tools/execute", "{}"),
+        ("POST /client-tools/result", "{}"),
+    ] {
+        let (status, denied) = reader.ask(line, &[], body).await;
+        assert_eq!((status, code(&denied)), (403, "FORBIDDEN"), "{line} {body}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `/v1/sessions`: agents are started, followed and ended, and their callers get calls by a stream.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,7 +48,9 @@ impl AgentCall {
 }
 
 async fn project(agent: &Agent) -> Value {
-    let made = agent.json("POST /v1/tools/project_create/call", json!({"name": "p"})).await;
+    static N_MADE: AtomicU32 = AtomicU32::new(0);
+    let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
+    let made = agent.json("POST /v1/tools/project_create/call", json!({"name": name})).await;
     made.1["result"]["project_id"].clone()
 }
 
@@ -107,6 +110,18 @@ async fn a_session_is_started_listed_messaged_and_ended() {
     for line in ["GET", "DELETE"].map(|method| format!("{method} {path}")) {
         let (status, answer) = stranger.ask(&line, &[], "").await;
         assert_eq!((status, code(&answer)), (404, "NOT_FOUND"));
+    }
+    // To a stranger, the callers of a session are those of one that does not exist.
+    for tool in ["caller_tool_requests", "caller_tool_response", "caller_tool_progress"] {
+        let ask = async |session: &str| {
+            let input = json!({ "session_id": session, "request_id": "1", "percent": 1.0 });
+            let line = format!("POST /v1/tools/{tool}/call");
+            let (status, answer) = stranger.json(&line, input).await;
+            (status, answer.to_string().replace(session, "ID"))
+        };
+        let unknown = format!("gogol_{}", "0".repeat(32));
+        let (theirs, none) = (ask(&session).await, ask(&unknown).await);
+        assert_eq!((theirs.0, &theirs), (404, &none), "{tool}");
     }
     let (_, listed) = stranger.get("/v1/sessions").await;
     assert_eq!(listed["sessions"], json!([]));

@@ -64,7 +64,8 @@ pub(crate) fn native(
     wanted: Wanted,
     can_follow: bool,
 ) -> Begun {
-    let request = match arguments::request(row, arguments) {
+    let may = broker.may_call(credential, Edge::Mcp, row.name);
+    let request = match may.and_then(|()| arguments::request(row, arguments)) {
         Ok(request) => ToolCall::Native(request),
         Err(error) => return Begun::Done(Outcome::error(error, row.name)),
     };

@@ -1,6 +1,8 @@
 //! Agents and their callers, played by hand: a test makes an agent's calls at the broker's own door,
 //! and answers them over HTTP.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use bytes::Bytes;
 use ringback_broker::{Answer, Edge};
 use ringback_proto::any::{Any, Format};
@@ -70,7 +72,9 @@ pub(crate) fn structured(answer: &Value) -> &Value {
 
 /// A project.
 pub(crate) async fn project(client: &Client) -> Value {
-    let made = client.call(900, "project_create", json!({"name": "p"})).await;
+    static N_MADE: AtomicU32 = AtomicU32::new(0);
+    let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
+    let made = client.call(900, "project_create", json!({"name": name})).await;
     structured(&made)["project_id"].clone()
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -124,7 +125,9 @@ impl World {
 
     /// A new project, whose sessions get a key of this level.
     pub(crate) async fn project(&self, who: &Credential, key_level: Option<&str>) -> ProjectId {
-        let made = json!({ "name": "p", "key_level": key_level });
+        static N_MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
+        let made = json!({ "name": name, "key_level": key_level });
         let made = self.call(who, "project_create", made).await.unwrap();
         made["project_id"].as_str().unwrap().parse().unwrap()
     }

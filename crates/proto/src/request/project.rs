@@ -5,7 +5,7 @@ use crate::ids::{ProjectId, SessionId, WorkspaceId};
 use crate::money::MicroUsd;
 use crate::network::NetworkPolicy;
 use crate::permission::PermissionPolicy;
-use crate::principal::Level;
+use crate::principal::KeyLevel;
 
 wire_struct! {
     /// A project to make.
@@ -21,9 +21,9 @@ wire_struct! {
         /// The agent its sessions run, unless they say otherwise; the daemon's own if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The level of the key each of its sessions gets, never above your own; none if absent.
+        /// The level of the key each of its sessions gets, never above your own; `none` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        key_level: Option<Level>,
+        key_level: Option<KeyLevel>,
         /// What its sessions may reach, unless they say otherwise; only the model of their agent if
         /// absent. Above that needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,9 +88,9 @@ wire_struct! {
         /// The agent its sessions run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The level of the key each of its sessions gets.
+        /// The level of the key each of its sessions gets; absent if they get none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        key_level: Option<Level>,
+        key_level: Option<KeyLevel>,
         /// When it was made.
         created_at: u64,
         /// What its sessions may reach, where that was said.

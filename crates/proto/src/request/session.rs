@@ -140,8 +140,8 @@ wire_struct! {
         /// The same as `caller_tools` in `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
-        /// A token of your own that the agent of a session which the message starts or continues has as
-        /// its key, in place of one as the project says. It is kept in memory alone.
+        /// A token of your own that the agent of a session which the message starts or continues acts
+        /// as: its key ends with the session, and the token stays with you.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         api_key: Option<Secret>,
         /// Whether to stay and be sent the session's events, on an edge that streams.

@@ -1,8 +1,8 @@
 //! `ringback project`: where sessions of agents belong.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
-use ringback_proto::principal::Level;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectDeleteRequest, ProjectGetRequest, ProjectLimits,
     ProjectListRequest, ProjectListResponse, ProjectResponse, ProjectUpdateRequest, SpendLimits,
@@ -16,7 +16,6 @@ use ringback_proto::tool::tools::{
 use super::network::NetworkArgs;
 use super::permissions::{self, PermissionArgs};
 use super::spending::SpendArgs;
-use super::token::Scope;
 use crate::config::Environment;
 use crate::connect::ConnectArgs;
 use crate::failure::Failure;
@@ -42,6 +41,27 @@ pub struct ProjectArgs {
     pub connect: ConnectArgs,
 }
 
+/// How much the key of an agent may do.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum KeyScope {
+    /// No key
+    None,
+    /// Look, change nothing
+    Read,
+    /// Look and change
+    Write,
+}
+
+impl From<KeyScope> for KeyLevel {
+    fn from(scope: KeyScope) -> Self {
+        match scope {
+            KeyScope::None => Self::None,
+            KeyScope::Read => Self::Read,
+            KeyScope::Write => Self::Write,
+        }
+    }
+}
+
 /// A project to make.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
@@ -53,9 +73,10 @@ pub struct CreateArgs {
     /// The agent of its sessions
     #[arg(long)]
     pub agent: Option<String>,
-    /// The level of the key that each of its agents gets for the daemon's own tools; needs an admin token
-    #[arg(long, value_name = "LEVEL")]
-    pub key: Option<Scope>,
+    /// The level of the key that each of its agents gets for the daemon's own tools: none, read or write;
+    /// needs an admin token
+    #[arg(long, value_name = "LEVEL", hide_possible_values = true)]
+    pub key: Option<KeyScope>,
     /// Sessions that may live at the same time
     #[arg(long, value_name = "N")]
     pub max_sessions: Option<u32>,
@@ -140,7 +161,7 @@ impl CreateArgs {
             description: self.description,
             limits: (limits != ProjectLimits::default()).then_some(limits),
             agent: self.agent,
-            key_level: self.key.map(Level::from),
+            key_level: self.key.map(KeyLevel::from),
             network: self.network.policy()?,
             image: self.image,
             permissions: self.permissions.policy()?,

@@ -54,7 +54,7 @@ pub enum TokenAction {
     },
     /// List the tokens, without their secrets
     List,
-    /// End a token: its connections close, and no further call is accepted
+    /// End a token: its connections close, its sessions end, and no further call is accepted
     Revoke {
         /// Its public id
         id: TokenId,

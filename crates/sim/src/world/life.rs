@@ -187,6 +187,7 @@ impl World {
                 id: PrincipalId::Token(*id),
                 level: CALLERS[who].0,
                 target: Target::Everything,
+                held_by: None,
             },
         })
     }

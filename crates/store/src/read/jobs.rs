@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_proto::ids::{BlobHash, JobId, ProjectId, RequestId};
+use ringback_proto::ids::{BlobHash, JobId, ProjectId, RequestId, SessionId};
 use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey, UnixMs};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -215,6 +215,7 @@ fn job(row: &Row<'_>) -> rusqlite::Result<JobRecord> {
         tool: row.get("tool")?,
         owner: row.owner()?,
         project: row.opt_id("project", ProjectId::from_random)?,
+        session: row.opt_id("session", SessionId::from_random)?,
         repeat: request_id
             .zip(body_hash)
             .map(|(request_id, body_hash)| RepeatKey { request_id, body_hash }),

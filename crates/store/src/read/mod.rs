@@ -7,6 +7,7 @@ pub(crate) mod page;
 mod projects;
 mod sessions;
 mod tokens;
+mod tree;
 
 pub use artifacts::ArtifactFilter;
 pub use jobs::{JobCounts, JobSummary};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::money::MicroUsd;
+use ringback_proto::principal::{KeyLevel, Level};
 use ringback_proto::record::{ProjectImage, ProjectRecord, WorkspaceRecord};
 use ringback_proto::request::ProjectLimits;
 use rusqlite::{OptionalExtension, Row, params};
@@ -93,7 +94,7 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
         description: row.get("description")?,
         owner: row.owner()?,
         agent: row.get("agent")?,
-        key_level: row.opt_level("key_level")?,
+        key_level: key_level(row)?,
         limits: ProjectLimits {
             max_depth: row.get("max_depth")?,
             max_agents: row.get("max_agents")?,
@@ -107,6 +108,14 @@ fn project(row: &Row<'_>) -> rusqlite::Result<ProjectRecord> {
         image: image(row)?,
         permissions: row.opt_permissions()?,
         created_at: row.u64("created_at")?,
+    })
+}
+
+fn key_level(row: &Row<'_>) -> rusqlite::Result<KeyLevel> {
+    Ok(match row.opt_level("key_level")? {
+        None => KeyLevel::None,
+        Some(Level::Read) => KeyLevel::Read,
+        Some(Level::Write | Level::Admin) => KeyLevel::Write,
     })
 }
 

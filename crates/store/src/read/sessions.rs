@@ -20,6 +20,11 @@ pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND project = ?4 ORDER BY n DESC LIMIT ?3";
+const PAGE_OF_TREE: &str = "WITH RECURSIVE down (id) AS (
+        SELECT ?4 UNION SELECT session.id FROM session JOIN down ON session.parent = down.id)
+    SELECT n FROM session WHERE id IN down AND state = ?1 AND n < ?2
+        AND (?5 IS NULL OR project = ?5)
+    ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_OWNER_IN_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 AND project = ?5 ORDER BY n DESC LIMIT ?3";
 
@@ -30,6 +35,8 @@ pub struct SessionFilter {
     pub project: Option<ProjectId>,
     /// Only in this state.
     pub state: Option<SessionState>,
+    /// Only this one and those that come from it, whoever asks.
+    pub tree: Option<SessionId>,
 }
 
 /// A list that a reader's page is put together from.
@@ -38,6 +45,7 @@ enum List<'a> {
     Owner(&'a PrincipalId),
     Project(&'a ProjectId),
     OwnerInProject(&'a PrincipalId, &'a ProjectId),
+    Tree(&'a SessionId, Option<&'a ProjectId>),
 }
 
 /// Reads block; async callers go through a blocking pool.
@@ -60,7 +68,10 @@ impl Store {
     ) -> Result<Page<SessionRecord>, ReadError> {
         let before = Before::parse(cursor)?;
         let states = filter.state.map_or(SessionState::ALL.to_vec(), |state| vec![state]);
-        let lists = lists(visible, filter.project.as_ref());
+        let lists = match &filter.tree {
+            Some(tree) => vec![List::Tree(tree, filter.project.as_ref())],
+            None => lists(visible, filter.project.as_ref()),
+        };
         self.readers().read("a page of sessions", |connection| {
             let mut numbers = BTreeSet::new();
             for list in &lists {
@@ -156,6 +167,10 @@ impl List<'_> {
                 PAGE_OF_OWNER_IN_PROJECT,
                 params![state, before, limit, owner_bytes(owner), project.as_bytes()],
             ),
+            Self::Tree(session, project) => {
+                let project = project.map(ProjectId::as_bytes);
+                gather(PAGE_OF_TREE, params![state, before, limit, session.as_bytes(), project])
+            }
         }
     }
 }

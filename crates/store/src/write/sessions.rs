@@ -14,6 +14,8 @@ use crate::error::CommitError;
 use crate::row::{Columns, int, level_int, opt_int, owner_bytes, session_state_int};
 
 const PROJECT: &str = "SELECT EXISTS (SELECT 1 FROM project WHERE id = ?1)";
+const NAMED: &str =
+    "SELECT EXISTS (SELECT 1 FROM project WHERE owner = ?1 AND name = ?2 AND id <> ?3)";
 const WORKSPACE: &str = "SELECT EXISTS (SELECT 1 FROM workspace WHERE id = ?1)";
 const WORKSPACE_OF: &str = "SELECT EXISTS (SELECT 1 FROM workspace WHERE id = ?1 AND project = ?2)";
 const SESSION: &str = "SELECT EXISTS (SELECT 1 FROM session WHERE id = ?1)";
@@ -22,6 +24,10 @@ pub(super) fn project_created(
     connection: &Connection,
     project: &ProjectRecord,
 ) -> Result<(), ApplyError> {
+    let of_owner = params![owner_bytes(&project.owner), project.name, project.id.as_bytes()];
+    if connection.prepare_cached(NAMED)?.query_row(of_owner, |row| row.get(0))? {
+        return Err(CommitError::SameName.into());
+    }
     let (image_name, image_reference) = match &project.image {
         None => (None, None),
         Some(ProjectImage::Named(name)) => (Some(name), None),
@@ -42,7 +48,7 @@ pub(super) fn project_created(
             project.description,
             owner_bytes(&project.owner),
             project.agent,
-            project.key_level.map(level_int),
+            project.key_level.level().map(level_int),
             project.limits.max_depth,
             project.limits.max_agents,
             project.limits.max_sessions,

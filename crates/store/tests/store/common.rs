@@ -33,6 +33,7 @@ pub(crate) fn job(n: u64, owner: PrincipalId, project: Option<ProjectId>) -> Job
         tool: "job_sleep".to_owned(),
         owner,
         project,
+        session: None,
         repeat: None,
         request: Bytes::from_static(b"\x80"),
         state: JobState::Pending,

@@ -3,7 +3,7 @@
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
-use ringback_proto::principal::{Level, PrincipalId, Target};
+use ringback_proto::principal::{KeyLevel, Level, PrincipalId, Target};
 use ringback_proto::record::{
     ProjectImage, ProjectRecord, Record, SessionRecord, SessionState, SpendingRecord, TokenRecord,
     WorkspaceRecord,
@@ -28,7 +28,7 @@ fn project_record(n: u64, owner: PrincipalId) -> ProjectRecord {
         description: None,
         owner,
         agent: None,
-        key_level: None,
+        key_level: KeyLevel::None,
         limits: ProjectLimits::default(),
         network: None,
         image: None,
@@ -172,7 +172,7 @@ fn projects_workspaces_and_sessions_read_back_as_they_were_written() {
     let project_1 = ProjectRecord {
         description: Some("what for".to_owned()),
         agent: Some("script".to_owned()),
-        key_level: Some(Level::Write),
+        key_level: KeyLevel::Write,
         limits: ProjectLimits {
             max_depth: Some(0),
             max_agents: Some(u32::MAX),
@@ -418,7 +418,7 @@ fn sessions_are_listed_by_project_state_and_visibility() {
                     .filter(|n| state.is_none_or(|state| state_of(*n) == state))
                     .map(session_id)
                     .collect();
-                let filter = SessionFilter { project: project_n.map(project), state };
+                let filter = SessionFilter { project: project_n.map(project), state, tree: None };
                 for limit in [1, 7, 100] {
                     let listed = all(|cursor| test.store.sessions(&visible, filter, cursor, limit));
                     let listed: Vec<_> = listed.into_iter().map(|session| session.id).collect();

@@ -1,6 +1,9 @@
 //! Tokens: wrong, revoked and expired ones.
 
+use bytes::Bytes;
 use ringback_client::{ConnectError, LinkState};
+use ringback_proto::frame::{Body, Command, Frame};
+use ringback_proto::ids::RequestId;
 use ringback_proto::principal::Level;
 use ringback_proto::request::*;
 use ringback_proto::secret::Secret;
@@ -101,5 +104,17 @@ async fn a_denial_says_what_was_missing_and_that_nothing_ran() {
     let denied = error(ask(&mut peer, plain(JobSleepRequest { milliseconds: 1 })).await);
     assert_eq!((&*denied.code, denied.certainty), ("permission_denied", Certainty::NotStarted));
     assert!(denied.context.missing.is_some(), "{denied:?}");
+    // The scope comes first, whatever the input and the form of the request.
+    for body in [
+        &b"\x81\xa4tool\xa9job_sleep"[..],
+        b"\x81\xa4tool\xactoken_create",
+        b"\x92\xa9job_sleep\xa1x",
+        b"\x81\xa7request\x81\xa4tool\xa9job_sleep",
+    ] {
+        let body = Body::MsgPack(Bytes::copy_from_slice(body));
+        let frame = Frame::new(Command::Request, RequestId::random(), body.clone());
+        let denied = error(ask(&mut peer, frame).await);
+        assert_eq!(denied.code, "permission_denied", "{body:?}");
+    }
     daemon.stop().await;
 }

@@ -75,7 +75,7 @@ fn remove(tag: &str) {
 }
 
 fn with_image(image: &str) -> ProjectCreateRequest {
-    ProjectCreateRequest { image: Some(image.to_string()), ..named("p") }
+    ProjectCreateRequest { image: Some(image.to_string()), ..named(image) }
 }
 
 /// Follows a call to its end: the lines of its log, and its answer.

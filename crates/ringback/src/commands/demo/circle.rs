@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_proto::any::Format;
 use ringback_proto::ids::SessionId;
-use ringback_proto::principal::Level;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{
@@ -67,7 +67,7 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
         description: None,
         limits: None,
         agent: None,
-        key_level: Some(Level::Read),
+        key_level: Some(KeyLevel::Read),
         network: None,
         image: None,
         permissions: None,

@@ -6,6 +6,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ringback_client::Client;
+use ringback_proto::ErrorKind;
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::request::{
     ProjectCreateRequest, ProjectListRequest, SessionEndRequest, SessionMessageRequest,
@@ -140,11 +141,8 @@ pub(in crate::commands) async fn project(
         return Ok(id);
     }
     let name = named.unwrap_or(PROJECT);
-    let request =
-        ProjectListRequest { name_contains: Some(name.to_owned()), limit: Some(500), cursor: None };
-    let listed = client.call::<ProjectList>(request).await?;
-    if let Some(found) = listed.projects.iter().find(|project| project.name == name) {
-        return Ok(found.project_id);
+    if let Some(found) = find_project(client, name).await? {
+        return Ok(found);
     }
     if named.is_some() {
         let text =
@@ -161,5 +159,20 @@ pub(in crate::commands) async fn project(
         image: None,
         permissions: None,
     };
-    Ok(client.call::<ProjectCreate>(request).await?.project_id)
+    match client.call::<ProjectCreate>(request).await {
+        Ok(made) => Ok(made.project_id),
+        // Another terminal was quicker.
+        Err(error) if error.kind() == ErrorKind::Conflict => {
+            find_project(client, name).await?.ok_or(Failure::Tool(error))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn find_project(client: &Client, name: &str) -> Result<Option<ProjectId>, Failure> {
+    let request =
+        ProjectListRequest { name_contains: Some(name.to_owned()), limit: Some(500), cursor: None };
+    let listed = client.call::<ProjectList>(request).await?;
+    let found = listed.projects.iter().find(|project| project.name == name);
+    Ok(found.map(|project| project.project_id))
 }

@@ -4,6 +4,7 @@ use ringback_proto::any::{Any, Format};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::permission::PermissionPolicy;
+use ringback_proto::principal::KeyLevel;
 use ringback_proto::raw::Raw;
 use ringback_proto::record::SessionState;
 
@@ -107,7 +108,7 @@ sample!(
         description: Some(awkward()),
         limits: Some(limits()),
         agent: Some("script".into()),
-        key_level: Some(Level::Write),
+        key_level: Some(KeyLevel::Write),
         network: Some(network()),
         image: Some("rust".into()),
         permissions: Some(permissions()),
@@ -139,7 +140,7 @@ sample!(
         description: Some(awkward()),
         limits: limits(),
         agent: Some("script".into()),
-        key_level: Some(Level::Read),
+        key_level: Some(KeyLevel::Read),
         created_at: u64::MAX,
         network: Some(NetworkPolicy::default()),
         image: Some(awkward()),

@@ -1,0 +1,145 @@
+//! Every tool with every kind of principal, and what each of them sees.
+
+use ringback_proto::ErrorKind;
+use ringback_proto::ids::TokenId;
+use ringback_proto::tool::TOOLS;
+
+use super::*;
+
+fn principal(level: Level, target: Target) -> Principal {
+    let id = PrincipalId::Token(TokenId::from_random([1; 16]));
+    Principal { id, level, target, held_by: None }
+}
+
+fn project() -> ProjectId {
+    ProjectId::from_random([2; 16])
+}
+
+fn held(key: AgentKey, principal: Principal) -> Principal {
+    let session = SessionId::from_random([3; 16]);
+    Principal { held_by: Some(HeldBy { session, key }), ..principal }
+}
+
+/// The kinds of principals there are, each with a name of its own.
+fn kinds() -> Vec<(String, Principal)> {
+    let mut kinds = Vec::new();
+    for level in [Level::Read, Level::Write, Level::Admin] {
+        let all = principal(level, Target::Everything);
+        let some = principal(level, Target::Projects(vec![project()]));
+        let passed = AgentKey::Passed;
+        kinds.push((format!("{level} of all"), all.clone()));
+        kinds.push((format!("{level} of a project"), some.clone()));
+        kinds.push((format!("passed {level} of all"), held(passed, all)));
+        kinds.push((format!("passed {level} of a project"), held(passed, some.clone())));
+        // `key_level` has no admin: should there be one all the same, it gets no further.
+        kinds.push((format!("made {level}"), held(AgentKey::Made, some)));
+    }
+    kinds
+}
+
+/// Who may call a tool, by the words of the rule.
+fn expected(row: &ToolRow, principal: &Principal) -> bool {
+    let is_agent = principal.held_by.is_some();
+    let is_for_all = principal.target == Target::Everything;
+    let is_for_a_session = tree(principal).is_some();
+    principal.level >= row.level
+        && match needs(row.kind) {
+            Needs::Level => true,
+            Needs::Project => !is_for_a_session,
+            Needs::AllProjects => is_for_all,
+            Needs::User => !is_agent,
+        }
+}
+
+/// Rule: every tool with every kind of principal; a tool without a row in [`needs`] does not compile.
+#[test]
+fn every_tool_is_for_those_whom_its_row_names() {
+    for row in TOOLS {
+        for (name, principal) in kinds() {
+            let may = authorize(&principal, row);
+            assert_eq!(may.is_ok(), expected(row, &principal), "{name}: {}", row.name);
+            if let Err(error) = may {
+                assert_eq!(error.kind(), ErrorKind::Forbidden);
+                assert!(error.context().missing.is_some(), "{name}: {}", row.name);
+            }
+        }
+    }
+}
+
+/// Rule: no key that an agent holds manages tokens, changes a project, answers for a caller, loosens
+/// confinement or answers a question, whatever its level and wherever it comes from.
+#[test]
+fn no_key_of_an_agent_decides_what_agents_may() {
+    let tools = [
+        "token_create",
+        "token_list",
+        "token_revoke",
+        "project_update",
+        "caller_tool_requests",
+        "caller_tool_response",
+        "caller_tool_progress",
+    ];
+    for (name, principal) in kinds() {
+        let is_agent = principal.held_by.is_some();
+        for tool in tools {
+            let row = ringback_proto::tool::find(tool).unwrap();
+            let may = authorize(&principal, row).is_ok();
+            assert_eq!(may, !is_agent && principal.level >= row.level, "{name}: {tool}");
+        }
+        let may = may_loosen(&principal, "x").is_ok();
+        assert_eq!(may, !is_agent && principal.level == Level::Admin, "{name}");
+        assert_eq!(may_answer(&principal, principal.id).is_ok(), !is_agent, "{name}");
+    }
+}
+
+#[test]
+fn a_denial_says_which_level_is_missing() {
+    let reader = principal(Level::Read, Target::Everything);
+    for row in TOOLS.iter().filter(|row| row.level > Level::Read) {
+        let missing = authorize(&reader, row).unwrap_err().context().missing.clone().unwrap();
+        assert!(missing.contains(row.level.as_str()), "{missing}");
+    }
+}
+
+#[test]
+fn a_token_sees_its_own_and_its_projects_and_only_a_full_admin_sees_all() {
+    let project = project();
+    let other = PrincipalId::Token(TokenId::from_random([9; 16]));
+    let own = principal(Level::Read, Target::Everything);
+    assert!(sight(&own).includes(own.id, None));
+    assert!(!sight(&own).includes(other, Some(project)));
+
+    let narrowed = principal(Level::Admin, Target::Projects(vec![project]));
+    assert!(sight(&narrowed).includes(other, Some(project)));
+    assert!(!sight(&narrowed).includes(other, None));
+
+    assert_eq!(sight(&principal(Level::Admin, Target::Everything)), Sight::All);
+}
+
+/// Rule: the key of a session sees its project, and of what is in it its own alone; a token that a user
+/// passed sees what it saw before.
+#[test]
+fn the_key_of_a_session_sees_its_project_and_not_what_others_do_in_it() {
+    let other = PrincipalId::Token(TokenId::from_random([9; 16]));
+    let some = principal(Level::Write, Target::Projects(vec![project()]));
+    let made = held(AgentKey::Made, some.clone());
+    assert!(sight_of_projects(&made).includes(other, Some(project())));
+    assert!(!sight(&made).includes(other, Some(project())));
+    assert!(sight(&made).includes(made.id, None));
+    assert_eq!(tree(&made), made.held_by.map(|held_by| held_by.session));
+    let passed = held(AgentKey::Passed, some.clone());
+    assert_eq!((tree(&passed), tree(&some)), (None, None));
+    assert_eq!(sight(&passed), sight(&some));
+}
+
+#[test]
+fn nobody_grants_more_than_it_has() {
+    let a = ProjectId::from_random([2; 16]);
+    let b = ProjectId::from_random([3; 16]);
+    let narrowed = principal(Level::Admin, Target::Projects(vec![a]));
+    assert!(may_grant(&narrowed, Level::Admin, &Target::Projects(vec![a])).is_ok());
+    assert!(may_grant(&narrowed, Level::Read, &Target::Projects(vec![a, b])).is_err());
+    assert!(may_grant(&narrowed, Level::Read, &Target::Everything).is_err());
+    let writer = principal(Level::Write, Target::Everything);
+    assert!(may_grant(&writer, Level::Admin, &Target::Everything).is_err());
+}
