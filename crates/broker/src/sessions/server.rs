@@ -173,12 +173,13 @@ impl Served {
                 biased;
                 post = self.stream.next() => match post {
                     None => break,
-                    Some(post) => self.on_post(post),
+                    Some(post) => self.on_post(post).map_err(|error| error.to_string()),
                 },
                 heard = self.server.next() => match heard {
-                    Ok(heard) => self.on_heard(heard).await,
-                    Err(error) => Err(error),
+                    Ok(heard) => self.on_heard(heard).await.map_err(|error| error.to_string()),
+                    Err(error) => Err(error.to_string()),
                 },
+                why = self.belongings.is_full() => Err(why),
             };
             if let Err(error) = done {
                 let (session, caller_id) = (self.root, &self.caller_id);

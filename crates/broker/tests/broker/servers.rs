@@ -260,21 +260,32 @@ async fn a_server_reaches_what_was_said_and_nothing_else() {
     assert_eq!(sockets, 0, "nothing is left of it");
 }
 
-/// Rule: the home of a server is removed with it, however deep it has become.
+/// Rule: a server that writes more to its home than a workspace may have is ended, and its home is removed;
+/// its session goes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_home_of_a_server_is_removed_however_deep_it_is() {
-    let fixture = start_with(with_shell).await;
+async fn a_server_that_fills_its_home_is_ended() {
+    let fixture = start_with(|config| {
+        with_shell(config);
+        config.sessions.disk.workspace_bytes = Some(16 << 20);
+        config.sessions.disk.keep_free = ringback_broker::KeepFree::Bytes(0);
+    })
+    .await;
     let who = Credential::local();
     let (session, _) = begun(&fixture).await;
-    let digs = "import os\nfor _ in range(15000): os.mkdir('d'); os.chdir('d')\nos.chdir('/')\n";
-    let digging = server(&["-c", &format!("{digs}{SERVER}")], ServerWorkspace::None);
-    say(&fixture, &who, offering(session, digging)).await;
-    assert_eq!(told(&fixture, session)["in_home"], serde_json::json!(["d"]));
-    end(&fixture, &who, session).await;
-    // Its session does not wait for that.
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    // Once it has said what it has to offer.
+    let fills = "import threading, time\ndef fill():\n  time.sleep(1)\n  with open('big', 'wb') as big:\n    \
+        while True: big.write(bytes(1 << 20)); big.flush(); time.sleep(0.01)\n\
+        threading.Thread(target=fill, daemon=True).start()\n";
+    let filling = server(&["-c", &format!("{fills}{SERVER}")], ServerWorkspace::None);
+    say(&fixture, &who, offering(session, filling)).await;
+    assert_eq!(homes(&fixture), 1);
+    let until_gone = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while homes(&fixture) > 0 {
-        assert!(std::time::Instant::now() < until, "its home is left");
+        assert!(std::time::Instant::now() < until_gone, "it fills the disk");
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+    let told = say(&fixture, &who, to_session(session, "echo goes on")).await;
+    let events = until(&fixture, &who, session, told.last_event_index, is_idle).await;
+    assert_eq!(crate::sessions::said(&events), ["goes on "]);
+    end(&fixture, &who, session).await;
 }

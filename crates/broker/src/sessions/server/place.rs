@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::failure::causes;
 use crate::sessions::agent::{PATH, proxy_env};
 use crate::sessions::confine::{BoxProcess, Confiner};
+use crate::sessions::disk::{BoxEnd, Watch};
 use crate::sessions::installed::{Installed, Programs};
 use crate::sessions::network::{Socket, check_network};
 use crate::sessions::start::{not_made, private_dir};
@@ -40,6 +41,10 @@ pub(super) struct Belongings {
 struct Own {
     /// Its home, and the directory of its door.
     dirs: Vec<Utf8PathBuf>,
+    /// Keeps it from filling the disk.
+    watch: Watch,
+    /// By which it is ended if it does.
+    end: BoxEnd,
     hold: Option<Hold>,
     door: Option<Door>,
 }
@@ -61,6 +66,16 @@ struct Started {
 }
 
 impl Belongings {
+    /// Waits until the server has written more than it may, and says what that is.
+    ///
+    /// # Cancel safety
+    /// Nothing is lost.
+    pub(super) async fn is_full(&self) -> String {
+        let Some(own) = &self.own else { return std::future::pending().await };
+        own.end.stop.cancelled().await;
+        own.end.why().unwrap_or_default().to_owned()
+    }
+
     /// Ends what is left of the server, and removes what it had.
     ///
     /// # Cancel safety
@@ -84,8 +99,8 @@ impl Drop for Belongings {
 
 impl Own {
     async fn remove(self, shared: Arc<Shared>) {
-        let Self { dirs, hold, door } = self;
-        drop(door);
+        let Self { dirs, watch, hold, door, .. } = self;
+        drop((door, watch));
         if let Some(hold) = hold {
             hold.gone().await;
         }
@@ -114,7 +129,10 @@ impl Shared {
             check_network(network)?;
         }
         let home = self.server_homes().join(self.random_name());
-        let own = Own { dirs: vec![home.clone()], hold: None, door: None };
+        let end = BoxEnd::default();
+        let watch = self.watch_box(place.project, home.clone(), end.clone()).await;
+        let dirs = vec![home.clone()];
+        let own = Own { dirs, watch, end, hold: None, door: None };
         let mut belongings = Belongings { shared: Arc::clone(self), own: Some(own) };
         let made = home.clone();
         let make =
