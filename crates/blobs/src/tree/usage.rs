@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode};
+use rustix::io::Errno;
 
 use super::descent::{AS_PLACE, Descent};
 
@@ -67,7 +68,8 @@ impl Count {
             if let Some(name) = inner.pop() {
                 match self.descent.enter(&name) {
                     Ok(()) => self.read(),
-                    // Gone, or something else by now, or nothing that can be entered.
+                    // Gone, or something else by now.
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(_) => self.usage.is_partial = true,
                 }
                 continue;
