@@ -33,6 +33,8 @@ def an_empty_session_id_means_none(world):
     session = target.agent("true", project_id=target.project(key_level="write"), create_workspace=True)
     session.said()
     with session.relay() as relay:
+        # As that client begins, by which it is known.
+        relay.socket.sendall(f"OUBLIETTE-DOWNSTREAM {session.project}\n".encode())
         answer = relay.ask("session_message", message="echo from the child", session_id="")
         assert "result" in answer, answer
         child = answer["result"]["session_id"]

@@ -168,7 +168,7 @@ def every_file_is_its_owners_alone(world):
             for top in (target.data, target.home / "run/ringback"):
                 for path in [top, *top.rglob("*")]:
                     inner = str(path.relative_to(top))
-                    if path.is_symlink() or inner.startswith(("workspaces/", "homes/", "sandbox/roots", "sandbox/etc")):
+                    if path.is_symlink() or inner.startswith(("workspaces/", "homes/", "sandbox/")):
                         continue
                     assert mode(path) & 0o077 == 0, f"{path}: {mode(path):o}"
     finally:

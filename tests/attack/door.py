@@ -144,7 +144,7 @@ place = os.environ['HTTP_PROXY'].split('//')[1].split(':')
 def ask(head):
     with socket.create_connection((place[0], int(place[1])), timeout=10) as it:
         it.sendall(head.encode('latin-1'))
-        it.settimeout(5)
+        it.settimeout(2)
         try: return it.recv(200).decode(errors='replace').split('\\r\\n')[0]
         except OSError as error: return str(error)
 hosts = ['127.0.0.1', 'localhost', '127.1', '0x7f000001', '2130706433', '0', '0.0.0.0', '[::1]', '[::ffff:127.0.0.1]',

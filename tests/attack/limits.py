@@ -3,10 +3,11 @@
 import http.client
 import socket
 import subprocess
+import threading
 import time
 from pathlib import Path
 
-from world import STRANGER, WITHOUT_GROUPS, eventually, processes, quick, slow
+from world import MIB, STRANGER, WITHOUT_GROUPS, eventually, processes, quick, slow
 
 WATCHES = Path("/proc/sys/fs/epoll/max_user_watches")
 
@@ -148,3 +149,33 @@ def an_agent_leaves_others_their_inotify_instances(world):
         assert subprocess.run(command, check=False, timeout=30).returncode == 0, "no instance is left for the user"
     finally:
         session.end()
+
+
+@quick
+def no_argument_keeps_the_daemon_from_others(world):
+    """A reader calls all tools that it may with texts of half a MiB, at once; others are answered meanwhile."""
+    with world.another() as target:
+        token, _ = target.new_token("read")
+        tools = target.request("GET", "/v1/tools", token=token).json["tools"]
+        calls = []
+        for tool in tools:
+            texts = [name for name, it in tool["input_schema"].get("properties", {}).items() if "string" in str(it)]
+            calls += [(tool["name"], {name: "x" * (MIB // 2) for name in texts})] if texts else []
+        assert len(calls) > 10, calls
+        threads = [
+            threading.Thread(target=target.tool, args=call, kwargs={"token": token, "limit": 300}, daemon=True)
+            for call in calls
+        ]
+        for thread in threads:
+            thread.start()
+        longest = 0
+        for _ in range(20):
+            started = time.monotonic()
+            assert target.request("GET", "/health", token=None, limit=60).status == 200
+            longest = max(longest, time.monotonic() - started)
+            time.sleep(0.1)
+        for thread in threads:
+            thread.join(60)
+        assert not [it for it in threads if it.is_alive()], "a call goes on for more than a minute"
+        assert longest < 5, f"others waited {longest:.1f} s"
+        assert target.resident() < 300, target.resident()

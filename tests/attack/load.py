@@ -119,7 +119,7 @@ def load(world, seconds, n_callers, n_clients):
 
 @quick
 def each_call_has_one_outcome_while_streams_flap(world):
-    load(world, 5, 12, 5)
+    load(world, 3, 12, 5)
 
 
 @slow

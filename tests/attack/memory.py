@@ -33,9 +33,9 @@ class Watch:
 
 @quick
 def what_agents_say_does_not_fill_the_memory(world):
-    """Three agents, each with 150 texts of almost a MiB."""
+    """Three agents, each with 110 texts of almost a MiB."""
     with world.another() as target, Watch(target) as watch:
-        sessions = [target.agent("flood 150 1000000", create_workspace=True) for _ in range(3)]
+        sessions = [target.agent("flood 110 1000000", create_workspace=True) for _ in range(3)]
 
         def are_done():
             return all(
@@ -53,10 +53,10 @@ def what_agents_say_does_not_fill_the_memory(world):
 
 @quick
 def an_ended_session_keeps_no_memory(world):
-    """Six sessions one after the other: what each said is given back when it ends."""
+    """Five sessions one after the other: what each said is given back when it ends."""
     with world.another() as target, Watch(target) as watch:
-        for _ in range(6):
-            session = target.agent("flood 60 1000000", create_workspace=True)
+        for _ in range(5):
+            session = target.agent("flood 65 1000000", create_workspace=True)
 
             def is_done(session=session):
                 return target.done("session_get", session_id=session.id)["status"] not in ("starting", "running")

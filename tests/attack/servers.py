@@ -10,10 +10,10 @@ from world import Target, quick
 PLANT = "import os; open(os.environ.get('MARK', '{mark}'), 'w').write(str(os.getuid())); import sys; sys.exit(0)"
 
 
-def started(target, session, server, **fields):
-    """Names a server as the caller of a session; whether it could be used does not matter here."""
-    context = {"caller_id": "srv", "caller_server": server}
-    return target.tool("session_message", session_id=session.id, message="true", context=context, **fields)
+def started(target, session, server, caller="srv"):
+    """Names a server as a caller of a session; whether it could be used does not matter here."""
+    context = {"caller_id": caller, "caller_server": server}
+    return target.tool("session_message", session_id=session.id, message="true", context=context)
 
 
 def plant(session, mark):
@@ -50,14 +50,14 @@ def no_file_of_an_agent_runs_outside(world):
             {"command": "./python3", "args": []},
         ]
         for workspace in (None, "read", "write"):
-            for server in servers:
-                session = target.agent("true", create_workspace=True)
-                session.said()
-                plant(session, mark)
+            session = target.agent("true", create_workspace=True)
+            session.said()
+            plant(session, mark)
+            for n, server in enumerate(servers):
                 more = {} if workspace is None else {"workspace": workspace}
-                started(target, session, server | more)
-                session.end()
+                started(target, session, server | more, f"srv{n}")
                 assert not mark.exists(), f"{server} {workspace}: it ran outside, as user {mark.read_text()!r}"
+            session.end()
 
 
 @quick

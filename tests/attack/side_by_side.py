@@ -166,7 +166,7 @@ def is_of(target, group):
 
 @quick
 def an_honest_agent_works_beside_a_hostile_one(world):
-    side_by_side(world, 12)
+    side_by_side(world, 8)
 
 
 @slow

@@ -1,5 +1,9 @@
 //! The known name that is nearest to one that is not known.
 
+/// A longer name is none that was mistyped. Names come from callers too, and comparing takes time and memory by
+/// their length.
+const NAME_BYTES_MAX: usize = 128;
+
 /// The nearest name, if few enough letters differ that it was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_by(name, known, |known| (*known).to_owned())
@@ -11,6 +15,9 @@ pub(crate) fn nearest_by<T>(
     known: impl IntoIterator<Item = T>,
     name_of: impl Fn(&T) -> String,
 ) -> Option<T> {
+    if name.len() > NAME_BYTES_MAX {
+        return None;
+    }
     let name = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1);
     known
@@ -43,7 +50,7 @@ fn distance(from: &str, to: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, nearest};
+    use super::{NAME_BYTES_MAX, distance, nearest};
 
     #[test]
     fn distances_count_single_letters() {
@@ -67,5 +74,13 @@ mod tests {
     fn a_far_name_is_not_suggested() {
         assert_eq!(nearest("pin", ["ping", "tools"]), Some("ping"));
         assert_eq!(nearest("zebra", ["ping", "tools"]), None);
+    }
+
+    #[test]
+    fn a_name_of_any_length_costs_nothing() {
+        let known = "x".repeat(NAME_BYTES_MAX);
+        assert_eq!(nearest(&known, [&*known]), Some(&*known));
+        let long = "x".repeat(16 << 20);
+        assert_eq!(nearest(&long, [&*long]), None);
     }
 }

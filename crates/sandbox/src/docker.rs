@@ -36,7 +36,7 @@ use crate::confined::{Confined, Hold, Pipes};
 use crate::error::{BuildError, EngineError, ExecError, OpenError, StartError};
 use crate::exec::{ExecSpec, Executed};
 use crate::image::{BuildSpec, BuiltImage};
-use crate::leftovers::Notes;
+use crate::leftovers::{Notes, private_dir};
 use crate::mounts;
 use crate::process::Process;
 use crate::sandbox::{DockerSettings, Inner};
@@ -262,7 +262,7 @@ fn instance(state_dir: &Path) -> Result<String, OpenError> {
     }
     let name = uuid::Uuid::new_v4().simple().to_string();
     let failed = |source| OpenError::State { path: path.clone(), source };
-    fs::create_dir_all(state_dir).map_err(failed)?;
+    private_dir(state_dir).map_err(failed)?;
     fs::write(&path, &name).map_err(failed)?;
     Ok(name)
 }

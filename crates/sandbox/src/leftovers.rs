@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -22,12 +23,16 @@ pub(crate) struct Notes {
     next_dir: PathBuf,
 }
 
+/// Makes a directory, with those above it, for this user alone.
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
 impl Notes {
     pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
         let (dir, next_dir) = (state_dir.join("boxes"), state_dir.join("next"));
-        for dir in [&dir, &next_dir] {
-            fs::create_dir_all(dir)
-                .map_err(|source| OpenError::State { path: dir.clone(), source })?;
+        for dir in [&state_dir.to_owned(), &dir, &next_dir] {
+            private_dir(dir).map_err(|source| OpenError::State { path: dir.clone(), source })?;
         }
         Ok(Self { state_dir: state_dir.to_owned(), dir, next_dir })
     }
