@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::OpenError;
 use crate::etc;
+use crate::leftovers::private_dir;
 use crate::spec::{SandboxSpec, places};
 
 /// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
@@ -62,7 +63,7 @@ impl Roots {
     /// Forgets those of an earlier run.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
         let dir = state_dir.join("roots");
-        let made = remove_dir_if_there(&dir).and_then(|()| fs::create_dir_all(&dir));
+        let made = remove_dir_if_there(&dir).and_then(|()| private_dir(&dir));
         made.map_err(|source| OpenError::State { path: dir.clone(), source })?;
         Ok(Self { dir, known: Mutex::default() })
     }

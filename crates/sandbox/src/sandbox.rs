@@ -125,9 +125,10 @@ impl Sandbox {
     /// When the sandbox's own files cannot be written. That bubblewrap is missing is none: what a
     /// machine cannot give is told by [`Self::probe`], and when something is started.
     pub fn open(settings: SandboxSettings) -> Result<Self, OpenError> {
+        // First: it makes the directory for this user alone, whatever the mask is.
+        let notes = Notes::open(&settings.state_dir)?;
         let etc = settings.state_dir.join("etc");
         etc::write(&etc).map_err(|source| OpenError::State { path: etc, source })?;
-        let notes = Notes::open(&settings.state_dir)?;
         let n_swept = notes.sweep()?;
         if n_swept > 0 {
             tracing::warn!(n_swept, "sandboxes of an earlier run were cleaned up");

@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use crate::support::{Daemon, Run, serve, wait_for};
 
 /// A limit that no real machine has; half of it is for the daemon itself.
-const FEW_FILES: &str = "ulimit -n 128";
+const FEW_FILES: &str = "ulimit -n 256";
 
 fn connect(endpoint: &str) -> TcpStream {
     let address = endpoint.split("//").nth(1).unwrap();
