@@ -1,5 +1,7 @@
 //! Binding the sockets, and the thread they live on.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
 
 use ringback_broker::Broker;
@@ -161,6 +163,11 @@ impl Sockets {
             let (calls, events) = sockets
                 .bind_pair(config, broker, &Door::Local, &Shares::ipc(config), &calls, &events)
                 .await?;
+            // Their directory is private already; the mask of the daemon makes no difference either.
+            for path in [&ipc.calls, &ipc.events] {
+                std::fs::set_permissions(path, Permissions::from_mode(0o600))
+                    .map_err(|error| failed(&path.display().to_string(), error.into()))?;
+            }
             (endpoints.calls_ipc, endpoints.events_ipc) = (Some(calls), Some(events));
         }
         Ok((sockets, endpoints))
