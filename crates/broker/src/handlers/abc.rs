@@ -128,8 +128,8 @@ impl Handler<tools::AbcToMidi> for Native {
         let metadata =
             Metadata { abc_hash: text.hash.to_string(), duration_seconds, notes_count, midi_info };
         let metadata = rmp_serde::to_vec_named(&metadata).map_err(failure::internal)?;
+        let records = vec![uploaded(&ctx, &text, ABC_TYPE), uploaded(&ctx, &midi, MIDI_TYPE)];
         let Stored { hash, size, mime_type, .. } = midi;
-        let records = vec![uploaded(&ctx, text.hash, ABC_TYPE), uploaded(&ctx, hash, MIDI_TYPE)];
         let info = Info { size, mime_type };
         let metadata = Some(Bytes::from(metadata));
         let created = create(&ctx, hash, info, lineage, metadata, records).await?;

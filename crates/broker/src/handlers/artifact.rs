@@ -38,7 +38,7 @@ impl Handler<tools::ArtifactUpload> for Native {
         let ArtifactUploadRequest { file_path, mime_type, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         let stored = ingest(&ctx, file_path, mime_type).await?;
-        let upload = uploaded(&ctx, stored.hash, &stored.mime_type);
+        let upload = uploaded(&ctx, &stored, &stored.mime_type);
         let info = Info { size: stored.size, mime_type: stored.mime_type };
         create(&ctx, stored.hash, info, lineage, None, vec![upload]).await
     }

@@ -128,10 +128,7 @@ async fn keep(ctx: &Context, stored: Stored) -> Result<CasStoredResponse> {
 /// Notes that this principal stored content. Says the type it first did so with, and whether that was
 /// now: what others stored before shows in neither.
 pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool)> {
-    if stored.new {
-        ctx.shared.count_stored(&ctx.principal, stored.size);
-    }
-    let applied = ctx.commit(vec![uploaded(ctx, stored.hash, &stored.mime_type)]).await?;
+    let applied = ctx.commit(vec![uploaded(ctx, &stored, &stored.mime_type)]).await?;
     match applied.into_iter().next() {
         Some(Applied::BlobUploaded { is_new, mime_type }) => {
             Ok((mime_type.unwrap_or(stored.mime_type), is_new))
@@ -141,7 +138,13 @@ pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool
     }
 }
 
-pub(crate) fn uploaded(ctx: &Context, hash: BlobHash, mime_type: &str) -> Record {
+/// The record of content that was stored with a call. What is new of it counts to the account of the
+/// session whose key made the call.
+pub(crate) fn uploaded(ctx: &Context, stored: &Stored, mime_type: &str) -> Record {
+    if stored.new {
+        ctx.shared.count_stored(&ctx.principal, stored.size);
+    }
+    let hash = stored.hash;
     let (owner, at) = (ctx.principal.id, ctx.now().unix);
     Record::BlobUploaded { hash, owner, project: None, mime_type: mime_type.to_owned(), at }
 }

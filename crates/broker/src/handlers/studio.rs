@@ -90,7 +90,7 @@ async fn keep(
         }
     }
     let metadata = rmp_serde::to_vec_named(&metadata).map_err(internal)?;
-    let upload = uploaded(ctx, stored.hash, &stored.mime_type);
+    let upload = uploaded(ctx, &stored, &stored.mime_type);
     let info = Info { size: stored.size, mime_type: stored.mime_type };
     let created =
         create(ctx, stored.hash, info, lineage, Some(metadata.into()), vec![upload]).await?;

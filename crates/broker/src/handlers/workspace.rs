@@ -52,12 +52,9 @@ impl Handler<tools::WorkspaceGet> for Native {
         let got = ctx.blocking(move |stop| shared.get(&request, to_store, stop)).await?;
         let Got { mut answer, stored } = got;
         let Some(stored) = stored else { return Ok(answer) };
-        if stored.new {
-            ctx.shared.count_stored(&ctx.principal, stored.size);
-        }
         let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
         (answer.content_hash, answer.size) = (Some(hash), stored.size);
-        let upload = uploaded(&ctx, hash, &stored.mime_type);
+        let upload = uploaded(&ctx, &stored, &stored.mime_type);
         if is_archive {
             let info = Info { size: stored.size, mime_type: stored.mime_type };
             let lineage = Lineage {
