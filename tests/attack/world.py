@@ -303,7 +303,7 @@ class World:
 
 def remove_tree(path):
     """Removes what agents leave: deep, closed and read-only directories, which Python's own does not."""
-    subprocess.run(["rm", "-rf", str(path)], check=False, stderr=subprocess.DEVNULL, timeout=120)
+    subprocess.run(["rm", "-rf", str(path)], check=False, stderr=subprocess.DEVNULL, timeout=900)
 
 
 def mode(path):
