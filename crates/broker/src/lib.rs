@@ -55,7 +55,7 @@ pub use lines::{
     LineRequest, LineSettings, LineStream, OfferedTool, ToolFace, ToolOffer,
 };
 pub use replies::Replies;
-pub use review::AuditPage;
+pub use review::{Audit, AuditPage};
 pub use ringback_core::Now;
 pub use ringback_core::events::Published;
 pub use ringback_core::lines::{

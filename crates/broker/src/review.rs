@@ -22,19 +22,16 @@ pub struct AuditPage {
     pub next_cursor: Option<String>,
 }
 
+/// The audit, open to a principal that may read it.
+#[derive(Debug)]
+pub struct Audit<'a>(&'a Broker);
+
 impl Broker {
-    /// What was called, by whom, and how it ended, newest first. Calls that were over when it was
-    /// asked are there, but for those whose row only counts them.
+    /// Opens the audit: what was called, by whom, and how it ended.
     ///
     /// # Errors
-    /// `forbidden` unless the principal is an admin of everything, `invalid` for a cursor that the
-    /// audit did not give.
-    pub async fn audit(
-        &self,
-        credential: &Credential,
-        cursor: Option<&str>,
-        limit: Option<u32>,
-    ) -> Result<AuditPage> {
+    /// `forbidden` unless the principal is an admin of everything.
+    pub fn audit(&self, credential: &Credential) -> Result<Audit<'_>> {
         let principal = credential.principal(self.0.now())?;
         if sight(principal) != Sight::All {
             return Err(Error::forbidden(
@@ -42,14 +39,25 @@ impl Broker {
                 "a token that is admin of everything",
             ));
         }
+        Ok(Audit(self))
+    }
+}
+
+impl Audit<'_> {
+    /// One page, newest first. It includes every call that had ended before this request, except
+    /// calls of tools whose row says that they are only counted.
+    ///
+    /// # Errors
+    /// `invalid` for a cursor that the audit did not return.
+    pub async fn page(&self, cursor: Option<&str>, limit: Option<u32>) -> Result<AuditPage> {
         let before = cursor
             .map(str::parse::<AuditCursor>)
             .transpose()
             .map_err(|error| Error::invalid_field("cursor", error.to_string()))?;
         let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) as usize;
-        let auditor = self.0.auditor.clone();
+        let auditor = self.0.0.auditor.clone();
         let read = move || auditor.page(before, limit).map_err(failure::internal);
-        let (lines, next) = self.0.blocking(read).await?;
+        let (lines, next) = self.0.0.blocking(read).await?;
         Ok(AuditPage { lines, next_cursor: next.map(|next| next.to_string()) })
     }
 }

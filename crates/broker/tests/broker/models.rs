@@ -182,7 +182,7 @@ async fn a_request_of_a_model_is_in_the_events_and_in_the_audit() {
     let shown = result(&fixture.broker, &Credential::local(), asked).await.unwrap();
     let shown = SessionResponse::try_from(shown).unwrap();
     assert_eq!(shown.model_usage, Some(request.usage), "whoever looks sees what was asked");
-    let audit = fixture.broker.audit(&Credential::local(), None, None).await.unwrap();
+    let audit = fixture.broker.audit(&Credential::local()).unwrap().page(None, None).await.unwrap();
     let entry = audit.lines.iter().find_map(|line| match line {
         AuditLine::Call(entry) if entry.tool == "model:mine" => Some(entry),
         _ => None,

@@ -449,7 +449,8 @@ async fn what_an_agent_calls_is_audited_under_its_session() {
     for (kind, session, key) in agents_keys(&fixture).await {
         call::<SessionListResponse>(&fixture, &key, SessionListRequest::default()).await;
         refused(&fixture, &key, TokenListRequest {}).await;
-        let audit = fixture.broker.audit(&Credential::local(), None, Some(20)).await.unwrap();
+        let audit =
+            fixture.broker.audit(&Credential::local()).unwrap().page(None, Some(20)).await.unwrap();
         let found = audit.lines.iter().filter_map(|line| match line {
             AuditLine::Call(entry) if entry.session == Some(session) => Some(entry.tool.as_str()),
             _ => None,

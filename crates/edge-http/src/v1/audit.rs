@@ -119,9 +119,12 @@ pub(super) fn routes() -> Vec<Route> {
 async fn list(
     With(state): With<State>,
     Caller(credential): Caller,
-    InQuery(asked): InQuery<Asked>,
+    asked: Result<InQuery<Asked>, HttpError>,
 ) -> Result<Json<Page>, HttpError> {
-    let page = state.broker().audit(&credential, asked.cursor.as_deref(), asked.limit).await?;
+    // Scope before arguments, as everywhere.
+    let audit = state.broker().audit(&credential)?;
+    let InQuery(asked) = asked?;
+    let page = audit.page(asked.cursor.as_deref(), asked.limit).await?;
     let entries = page.lines.into_iter().map(Entry::from).collect();
     Ok(Json(Page { entries, next_cursor: page.next_cursor }))
 }

@@ -16,7 +16,7 @@ async fn the_audit_is_paged_for_admins_alone_and_tells_no_arguments() {
     let (status, _) =
         writer.json("POST /v1/tools/client_none_x/call", json!({"secret": "not to be told"})).await;
     assert_eq!(status, 404);
-    for path in ["/v1/audit", "/v1/audit?limit=1"] {
+    for path in ["/v1/audit", "/v1/audit?limit=1", "/v1/audit?limit=-1", "/v1/audit?cursor=x"] {
         let (status, denied) = writer.get(path).await;
         assert_eq!((status, code(&denied)), (403, "FORBIDDEN"));
     }
