@@ -369,7 +369,7 @@ impl Broker {
         }
         shared.stopping.cancel();
         shared.tasks.end().await;
-        shared.store_token_uses().await;
+        shared.store_token_changes().await;
         let (store, auditor) = (shared.store.clone(), shared.auditor.clone());
         let closed = tokio::task::spawn_blocking(move || {
             auditor.close();

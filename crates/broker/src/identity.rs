@@ -106,6 +106,8 @@ pub struct Token {
     last_used_stored: AtomicU64,
     /// Whether it was seen expired: a clock that goes back does not bring it back.
     is_expired: AtomicBool,
+    /// Whether the store knows that.
+    is_expiry_stored: AtomicBool,
     ended: CancellationToken,
     /// Of the key of a session: what it was made of. It ends with each of them.
     behind: Vec<Arc<Self>>,
@@ -152,12 +154,16 @@ impl Token {
 
     fn acting_as(principal: Principal, record: TokenRecord, behind: Vec<Arc<Self>>) -> Self {
         let last_used_at = record.last_used_at.unwrap_or(0);
+        // How an expiry is stored: see `expiry_to_store`.
+        let is_expired = record.revoked_at.is_some() && record.revoked_at == record.expires_at;
+        let revoked_at = record.revoked_at.filter(|_| !is_expired).unwrap_or(0);
         Self {
             principal: Arc::new(principal),
-            revoked_at: AtomicU64::new(record.revoked_at.unwrap_or(0)),
+            revoked_at: AtomicU64::new(revoked_at),
             last_used_at: AtomicU64::new(last_used_at),
             last_used_stored: AtomicU64::new(last_used_at),
-            is_expired: AtomicBool::new(false),
+            is_expired: AtomicBool::new(is_expired),
+            is_expiry_stored: AtomicBool::new(is_expired),
             ended: CancellationToken::new(),
             behind,
             record,
@@ -188,6 +194,20 @@ impl Token {
             return true;
         }
         self.is_expired.load(Ordering::Relaxed)
+    }
+
+    /// An expiry is stored as a revocation at the moment of expiry, so that a clock that is set back
+    /// while the daemon is down does not revive the token.
+    fn expiry_to_store(&self) -> Option<Record> {
+        let at = self.record.expires_at.filter(|_| self.is_expired.load(Ordering::Relaxed))?;
+        let is_stored = self.is_expiry_stored.swap(true, Ordering::Relaxed);
+        (!is_stored).then_some(Record::TokenRevoked { id: self.record.id, at })
+    }
+
+    fn use_to_store(&self) -> Option<Record> {
+        let at = self.last_used_at.load(Ordering::Relaxed);
+        let stored = self.last_used_stored.swap(at, Ordering::Relaxed);
+        (at != stored).then_some(Record::TokenUsed { id: self.record.id, at })
     }
 
     fn snapshot(&self) -> TokenRecord {
@@ -351,18 +371,10 @@ impl Tokens {
         }
     }
 
-    /// What of `last_used_at` is not stored yet.
-    pub(crate) fn uses_to_store(&self) -> Vec<Record> {
-        self.read(|tokens| {
-            tokens
-                .values()
-                .filter_map(|token| {
-                    let at = token.last_used_at.load(Ordering::Relaxed);
-                    let stored = token.last_used_stored.swap(at, Ordering::Relaxed);
-                    (at != stored).then_some(Record::TokenUsed { id: token.record.id, at })
-                })
-                .collect()
-        })
+    /// Uses and expiries of tokens that the store does not know yet.
+    pub(crate) fn changes_to_store(&self) -> Vec<Record> {
+        let changes = |token: &Arc<Token>| [token.expiry_to_store(), token.use_to_store()];
+        self.read(|tokens| tokens.values().flat_map(changes).flatten().collect())
     }
 
     fn read<T>(&self, look: impl FnOnce(&HashMap<[u8; 32], Arc<Token>>) -> T) -> T {
@@ -397,7 +409,11 @@ mod tests {
     const SECRET: &str = "oub_test";
 
     fn tokens(expires_at: Option<UnixMs>) -> Tokens {
-        Tokens::load(vec![TokenRecord {
+        Tokens::load(vec![record(expires_at)])
+    }
+
+    fn record(expires_at: Option<UnixMs>) -> TokenRecord {
+        TokenRecord {
             id: TokenId::from_random([1; 16]),
             name: "test".to_owned(),
             secret_hash: secret_hash(SECRET),
@@ -409,7 +425,7 @@ mod tests {
             last_used_at: None,
             revoked_at: None,
             session: None,
-        }])
+        }
     }
 
     const fn at(unix: UnixMs) -> Now {
@@ -432,5 +448,24 @@ mod tests {
         let lasting = tokens(None);
         lasting.end_invalid(at(u64::MAX));
         lasting.authenticate(SECRET, at(1)).unwrap();
+    }
+
+    /// Rule: nor does a clock that is set back while the daemon is down.
+    #[test]
+    fn an_expired_token_stays_expired_after_a_restart() {
+        let tokens = tokens(Some(100));
+        assert!(tokens.changes_to_store().is_empty());
+        tokens.end_invalid(at(150));
+        let changes = tokens.changes_to_store();
+        let [Record::TokenRevoked { id, at: 100 }] = changes[..] else { panic!("{changes:?}") };
+        assert_eq!(id, record(None).id);
+        assert!(tokens.changes_to_store().is_empty(), "once");
+
+        let stored = TokenRecord { revoked_at: Some(100), ..record(Some(100)) };
+        let restarted = Tokens::load(vec![stored]);
+        let error = restarted.authenticate(SECRET, at(50)).unwrap_err();
+        assert_eq!(error.message(), "the token has expired");
+        assert!(restarted.changes_to_store().is_empty());
+        assert_eq!(restarted.list()[0].revoked_at, None, "nobody revoked it");
     }
 }

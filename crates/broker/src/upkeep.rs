@@ -90,7 +90,7 @@ async fn round(shared: &Arc<Shared>) {
     let now = shared.now();
     shared.repeats.forget(now);
     shared.take_reserve().await;
-    shared.store_token_uses().await;
+    shared.store_token_changes().await;
     let uploads = Arc::clone(shared);
     let n_uploads = shared.blocking(move || Ok(uploads.uploads.expire(now.unix))).await;
     let purged = shared.store.purge_expired_async(now.unix, PURGE_MAX).await;
@@ -105,13 +105,13 @@ async fn round(shared: &Arc<Shared>) {
 }
 
 impl Shared {
-    /// Keeps when tokens were last used.
-    pub(crate) async fn store_token_uses(&self) {
-        let uses = self.tokens.uses_to_store();
-        if !uses.is_empty()
-            && let Err(error) = self.commit(uses).await
+    /// Stores when tokens were last used and which have expired.
+    pub(crate) async fn store_token_changes(&self) {
+        let changes = self.tokens.changes_to_store();
+        if !changes.is_empty()
+            && let Err(error) = self.commit(changes).await
         {
-            tracing::warn!(%error, "when tokens were last used could not be stored");
+            tracing::warn!(%error, "cannot store the last use and expiry of tokens");
         }
     }
 }
