@@ -146,16 +146,16 @@ def a_full_disk_does_not_keep_the_daemon_from_starting(world):
 
 @quick
 def a_command_that_fills_the_disk_is_ended(world):
-    """Not only an agent; and its call is answered by its deadline whatever the disk does."""
+    """Commands are ended like agents, long before their deadline."""
     with world.another(disk=SMALL) as target:
         project = target.project()
         script = f"({FILLERS['written bytes']}) 2>/dev/null; sleep 60"
         started = time.monotonic()
         answer = target.tool(
-            "container_exec", project_id=project, command=["/bin/sh", "-c", script], query="?deadline_ms=5000", limit=30
+            "container_exec", project_id=project, command=["/bin/sh", "-c", script], query="?deadline_ms=50000", limit=55
         )
         took = time.monotonic() - started
-        assert took < 25, f"answered after {took:.0f} s"
+        assert took < 30 and answer.status != 504, f"not ended before its deadline: {took:.0f} s, {answer}"
         assert answer.status != 200 or answer.json["result"]["exit_code"] != 0, answer
 
         deleted = target.tool("project_delete", project_id=project, limit=15)
