@@ -22,25 +22,22 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Auditor;
-use crate::blocking::Blocking;
 use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
-use crate::clock::{Clock, Entropy};
 use crate::config::Config;
 use crate::containers::Containers;
-use crate::events::{EventHub, Subscription};
 use crate::handler::{self, SyncContext};
 use crate::handlers::{Facts, Studio};
 use crate::identity::{Credential, Tokens};
 use crate::jobs::Jobs;
+use crate::kernel::{
+    Alarm, Blocking, Clock, Entropy, EventHub, Kernel, Reserve, Subscription, Tasks, Unstored,
+};
 use crate::lines::{CallContext, LineRequest, Lines};
 use crate::repeats::{Repeats, repeat_key};
 use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
-use crate::reserve::Reserve;
 use crate::sessions::{Sessions, Space};
 use crate::shared::Shared;
 use crate::stream::Stream;
-use crate::tasks::Tasks;
-use crate::unstored::Unstored;
 use crate::{failure, upkeep};
 
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
@@ -146,16 +143,9 @@ impl Broker {
             live_per_principal_max: config.jobs_per_principal_max,
         };
         let models = Arc::new(Models::new(config.studio.models.clone()));
-        let shared = Arc::new(Shared {
-            facts: Facts::new(&config, Arc::clone(&models), clock.now()),
-            calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
-            jobs: Jobs::new(limits),
-            lines: Lines::new(config.lines),
-            studio: Studio::new(config.studio.clone(), models),
-            sessions: Sessions::new(config.sessions.clone(), journal),
-            containers: Containers::new(config.containers.clone()),
-            repeats: Repeats::default(),
+        let kernel = Arc::new(Kernel {
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
+            alarm: Alarm::new(),
             reserve: Reserve::new(&config.data_dir, config.sessions.disk.reserve_bytes),
             unstored: Unstored::default(),
             disk_full: Notify::new(),
@@ -169,8 +159,20 @@ impl Broker {
             blobs,
             uploads,
             roots,
-            tokens,
             auditor,
+        });
+        let config = &kernel.config;
+        let shared = Arc::new(Shared {
+            facts: Facts::new(config, Arc::clone(&models), kernel.now()),
+            calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
+            jobs: Jobs::new(limits),
+            lines: Lines::new(config.lines),
+            studio: Studio::new(config.studio.clone(), models),
+            sessions: Sessions::new(config.sessions.clone(), journal),
+            containers: Containers::new(config.containers.clone()),
+            repeats: Repeats::default(),
+            tokens,
+            kernel,
         });
         shared.restore(unfinished).await.map_err(StartError::Restore)?;
         shared.restore_sessions(left).await.map_err(StartError::Restore)?;
@@ -185,7 +187,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid.
     pub fn authenticate(&self, secret: &str) -> Result<Credential> {
-        self.0.tokens.authenticate(secret, self.0.now())
+        self.0.tokens.authenticate(secret, self.0.kernel.now())
     }
 
     /// The token whose bytes are the secret key of a public key, for handshakes that prove the one
@@ -194,7 +196,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid.
     pub fn authenticate_key(&self, public_key: &[u8; 32]) -> Result<Credential> {
-        self.0.tokens.authenticate_key(public_key, self.0.now())
+        self.0.tokens.authenticate_key(public_key, self.0.kernel.now())
     }
 
     /// The credential of a token that an edge authenticated earlier, by its public id. `None` for
@@ -209,7 +211,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
     pub fn sees_all_events(&self, credential: &Credential) -> Result<bool> {
-        let principal = credential.principal(self.0.now())?;
+        let principal = credential.principal(self.0.kernel.now())?;
         Ok(policy::sight(principal) == policy::Sight::All)
     }
 
@@ -229,25 +231,25 @@ impl Broker {
     /// All events from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
-        self.0.events.subscribe()
+        self.0.kernel.events.subscribe()
     }
 
     /// This moment, as the broker's clock has it.
     #[must_use]
     pub fn now(&self) -> Now {
-        self.0.now()
+        self.0.kernel.now()
     }
 
     /// Whether the data directory is still where it was opened.
     #[must_use]
     pub fn is_data_dir_in_place(&self) -> bool {
-        self.0.store.is_in_place()
+        self.0.kernel.store.is_in_place()
     }
 
     /// How many commits the store has made, and for how many requests.
     #[must_use]
     pub fn store_stats(&self) -> ringback_store::Stats {
-        self.0.store.stats()
+        self.0.kernel.store.stats()
     }
 
     /// How much is in the tables.
@@ -270,14 +272,14 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` and `forbidden`, as the call itself.
     pub fn may_call(&self, credential: &Credential, edge: crate::Edge, tool: &str) -> Result<()> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let may = credential.principal(now).and_then(|principal| match find(tool) {
             Some(row) => policy::authorize(principal, row),
             None => self.0.lines.may_call(principal, tool),
         });
         may.inspect_err(|error| {
-            let call_id = CallId::from_random(self.0.entropy.bytes());
-            self.0.auditor.refused(now, credential, (edge, tool), call_id, error);
+            let call_id = CallId::from_random(self.0.kernel.entropy.bytes());
+            self.0.kernel.auditor.refused(now, credential, (edge, tool), call_id, error);
         })
     }
 
@@ -285,14 +287,14 @@ impl Broker {
     #[must_use]
     pub fn call(&self, call: Call<'_>) -> Answer {
         let shared = &self.0;
-        let now = shared.now();
+        let now = shared.kernel.now();
         let edge = call.edge;
         let (principal, request) = match admit(&call, now) {
             Ok(admitted) => (Arc::clone(admitted), call.envelope.request),
             Err(error) => {
-                let call_id = CallId::from_random(shared.entropy.bytes());
+                let call_id = CallId::from_random(shared.kernel.entropy.bytes());
                 let what = (edge, call.envelope.request.name());
-                shared.auditor.refused(now, call.credential, what, call_id, &error);
+                shared.kernel.auditor.refused(now, call.credential, what, call_id, &error);
                 return Answer::Now(error.into());
             }
         };
@@ -316,13 +318,13 @@ impl Broker {
             SyncContext { now, principal: &principal, facts: &shared.facts, lines: &shared.lines };
         let request = match handler::answer(&ctx, request) {
             Ok(answered) => {
-                shared.auditor.counted(row, answered.is_ok());
+                shared.kernel.auditor.counted(row, answered.is_ok());
                 return Answer::Now(reply(answered));
             }
             Err(request) => request,
         };
         let asked = Asked {
-            id: CallId::from_random(shared.entropy.bytes()),
+            id: CallId::from_random(shared.kernel.entropy.bytes()),
             row,
             held: call.credential.session().map(|_| call.credential.clone()),
             principal,
@@ -331,13 +333,13 @@ impl Broker {
                 now,
                 call.envelope.options.deadline_ms.map(std::num::NonZeroU64::get),
                 (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
-                shared.config.call_ms_max,
+                shared.kernel.config.call_ms_max,
             ),
             request_id: call.request_id.filter(|_| row.recognises_repeats()),
             repeat: None,
             trace: tracing::Span::current(),
         };
-        shared.auditor.admitted(now, &asked, call.request_id);
+        shared.kernel.auditor.admitted(now, &asked, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
         let later = if row.makes_job {
             Ok(self.start_job(asked, request, waiting))
@@ -346,7 +348,7 @@ impl Broker {
         };
         later.unwrap_or_else(|refused| {
             let (asked, error) = *refused;
-            shared.auditor.each(now, &asked, Some(&error), Instant::now());
+            shared.kernel.auditor.each(now, &asked, Some(&error), Instant::now());
             Answer::Now(error.into())
         })
     }
@@ -367,10 +369,10 @@ impl Broker {
                 }
             }
         }
-        shared.stopping.cancel();
-        shared.tasks.end().await;
+        shared.kernel.stopping.cancel();
+        shared.kernel.tasks.end().await;
         shared.store_token_changes().await;
-        let (store, auditor) = (shared.store.clone(), shared.auditor.clone());
+        let (store, auditor) = (shared.kernel.store.clone(), shared.kernel.auditor.clone());
         let closed = tokio::task::spawn_blocking(move || {
             auditor.close();
             store.close();
@@ -409,7 +411,7 @@ impl Broker {
         let shared = Arc::clone(&self.0);
         let stop = Arc::new(CallStop::new(asked.deadline.allowed_ms));
         let stream = (waiting == Waiting::Stream)
-            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.entropy.bytes()))));
+            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.kernel.entropy.bytes()))));
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
         let (row, began) = (asked.row, Arc::clone(&shared));
         let answer_by = AnswerBy::new(&shared, row, asked.deadline);
@@ -449,7 +451,7 @@ impl Broker {
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Pending<Result<T>> {
-        let running = self.0.tasks.spawn(work);
+        let running = self.0.kernel.tasks.spawn(work);
         Box::pin(async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) })
     }
 }

@@ -196,7 +196,7 @@ impl Admitted {
             calls.table.admit(id, principal, deadline)?;
             calls.stops.insert(id, Arc::clone(&stop));
         }
-        shared.jobs.deadlines.notify_one();
+        shared.kernel.alarm.add(deadline.at);
         Ok(Self { shared: Arc::clone(shared), id, stop })
     }
 }

@@ -32,10 +32,10 @@ impl Shared {
     ) -> ResponseEnvelope {
         let owed = Owed::new();
         let principal = asked.principal.id;
-        match self.repeats.begin(self.now(), principal, key, Answered::Plain(owed.place())) {
+        match self.repeats.begin(self.kernel.now(), principal, key, Answered::Plain(owed.place())) {
             Err(error) => error.into(),
             Ok(Begin::Again(Answered::Plain(first))) => {
-                self.auditor.repeated(self.now(), &asked, None);
+                self.kernel.auditor.repeated(self.kernel.now(), &asked, None);
                 tokio::select! {
                     biased;
                     answer = first.wait() => answer.clone().unwrap_or_else(Into::into),
@@ -61,7 +61,8 @@ impl Shared {
 
     /// Jobs remember their request ids longer than other calls do, and over a restart.
     pub(crate) async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
-        let stored = self.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
+        let stored =
+            self.kernel.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
         stored.and_then(|record| record.repeat).map_or(Ok(()), |first| same_body(&first, &key))
     }
 
@@ -81,7 +82,7 @@ impl Shared {
         };
         let work: Pending<_> = if asked.row.recognises_repeats() {
             // A write that began is finished and announced, also when its caller's time is up.
-            let running = self.tasks.spawn(handler::work(ctx, request));
+            let running = self.kernel.tasks.spawn(handler::work(ctx, request));
             Box::pin(
                 async move { running.await.unwrap_or_else(|error| Err(failure::internal(error))) },
             )
@@ -93,7 +94,7 @@ impl Shared {
             outcome = work => outcome,
             error = admitted.stop.stopped(asked.row.name) => Err(error),
         };
-        self.auditor.each(self.now(), asked, outcome.as_ref().err(), started);
+        self.kernel.auditor.each(self.kernel.now(), asked, outcome.as_ref().err(), started);
         reply(outcome)
     }
 
@@ -112,10 +113,10 @@ impl Shared {
         };
         let owed = Owed::new();
         let owner = asked.principal.id;
-        match self.repeats.begin(self.now(), owner, key, Answered::Job(owed.place()))? {
+        match self.repeats.begin(self.kernel.now(), owner, key, Answered::Job(owed.place()))? {
             Begin::Again(Answered::Job(first)) => {
                 let id = first.wait().await.clone()?;
-                self.auditor.repeated(self.now(), &asked, Some(id));
+                self.kernel.auditor.repeated(self.kernel.now(), &asked, Some(id));
                 self.attach(id, stream).await
             }
             Begin::Again(Answered::Plain(_)) => {
@@ -144,10 +145,10 @@ impl Shared {
         match self.new_job(asked, request, stream.clone()).await? {
             Submitted::New(interest) => Ok(Attached::Live(interest)),
             Submitted::Repeated(id) => {
-                let record = self.read(move |store| store.job(id)).await?;
+                let record = self.kernel.read(move |store| store.job(id)).await?;
                 let first = record.and_then(|record| record.repeat);
                 same_body(&first.ok_or_else(|| Error::not_found("job", id))?, &key)?;
-                self.auditor.repeated(self.now(), asked, Some(id));
+                self.kernel.auditor.repeated(self.kernel.now(), asked, Some(id));
                 self.attach(id, stream).await
             }
         }
@@ -176,7 +177,7 @@ impl Shared {
         {
             let owner = asked.principal.id;
             let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
-            if let Some(existing) = self.read(read).await? {
+            if let Some(existing) = self.kernel.read(read).await? {
                 begun = Ok(Submitted::Repeated(existing.id));
             }
         }
@@ -185,7 +186,7 @@ impl Shared {
             Ok(Submitted::Repeated(_)) => return begun,
             Err(error) => Err(error),
         };
-        self.auditor.began(self.now(), asked, job, started);
+        self.kernel.auditor.began(self.kernel.now(), asked, job, started);
         begun
     }
 
@@ -196,7 +197,7 @@ impl Shared {
             }
             return Ok(Attached::Live(Interest::new(self, live)));
         }
-        let record = self.read(move |store| store.job(id)).await?;
+        let record = self.kernel.read(move |store| store.job(id)).await?;
         let record = record.ok_or_else(|| Error::not_found("job", id))?;
         let outcome = self.stored_outcome(&record).await?;
         Ok(Attached::Ended(id, Arc::new(outcome)))
@@ -228,14 +229,14 @@ impl Shared {
     }
 
     async fn read_blob(&self, hash: BlobHash) -> Result<bytes::Bytes> {
-        let blobs = self.blobs.clone();
+        let blobs = self.kernel.blobs.clone();
         let read = move || blobs.read_range(hash, 0, u64::MAX).map_err(failure::read_blob);
-        self.blocking(read).await
+        self.kernel.blocking(read).await
     }
 
     pub(crate) async fn jobs_ended(&self) {
         loop {
-            let rung = self.events.rung();
+            let rung = self.kernel.events.rung();
             if self.jobs.n_running() == 0 {
                 return;
             }

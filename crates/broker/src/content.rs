@@ -55,7 +55,7 @@ impl Broker {
             last: None,
         };
         let transfer = Transfer::begin(self, credential, edge, request.into())?;
-        let writer = Some(transfer.ctx.shared.blobs.writer());
+        let writer = Some(transfer.ctx.shared.kernel.blobs.writer());
         Ok(BlobWriter { transfer, writer, waiting: Vec::new(), size: 0, n_checked: 0 })
     }
 }
@@ -87,7 +87,7 @@ impl BlobReader {
     /// # Errors
     /// When the disk fails, or the call's time is up.
     pub async fn read(&mut self, offset: u64, length: u64) -> Result<Bytes> {
-        let (hash, blobs) = (self.hash, self.transfer.ctx.shared.blobs.clone());
+        let (hash, blobs) = (self.hash, self.transfer.ctx.shared.kernel.blobs.clone());
         let read = move || blobs.read_range(hash, offset, length).map_err(failure::read_blob);
         let read = self.transfer.step(read).await;
         self.transfer.noted(read)
@@ -131,7 +131,7 @@ impl BlobWriter {
     /// `too_large` beyond the limit of one blob; when the disk fails, or the call's time is up.
     pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
         self.size += piece.len() as u64;
-        let bytes_max = self.transfer.ctx.shared.config.upload_bytes_max;
+        let bytes_max = self.transfer.ctx.shared.kernel.config.upload_bytes_max;
         if self.size > bytes_max {
             let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return self.transfer.noted(Err(Error::new(ErrorKind::TooLarge, message)));
@@ -210,17 +210,17 @@ impl Transfer {
         request: ToolRequest,
     ) -> Result<Self> {
         let shared = &broker.0;
-        let (now, row) = (shared.now(), request.row());
-        let id = CallId::from_random(shared.entropy.bytes());
+        let (now, row) = (shared.kernel.now(), request.row());
+        let id = CallId::from_random(shared.kernel.entropy.bytes());
         let envelope = RequestEnvelope::plain(request);
         let call = Call { credential, edge, envelope, request_id: None };
         let refused = |error| {
-            shared.auditor.refused(now, credential, (edge, row.name), id, &error);
+            shared.kernel.auditor.refused(now, credential, (edge, row.name), id, &error);
             error
         };
         let principal = admit(&call, now).map_err(refused)?.clone();
         // As long as it takes: a slow line has a large file too.
-        let deadline = Deadline::smallest(now, None, None, shared.config.call_ms_max);
+        let deadline = Deadline::smallest(now, None, None, shared.kernel.config.call_ms_max);
         let admitted = Admitted::admit(shared, id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
         let ctx = Context {
@@ -233,13 +233,13 @@ impl Transfer {
         let (request_id, repeat, trace) = (None, None, tracing::Span::current());
         let held = credential.session().map(|_| credential.clone());
         let asked = Asked { id, row, principal, held, edge, deadline, request_id, repeat, trace };
-        shared.auditor.admitted(now, &asked, None);
+        shared.kernel.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
     }
 
     async fn find(&self, hash: BlobHash) -> Result<(u64, String)> {
         let own_type = check_readable(&self.ctx, hash).await?;
-        let blobs = self.ctx.shared.blobs.clone();
+        let blobs = self.ctx.shared.kernel.blobs.clone();
         let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
         let info = self.step(inspect).await?.ok_or_else(|| Error::not_found("blob", hash))?;
         Ok((info.size, own_type.unwrap_or(info.mime_type)))
@@ -253,7 +253,7 @@ impl Transfer {
         if self.ctx.stop.is_cancelled() {
             return Err(self.admitted.stop.stopped(self.asked.row.name).await);
         }
-        self.ctx.shared.blocking(work).await
+        self.ctx.shared.kernel.blocking(work).await
     }
 
     /// A failure ends the call.
@@ -267,7 +267,7 @@ impl Transfer {
     fn end(&mut self, error: Option<&Error>) {
         if !std::mem::replace(&mut self.is_over, true) {
             let shared = &self.ctx.shared;
-            shared.auditor.each(shared.now(), &self.asked, error, self.began);
+            shared.kernel.auditor.each(shared.kernel.now(), &self.asked, error, self.began);
         }
     }
 }

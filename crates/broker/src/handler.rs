@@ -177,7 +177,7 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn now(&self) -> Now {
-        self.shared.now()
+        self.shared.kernel.now()
     }
 
     pub(crate) fn sight(&self) -> Sight {
@@ -189,19 +189,19 @@ impl Context {
     }
 
     pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
-        self.shared.commit(records).await
+        self.shared.kernel.commit(records).await
     }
 
     /// Writes records of a deletion, also on a full disk as far as that is possible.
     pub(crate) async fn commit_end(&self, records: Vec<Record>) -> Result<()> {
-        self.shared.commit_deletion(records).await
+        self.shared.kernel.commit_deletion(records).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T> {
-        self.shared.read(read).await
+        self.shared.kernel.read(read).await
     }
 
     /// Runs something on a thread that may block. It should look at the flag now and then: a job
@@ -212,8 +212,8 @@ impl Context {
     ) -> Result<T> {
         let stop = self.stop.clone();
         match &self.job {
-            None => self.shared.blocking(move || work(&stop)).await,
-            Some(job) => self.shared.blocking.run(&job.blocking, move || work(&stop)).await,
+            None => self.shared.kernel.blocking(move || work(&stop)).await,
+            Some(job) => self.shared.kernel.blocking.run(&job.blocking, move || work(&stop)).await,
         }
     }
 
@@ -224,7 +224,7 @@ impl Context {
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         match &self.job {
-            None => self.shared.tasks.spawn(work),
+            None => self.shared.kernel.tasks.spawn(work),
             Some(job) => job.blocking.spawn(work),
         }
     }
@@ -237,7 +237,7 @@ impl Context {
     }
 
     pub(crate) fn publish(&self, event: Event) {
-        self.shared.publish(event, self.principal.id, None);
+        self.shared.kernel.publish(event, self.principal.id, None);
     }
 }
 

@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 use x25519_dalek::{PublicKey, StaticSecret};
 
-use crate::clock::Entropy;
+use crate::kernel::Entropy;
 
 /// What every secret starts with.
 const SECRET_PREFIX: &str = "oub_";

@@ -17,7 +17,6 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, Record, RepeatKey};
 use ringback_proto::{Certainty, Error, Event, Result, StreamChunk, ToolRequest, ToolResponse};
 use ringback_store::{CommitError, Full};
-use tokio::sync::Notify;
 use tracing::{Instrument as _, Span};
 
 pub(crate) use self::live::{Interest, LiveJob};
@@ -39,8 +38,6 @@ const TIME_BYTES: usize = 6;
 pub(crate) struct Jobs {
     table: Mutex<JobTable>,
     live: Mutex<HashMap<JobId, Arc<LiveJob>>>,
-    /// Rung when a deadline may have become the nearest.
-    pub(crate) deadlines: Notify,
 }
 
 /// What a submission came to.
@@ -73,11 +70,7 @@ pub(crate) struct Submission {
 
 impl Jobs {
     pub(crate) fn new(limits: JobLimits) -> Self {
-        Self {
-            table: Mutex::new(JobTable::new(limits)),
-            live: Mutex::default(),
-            deadlines: Notify::new(),
-        }
+        Self { table: Mutex::new(JobTable::new(limits)), live: Mutex::default() }
     }
 
     pub(crate) fn live(&self, id: JobId) -> Option<Arc<LiveJob>> {
@@ -108,7 +101,7 @@ impl Shared {
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
         let Submission { request, owner, held, repeat, deadline, stream, trace } = submission;
-        let id = new_id(self.now(), self.entropy.bytes());
+        let id = new_id(self.kernel.now(), self.kernel.entropy.bytes());
         let record = JobRecord {
             id,
             tool: request.row().name.to_owned(),
@@ -132,9 +125,11 @@ impl Shared {
         }
         let timing = live.row.timing;
         let interest = Interest::new(self, Arc::clone(&live));
-        let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.now())?;
+        let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.kernel.now())?;
         lock(&self.jobs.live).insert(id, live);
-        self.jobs.deadlines.notify_one();
+        if let Some(deadline) = deadline {
+            self.kernel.alarm.add(deadline.at);
+        }
         match self.create(effects).await {
             Ok(()) => Ok(Submitted::New(interest)),
             Err(Refused::Repeated(existing)) => Ok(Submitted::Repeated(existing)),
@@ -147,7 +142,7 @@ impl Shared {
     async fn create(self: &Arc<Self>, effects: Effects<Release>) -> Result<(), Refused> {
         let Effects { write, release } = effects;
         let mut steps = VecDeque::new();
-        let created = match self.store.commit_async(write).await {
+        let created = match self.kernel.store.commit_async(write).await {
             Ok(Ok(_)) => {
                 self.release(release, &mut steps);
                 Ok(())
@@ -164,7 +159,7 @@ impl Shared {
         }
         if !steps.is_empty() {
             let rest = Arc::clone(self).drive_steps(steps);
-            drop(self.tasks.spawn(async move {
+            drop(self.kernel.tasks.spawn(async move {
                 if let Err(error) = rest.await {
                     tracing::error!(%error, "what follows from a new job could not be stored");
                 }
@@ -181,7 +176,7 @@ impl Shared {
     /// The same request has made a job before: this one never was. Its reader goes on to that one.
     fn withdraw(&self, release: &[Release], steps: &mut Steps) {
         for job in settled(release) {
-            steps.push_back(lock(&self.jobs.table).abandoned(job, self.now()));
+            steps.push_back(lock(&self.jobs.table).abandoned(job, self.kernel.now()));
             let live = lock(&self.jobs.live).remove(&job);
             if let Some(live) = live {
                 lock(&live.streams).clear();
@@ -207,13 +202,14 @@ impl Shared {
             }
             known.push((record, timing));
         }
-        let effects = lock(&self.jobs.table).restore(known, self.now());
-        let driving = self.tasks.spawn(Arc::clone(self).drive_steps(VecDeque::from([effects])));
+        let effects = lock(&self.jobs.table).restore(known, self.kernel.now());
+        let driving =
+            self.kernel.tasks.spawn(Arc::clone(self).drive_steps(VecDeque::from([effects])));
         tokio::select! {
             biased;
             driven = driving => driven.unwrap_or_else(|error| Err(failure::internal(error))),
             // Whoever can free some of it needs a daemon that answers.
-            () = self.disk_full.notified() => {
+            () = self.kernel.disk_full.notified() => {
                 tracing::error!("the disk is full: the jobs of the last run wait for room");
                 Ok(())
             }
@@ -222,7 +218,7 @@ impl Shared {
 
     /// Tells a job to stop. `false` if it is not live.
     pub(crate) async fn stop_job(self: &Arc<Self>, id: JobId, reason: StopReason) -> Result<bool> {
-        let effects = lock(&self.jobs.table).stop(id, reason, self.now());
+        let effects = lock(&self.jobs.table).stop(id, reason, self.kernel.now());
         match effects {
             None => Ok(false),
             Some(effects) => self.drive(effects).await.map(|()| true),
@@ -237,7 +233,7 @@ impl Shared {
             return;
         }
         let driven = Arc::clone(self).drive_steps(VecDeque::from([effects]));
-        drop(self.tasks.spawn(async move {
+        drop(self.kernel.tasks.spawn(async move {
             if let Err(error) = driven.await {
                 tracing::error!(%error, "the end of an expired job could not be stored");
             }
@@ -254,13 +250,13 @@ impl Shared {
         if let StreamChunk::Progress { percent, message } = &chunk {
             let event =
                 Event::JobProgress { job_id: job.id, percent: *percent, message: message.clone() };
-            self.publish(event, job.owner, job.project);
+            self.kernel.publish(event, job.owner, job.project);
         }
         let streams = lock(&job.streams).clone();
         for stream in streams {
             if chunk.delivery() != Delivery::Lossless {
                 let event = Event::StreamChunk { stream_id: stream.id, chunk: chunk.clone() };
-                self.publish(event, job.owner, job.project);
+                self.kernel.publish(event, job.owner, job.project);
             }
             stream.send(chunk.clone()).await;
         }
@@ -291,11 +287,11 @@ impl Shared {
         for release in release {
             match release {
                 Release::Settled(job) => {
-                    steps.push_back(lock(&self.jobs.table).settled(job, self.now()));
+                    steps.push_back(lock(&self.jobs.table).settled(job, self.kernel.now()));
                 }
                 Release::Announce { job, tool, owner, project, state } => {
                     let event = Event::JobStateChanged { job_id: job, tool, state };
-                    self.publish(event, owner, project);
+                    self.kernel.publish(event, owner, project);
                 }
                 Release::Start(job) => self.start(job),
                 Release::Stop(job, _) => {
@@ -312,7 +308,7 @@ impl Shared {
         if write.is_empty() {
             return Ok(());
         }
-        self.commit_for_sure(write).await?;
+        self.kernel.commit_for_sure(write).await?;
         for record in write {
             if let Record::JobEnded { id, end } = record
                 && end.state != JobState::Complete
@@ -329,7 +325,7 @@ impl Shared {
     /// The store refused: whoever waits for these jobs learns it.
     fn abandon(&self, release: &[Release], error: &Error, steps: &mut Steps) {
         for job in settled(release) {
-            steps.push_back(lock(&self.jobs.table).abandoned(job, self.now()));
+            steps.push_back(lock(&self.jobs.table).abandoned(job, self.kernel.now()));
             let live = lock(&self.jobs.live).remove(&job);
             if let Some(live) = live {
                 live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
@@ -347,14 +343,14 @@ impl Shared {
     fn start(self: &Arc<Self>, job: JobId) {
         if let Some(live) = self.jobs.live(job) {
             let trace = live.trace.clone();
-            drop(self.tasks.spawn(Arc::clone(self).run(live).instrument(trace)));
+            drop(self.kernel.tasks.spawn(Arc::clone(self).run(live).instrument(trace)));
         }
     }
 
     /// Tells a job to stop, without waiting for it.
     pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
         let shared = Arc::clone(self);
-        drop(self.tasks.spawn(async move {
+        drop(self.kernel.tasks.spawn(async move {
             if let Err(error) = shared.stop_job(job, StopReason::Cancelled).await {
                 tracing::error!(%job, %error, "a job could not be told to stop");
             }
@@ -364,7 +360,7 @@ impl Shared {
     /// The work of a job, from its start to its durable end.
     async fn run(self: Arc<Self>, live: Arc<LiveJob>) {
         let end = self.work(&live).await;
-        let effects = lock(&self.jobs.table).finished(live.id, end, self.now());
+        let effects = lock(&self.jobs.table).finished(live.id, end, self.kernel.now());
         if let Err(error) = self.drive(effects).await {
             tracing::error!(job = %live.id, error = %error, "the end of a job could not be stored");
         }
@@ -373,8 +369,8 @@ impl Shared {
     async fn work(self: &Arc<Self>, live: &Arc<LiveJob>) -> WorkEnd {
         let Some(request) = lock(&live.request).take() else { return WorkEnd::Stopped };
         let principal = match &live.held {
-            Some(key) => key.principal(self.now()).cloned(),
-            None => self.tokens.principal(live.owner, self.now()),
+            Some(key) => key.principal(self.kernel.now()).cloned(),
+            None => self.tokens.principal(live.owner, self.kernel.now()),
         };
         let principal = match principal {
             Ok(principal) => principal,
@@ -412,9 +408,9 @@ impl Shared {
         let result = if bytes.len() <= RESULT_INLINE_MAX {
             WorkResult::Inline(bytes.into())
         } else {
-            let blobs = self.blobs.clone();
+            let blobs = self.kernel.blobs.clone();
             let put = move || blobs.put(&bytes, "application/msgpack").map_err(failure::write_blob);
-            match self.blocking(put).await {
+            match self.kernel.blocking(put).await {
                 Ok(stored) => WorkResult::Blob(stored.hash),
                 Err(error) => return failed(error.with_certainty(Certainty::Ran)),
             }

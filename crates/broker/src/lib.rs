@@ -12,44 +12,37 @@
 //! * JSON only in `payload`, for what passes through; no word of frames, headers or sockets.
 
 mod audit;
-mod blocking;
 mod broker;
 mod call;
 mod carry_out;
-mod clock;
 mod config;
 mod containers;
 mod content;
-mod events;
 mod failure;
 pub mod handler;
 mod handlers;
 mod identity;
 mod jobs;
+mod kernel;
 mod lines;
 mod payload;
 mod repeats;
 mod replies;
-mod reserve;
 mod review;
 mod sessions;
 mod shared;
 mod stream;
 mod sync;
-mod tasks;
-mod unstored;
 mod upkeep;
 mod workspaces;
 
-pub use blocking::Blocking;
 pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
-pub use clock::{Clock, Entropy};
 pub use config::{Config, ConfigView, StudioSettings};
 pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
-pub use events::Subscription;
 pub use identity::Credential;
+pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
     CallContext, CallerCall, CallerStream, CallerTools, ChunkSink, LineCall, LineOffer,
     LineRequest, LineSettings, LineStream, OfferedTool, ToolFace, ToolOffer,

@@ -48,7 +48,7 @@ pub(crate) struct AnswerBy {
 
 impl AnswerBy {
     pub(crate) fn new(shared: &Shared, row: &'static ToolRow, deadline: Deadline) -> Self {
-        let at = shared.clock.instant(deadline.at) + STORED_GRACE;
+        let at = shared.kernel.clock.instant(deadline.at) + STORED_GRACE;
         Self { at, allowed_ms: deadline.allowed_ms, tool: row.name }
     }
 
@@ -176,7 +176,7 @@ impl Followed {
         }
         let next = tokio::select! {
             biased;
-            next = self.stream.next(&self.shared.clock) => next,
+            next = self.stream.next(&self.shared.kernel.clock) => next,
             () = self.stop.token.cancelled() => {
                 self.shared.stop_soon(self.job.id());
                 Next::End

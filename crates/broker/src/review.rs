@@ -32,7 +32,7 @@ impl Broker {
     /// # Errors
     /// `forbidden` unless the principal is an admin of everything.
     pub fn audit(&self, credential: &Credential) -> Result<Audit<'_>> {
-        let principal = credential.principal(self.0.now())?;
+        let principal = credential.principal(self.0.kernel.now())?;
         if sight(principal) != Sight::All {
             return Err(Error::forbidden(
                 "reading the audit",
@@ -55,9 +55,9 @@ impl Audit<'_> {
             .transpose()
             .map_err(|error| Error::invalid_field("cursor", error.to_string()))?;
         let limit = limit.unwrap_or(LIMIT).clamp(1, LIMIT_MAX) as usize;
-        let auditor = self.0.0.auditor.clone();
+        let auditor = self.0.0.kernel.auditor.clone();
         let read = move || auditor.page(before, limit).map_err(failure::internal);
-        let (lines, next) = self.0.0.blocking(read).await?;
+        let (lines, next) = self.0.0.kernel.blocking(read).await?;
         Ok(AuditPage { lines, next_cursor: next.map(|next| next.to_string()) })
     }
 }

@@ -7,7 +7,7 @@ use ringback_proto::StreamChunk;
 use ringback_proto::ids::StreamId;
 use tokio::sync::Notify;
 
-use crate::clock::Clock;
+use crate::kernel::Clock;
 use crate::sync::lock;
 
 /// One reader's stream.

@@ -17,39 +17,41 @@ const PURGE_MAX: usize = 500;
 
 /// Starts the background tasks. They end when the broker stops.
 pub(crate) fn start(shared: &Arc<Shared>) {
-    drop(shared.tasks.spawn(deadlines(Arc::clone(shared))));
-    drop(shared.tasks.spawn(housekeeping(Arc::clone(shared))));
-    drop(shared.tasks.spawn(Arc::clone(shared).guard_disk()));
-    drop(shared.tasks.spawn(Arc::clone(shared).store_when_there_is_room()));
+    drop(shared.kernel.tasks.spawn(deadlines(Arc::clone(shared))));
+    drop(shared.kernel.tasks.spawn(housekeeping(Arc::clone(shared))));
+    drop(shared.kernel.tasks.spawn(Arc::clone(shared).guard_disk()));
+    drop(shared.kernel.tasks.spawn(Arc::clone(&shared.kernel).store_when_there_is_room()));
 }
 
 /// Tells calls, jobs and lines whose time is up.
 async fn deadlines(shared: Arc<Shared>) {
     loop {
-        let next = {
-            let calls = lock(&shared.calls).next_deadline();
-            let jobs = shared.jobs.next_deadline();
-            let idle = shared.sessions.next_idle();
-            calls.into_iter().chain(jobs).chain(shared.lines.next_lapse()).chain(idle).min()
-        };
+        let next = shared.kernel.alarm.set(|| nearest_deadline(&shared));
         let wait = async {
             match next {
-                Some(at) => tokio::time::sleep_until(shared.clock.instant(at)).await,
+                Some(at) => tokio::time::sleep_until(shared.kernel.clock.instant(at)).await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
-            () = shared.stopping.cancelled() => return,
+            () = shared.kernel.stopping.cancelled() => return,
             () = wait => expire(&shared),
-            () = shared.jobs.deadlines.notified() => {}
+            () = shared.kernel.alarm.rung() => {}
         }
     }
 }
 
+fn nearest_deadline(shared: &Shared) -> Option<u64> {
+    let calls = lock(&shared.calls).next_deadline();
+    let (jobs, lines) = (shared.jobs.next_deadline(), shared.lines.next_lapse());
+    let idle = shared.sessions.next_idle();
+    calls.into_iter().chain(jobs).chain(lines).chain(idle).min()
+}
+
 /// Waits for nothing: a store that does not answer must not hold up the deadlines after these.
 fn expire(shared: &Arc<Shared>) {
-    let now = shared.now();
+    let now = shared.kernel.now();
     lock(&shared.calls).expire(now);
     shared.expire_lines(now);
     shared.end_idle_sessions();
@@ -64,7 +66,7 @@ async fn housekeeping(shared: Arc<Shared>) {
     loop {
         tokio::select! {
             biased;
-            () = shared.stopping.cancelled() => return,
+            () = shared.kernel.stopping.cancelled() => return,
             _ = period.tick() => {}
         }
         end_expired(&shared).await;
@@ -77,7 +79,7 @@ async fn housekeeping(shared: Arc<Shared>) {
 
 /// What a token opened and started ends with it, also what was on its way when it was revoked.
 async fn end_expired(shared: &Arc<Shared>) {
-    let now = shared.now();
+    let now = shared.kernel.now();
     shared.tokens.end_invalid(now);
     let owners = lock(&shared.sessions.table).owners();
     for owner in owners.into_iter().filter(|owner| shared.tokens.is_over(*owner, now)) {
@@ -87,13 +89,13 @@ async fn end_expired(shared: &Arc<Shared>) {
 }
 
 async fn round(shared: &Arc<Shared>) {
-    let now = shared.now();
+    let now = shared.kernel.now();
     shared.repeats.forget(now);
     shared.take_reserve().await;
     shared.store_token_changes().await;
-    let uploads = Arc::clone(shared);
-    let n_uploads = shared.blocking(move || Ok(uploads.uploads.expire(now.unix))).await;
-    let purged = shared.store.purge_expired_async(now.unix, PURGE_MAX).await;
+    let kernel = Arc::clone(&shared.kernel);
+    let n_uploads = shared.kernel.blocking(move || Ok(kernel.uploads.expire(now.unix))).await;
+    let purged = shared.kernel.store.purge_expired_async(now.unix, PURGE_MAX).await;
     match (n_uploads, purged) {
         (Ok(n_uploads), Ok(Ok(jobs))) => {
             tracing::debug!(n_uploads, n_jobs = jobs.len(), "housekeeping removed what is over");
@@ -109,7 +111,7 @@ impl Shared {
     pub(crate) async fn store_token_changes(&self) {
         let changes = self.tokens.changes_to_store();
         if !changes.is_empty()
-            && let Err(error) = self.commit(changes).await
+            && let Err(error) = self.kernel.commit(changes).await
         {
             tracing::warn!(%error, "cannot store the last use and expiry of tokens");
         }

@@ -59,7 +59,7 @@ impl Keeper {
         }
         let exit_code = status.map(code);
         tracing::info!(project = %self.project, exit_code, "a container has ended");
-        let since = self.shared.now().unix;
+        let since = self.shared.kernel.now().unix;
         let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
         lock(&self.shared.containers.table).end(self.project, Arc::new(ended));
         self.over.send_replace(true);

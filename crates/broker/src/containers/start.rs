@@ -68,7 +68,7 @@ impl Leaving {
     /// Removes what its container left on the disk.
     pub(crate) async fn remove_dir(&self) -> Result<()> {
         let dir = self.shared.container_path(self.project);
-        self.shared.blocking(move || remove(&dir)).await
+        self.shared.kernel.blocking(move || remove(&dir)).await
     }
 
     /// The project is gone, and nothing of its container is remembered.
@@ -80,7 +80,7 @@ impl Leaving {
 impl Shared {
     /// The directory of a project's container, which is kept as long as the project.
     pub(super) fn container_path(&self, project: ProjectId) -> Utf8PathBuf {
-        self.config.data_dir.join("containers").join(project.to_string())
+        self.kernel.config.data_dir.join("containers").join(project.to_string())
     }
 
     /// Starts the container of a project, unless it runs.
@@ -140,7 +140,7 @@ impl Shared {
         let (done, over) = watch::channel(false);
         let live = Arc::new(Live {
             make: make.clone(),
-            since: self.now().unix,
+            since: self.kernel.now().unix,
             stop: end.stop.clone(),
             over,
             ring: Arc::clone(&ring),
@@ -152,7 +152,7 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         let keeper = Keeper { shared, project, make, end, watch, ring, over: done };
-        drop(self.tasks.spawn(keeper.run(confined)));
+        drop(self.kernel.tasks.spawn(keeper.run(confined)));
         Ok(info)
     }
 
@@ -182,13 +182,17 @@ impl Shared {
     pub(super) async fn container_dir(&self, project: ProjectId) -> Result<Utf8PathBuf> {
         let dir = self.container_path(project);
         let made = dir.clone();
-        self.blocking(move || {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&made).map_err(|error| {
-                let message = format!("the directory of a container cannot be made: {error}");
-                Error::new(ErrorKind::Internal, message).with_source(error)
+        self.kernel
+            .blocking(move || {
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&made).map_err(
+                    |error| {
+                        let message =
+                            format!("the directory of a container cannot be made: {error}");
+                        Error::new(ErrorKind::Internal, message).with_source(error)
+                    },
+                )
             })
-        })
-        .await?;
+            .await?;
         Ok(dir)
     }
 
@@ -197,7 +201,7 @@ impl Shared {
             let message = "there is nothing here that could wait in a container; name a `command`";
             return Err(Error::invalid_field("command", message));
         };
-        self.blocking(move || inside.path().map_err(failure::internal)).await
+        self.kernel.blocking(move || inside.path().map_err(failure::internal)).await
     }
 
     /// Stops the container of a project; returns when nothing of it is left. How it is then; nothing if

@@ -119,7 +119,7 @@ impl Handler<tools::AbcToMidi> for Native {
         let converted = ctx.blocking(move |_| {
             let Converted { midi, warnings, seconds, n_notes, info } =
                 convert(&abc, tune, &options)?;
-            let put = |bytes: &[u8], mime| shared.blobs.put(bytes, mime);
+            let put = |bytes: &[u8], mime| shared.kernel.blobs.put(bytes, mime);
             let text = put(abc.as_bytes(), ABC_TYPE).map_err(failure::write_blob)?;
             let midi = put(&midi, MIDI_TYPE).map_err(failure::write_blob)?;
             Ok((text, midi, warnings, seconds, n_notes, info))

@@ -33,22 +33,22 @@ impl Handler<tools::CasStore> for Native {
                 return Err(Error::invalid_field("upload_id", message));
             }
             ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
-            let blobs = ctx.shared.blobs.clone();
+            let blobs = ctx.shared.kernel.blobs.clone();
             let put = move || blobs.put(&data.0, &mime_type).map_err(failure::write_blob);
-            let stored = ctx.shared.blocking(put).await?;
+            let stored = ctx.shared.kernel.blocking(put).await?;
             return keep(&ctx, stored).await;
         };
         ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
         let (shared, owner, now) = (ctx.shared.clone(), ctx.principal.id, ctx.now().unix);
         let piece = move || {
-            let uploads = &shared.uploads;
+            let uploads = &shared.kernel.uploads;
             let size = uploads.append(owner, &upload_id, offset.unwrap_or(0), &data.0, now)?;
             if last != Some(true) {
                 return Ok(Err(CasStoredResponse { hash: None, size, mime_type }));
             }
             uploads.finish(owner, &upload_id, &mime_type, now).map(Ok)
         };
-        match ctx.shared.blocking(move || piece().map_err(failure::upload)).await? {
+        match ctx.shared.kernel.blocking(move || piece().map_err(failure::upload)).await? {
             Ok(stored) => keep(&ctx, stored).await,
             Err(unfinished) => Ok(unfinished),
         }
@@ -59,7 +59,7 @@ impl Handler<tools::CasGet> for Native {
     async fn handle(ctx: Context, request: CasGetRequest) -> Result<CasContentResponse> {
         let CasGetRequest { hash, offset, length } = request;
         let own_type = check_readable(&ctx, hash).await?;
-        let blobs = ctx.shared.blobs.clone();
+        let blobs = ctx.shared.kernel.blobs.clone();
         let length = length.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
         let read = move || {
             let info = blobs.inspect(hash).map_err(failure::read_blob)?;
@@ -67,7 +67,7 @@ impl Handler<tools::CasGet> for Native {
             let data = blobs.read_range(hash, offset.unwrap_or(0), length);
             Ok((info, data.map_err(failure::read_blob)?))
         };
-        let (info, data) = ctx.shared.blocking(read).await?;
+        let (info, data) = ctx.shared.kernel.blocking(read).await?;
         let mime_type = own_type.unwrap_or(info.mime_type);
         Ok(CasContentResponse { hash, size: info.size, mime_type, data: Data(data) })
     }
@@ -84,7 +84,7 @@ impl Handler<tools::CasInspect> for Native {
             preview: None,
         };
         let Ok(own_type) = check_readable(&ctx, hash).await else { return Ok(unknown) };
-        let blobs = ctx.shared.blobs.clone();
+        let blobs = ctx.shared.kernel.blobs.clone();
         let look = move || {
             let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
                 return Ok(None);
@@ -92,7 +92,9 @@ impl Handler<tools::CasInspect> for Native {
             let preview = blobs.preview(hash, PREVIEW_BYTES).map_err(failure::read_blob)?;
             Ok(Some((info, preview)))
         };
-        let Some((info, preview)) = ctx.shared.blocking(look).await? else { return Ok(unknown) };
+        let Some((info, preview)) = ctx.shared.kernel.blocking(look).await? else {
+            return Ok(unknown);
+        };
         let mime_type = own_type.unwrap_or(info.mime_type);
         Ok(CasInspectedResponse {
             hash,
@@ -113,7 +115,7 @@ impl Handler<tools::CasUploadFile> for Native {
 
 impl Handler<tools::CasStats> for Native {
     async fn handle(ctx: Context, _: CasStatsRequest) -> Result<CasStatsResponse> {
-        let stats = ctx.shared.blobs.stats();
+        let stats = ctx.shared.kernel.blobs.stats();
         Ok(CasStatsResponse { blobs: stats.blobs, bytes: stats.bytes })
     }
 }
@@ -167,9 +169,10 @@ pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) 
     let (progress, mut told) = tokio::sync::watch::channel((0, 1));
     let stored = ctx.blocking(move |stop| {
         let path = Utf8PathBuf::from(file_path);
-        let mut file = shared.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
+        let mut file =
+            shared.kernel.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
-        let mut writer = shared.blobs.writer();
+        let mut writer = shared.kernel.blobs.writer();
         let mut told_at = 0;
         loop {
             if stop.is_cancelled() {

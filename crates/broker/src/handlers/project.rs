@@ -69,7 +69,7 @@ impl Handler<tools::ProjectCreate> for Native {
             None => None,
         };
         let record = ProjectRecord {
-            id: ProjectId::from_random(ctx.shared.entropy.bytes()),
+            id: ProjectId::from_random(ctx.shared.kernel.entropy.bytes()),
             name,
             description,
             owner: ctx.principal.id,

@@ -120,7 +120,7 @@ impl Handler<tools::SessionCleanup> for Native {
         let before = now.saturating_sub(age_ms);
         let (visible, tree) = (ctx.visible(), policy::tree(&ctx.principal));
         // Ends that wait for room on the disk are over as well.
-        ctx.shared.store_waiting().await;
+        ctx.shared.kernel.store_waiting().await;
         let over = ctx
             .read(move |store| match tree {
                 None => store.sessions_over(&visible, request.project_id, before, CLEANUP_MAX),

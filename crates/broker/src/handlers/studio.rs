@@ -66,7 +66,7 @@ async fn compute<T: Send + 'static>(
 
 /// The whole content of a blob that must not be larger than a limit.
 fn read_whole(ctx: &Context, hash: BlobHash, bytes_max: u64) -> Result<Bytes> {
-    let blobs = &ctx.shared.blobs;
+    let blobs = &ctx.shared.kernel.blobs;
     let info = blobs.inspect(hash).map_err(read_blob)?;
     let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
     if info.size > bytes_max {

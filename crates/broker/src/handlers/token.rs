@@ -55,7 +55,7 @@ impl Handler<tools::TokenRevoke> for Native {
         // with the keys of the agents that it started, and the caller learns that it must try again.
         shared.tokens.revoke(&token, now);
         let ending = Arc::clone(shared);
-        let ended = shared.tasks.spawn(async move {
+        let ended = shared.kernel.tasks.spawn(async move {
             let why = "the token that started it was revoked";
             ending.end_sessions_of(PrincipalId::Token(id), why).await;
         });
@@ -76,11 +76,11 @@ impl Shared {
         }
         let target = target(&request);
         let TokenCreateRequest { name, scope, projects, expires_in } = request;
-        let now = self.now().unix;
-        let (secret, public_key) = new_secret(&self.entropy);
+        let now = self.kernel.now().unix;
+        let (secret, public_key) = new_secret(&self.kernel.entropy);
         let expires_at = expires_in.map(|secs| now.saturating_add(secs.saturating_mul(1000)));
         let record = TokenRecord {
-            id: TokenId::from_random(self.entropy.bytes()),
+            id: TokenId::from_random(self.kernel.entropy.bytes()),
             name: name.clone(),
             secret_hash: secret_hash(secret.expose()),
             public_key,
@@ -92,7 +92,7 @@ impl Shared {
             revoked_at: None,
             session: None,
         };
-        self.commit(vec![Record::TokenCreated(record.clone())]).await?;
+        self.kernel.commit(vec![Record::TokenCreated(record.clone())]).await?;
         let token_id = record.id;
         self.tokens.insert(record);
         Ok(TokenCreatedResponse { token_id, token: secret, name, scope, projects, expires_at })

@@ -79,9 +79,9 @@ impl Handler<tools::WorkspacePut> for Native {
             (Some(Data(bytes)), None) => Content::Bytes(bytes),
             (None, Some(hash)) => {
                 check_readable(&ctx, hash).await?;
-                let blobs = ctx.shared.blobs.clone();
+                let blobs = ctx.shared.kernel.blobs.clone();
                 let open = move || blobs.open_blob(hash).map_err(failure::read_blob);
-                Content::Blob(ctx.shared.blocking(open).await?)
+                Content::Blob(ctx.shared.kernel.blocking(open).await?)
             }
             (Some(_), Some(_)) | (None, None) => {
                 let message = "give either the bytes as `data` or stored content as `content_hash`";
@@ -89,7 +89,7 @@ impl Handler<tools::WorkspacePut> for Native {
             }
         };
         let (executable, is_archive) = (request.executable, request.archive);
-        let bytes_max = ctx.shared.config.upload_bytes_max;
+        let bytes_max = ctx.shared.kernel.config.upload_bytes_max;
         if content.size() > bytes_max {
             let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
@@ -168,7 +168,7 @@ impl Shared {
         let entry = tree.entry(Path::new(path)).map_err(failure::tree)?;
         match entry.kind {
             EntryKind::File if entry.size > INLINE_BYTES_MAX => {
-                let bytes_max = self.config.upload_bytes_max;
+                let bytes_max = self.kernel.config.upload_bytes_max;
                 if entry.size > bytes_max { Err(too_large(bytes_max)) } else { Ok(entry.size) }
             }
             EntryKind::Directory if request.archive => {
@@ -247,7 +247,7 @@ impl Shared {
             return Ok(FileContent::Inline(bytes));
         }
         let name = Utf8Path::new("a file of a workspace");
-        let mut writer = self.blobs.writer();
+        let mut writer = self.kernel.blobs.writer();
         writer.write(&bytes).map_err(failure::write_blob)?;
         drop(bytes);
         loop {
@@ -266,16 +266,16 @@ impl Shared {
     }
 
     fn archive_limits(&self) -> TreeLimits {
-        let bytes_max = self.config.upload_bytes_max.min(NOW_LIMITS.bytes_max);
+        let bytes_max = self.kernel.config.upload_bytes_max.min(NOW_LIMITS.bytes_max);
         TreeLimits { bytes_max, ..NOW_LIMITS }
     }
 
     /// An archive, and what is not in it because it cannot be read or is too large.
     fn archive(&self, tree: &Tree, below: &Path) -> Result<(Stored, Vec<WorkspaceSkipped>)> {
-        let (limits, bytes_max) = (self.archive_limits(), self.config.upload_bytes_max);
+        let (limits, bytes_max) = (self.archive_limits(), self.kernel.config.upload_bytes_max);
         let Walked { entries, mut skipped } =
             tree.walk(below, limits, |_| true).map_err(failure::tree)?;
-        let mut sink = Sink { writer: self.blobs.writer(), bytes_max };
+        let mut sink = Sink { writer: self.kernel.blobs.writer(), bytes_max };
         skipped.extend(pack(tree, &entries, &mut sink).map_err(failure::tree)?.skipped);
         let stored = sink.writer.finish(MIME_ARCHIVE).map_err(failure::write_blob)?;
         Ok((stored, told(&skipped)))

@@ -46,7 +46,7 @@ impl Broker {
         caller_ids: Option<Vec<Arc<str>>>,
         holding: Holding,
     ) -> Result<CallerStream> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let principal = credential.principal(now)?;
         let bell = Arc::new(Notify::new());
         let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
@@ -128,7 +128,7 @@ impl CallerStream {
             }
             tokio::select! {
                 biased;
-                () = self.shared.stopping.cancelled() => return None,
+                () = self.shared.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = self.bell.notified() => {}
             }
@@ -137,13 +137,13 @@ impl CallerStream {
 
     /// What is there now.
     fn take(&self) -> Option<Delivery<Arc<LineCall>>> {
-        let now = self.shared.now();
+        let now = self.shared.kernel.now();
         if !self.credential.is_valid(now) {
             return None;
         }
         let delivery = lock(&self.shared.lines.table).next_of(self.number)?;
         if let ToParty::Call(call) = &delivery.post {
-            self.shared.auditor.delivered(now, call.id);
+            self.shared.kernel.auditor.delivered(now, call.id);
         }
         Some(delivery)
     }
@@ -157,9 +157,9 @@ impl CallerStream {
 impl Drop for CallerStream {
     fn drop(&mut self) {
         let mut effects = Vec::new();
-        lock(&self.shared.lines.table).leave(self.shared.now(), self.number, &mut effects);
+        lock(&self.shared.lines.table).leave(self.shared.kernel.now(), self.number, &mut effects);
         self.shared.carry_out_lines(effects);
-        self.shared.jobs.deadlines.notify_one();
+        self.shared.kernel.alarm.ring();
     }
 }
 

@@ -59,7 +59,7 @@ impl Broker {
         caller_id: &str,
         tools: Vec<ToolOffer>,
     ) -> Result<()> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let principal = credential.principal(now)?;
         let tools = tools.into_iter().map(declared).collect::<Result<Vec<_>>>()?;
         let declaration = Declaration {
@@ -77,7 +77,7 @@ impl Broker {
             let line = LineName::caller(session, caller_id);
             self.0.announce(&line, principal.id, &full_names, &[]);
         }
-        self.0.jobs.deadlines.notify_one();
+        self.0.kernel.alarm.ring();
         Ok(())
     }
 
@@ -93,10 +93,10 @@ impl Broker {
     #[must_use]
     pub fn call_caller(&self, call: CallerCall<'_>) -> Answer {
         let shared = &self.0;
-        let now = shared.now();
+        let now = shared.kernel.now();
         let CallerCall { principal, session, from, caller_id, tool, arguments, options, edge } =
             call;
-        let id = CallId::from_random(shared.entropy.bytes());
+        let id = CallId::from_random(shared.kernel.entropy.bytes());
         let found = {
             let table = lock(&shared.lines.table);
             table.find_caller_tool(session, caller_id, &tool)
@@ -109,7 +109,14 @@ impl Broker {
         let (tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.auditor.refused_in(now, (principal.id, Some(from)), edge, tool, id, &error);
+                shared.kernel.auditor.refused_in(
+                    now,
+                    (principal.id, Some(from)),
+                    edge,
+                    tool,
+                    id,
+                    &error,
+                );
                 return Answer::Now(error.into());
             }
         };
@@ -122,7 +129,7 @@ impl Broker {
             request_id: None,
             session: Some(from),
         };
-        let request_id = RequestId::from_random(shared.entropy.bytes()).to_string();
+        let request_id = RequestId::from_random(shared.kernel.entropy.bytes()).to_string();
         let session_id = Some(from.to_string().into());
         let out = Outgoing {
             tool,
@@ -144,7 +151,7 @@ impl Broker {
         credential: &Credential,
         session: SessionId,
     ) -> Result<Vec<Arc<LineCall>>> {
-        let owner = credential.principal(self.0.now())?.id;
+        let owner = credential.principal(self.0.kernel.now())?.id;
         Ok(lock(&self.0.lines.table).pending_of(owner, session))
     }
 
@@ -160,7 +167,7 @@ impl Broker {
         request_id: &str,
         outcome: Result<Any>,
     ) -> Result<()> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         let answered = {
             let mut table = lock(&self.0.lines.table);
@@ -191,7 +198,7 @@ impl Broker {
         percent: f32,
         message: String,
     ) -> Result<()> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         {
             let mut table = lock(&self.0.lines.table);

@@ -57,8 +57,8 @@ impl Broker {
     #[must_use]
     pub fn call_line(&self, request: LineRequest<'_>) -> Answer {
         let shared = &self.0;
-        let now = shared.now();
-        let id = CallId::from_random(shared.entropy.bytes());
+        let now = shared.kernel.now();
+        let id = CallId::from_random(shared.kernel.entropy.bytes());
         let LineRequest { credential, edge, tool: name, arguments, options, .. } = request;
         let found = credential.principal(now).and_then(|principal| {
             let tool = lock(&shared.lines.table).find(principal, &name)?;
@@ -69,7 +69,7 @@ impl Broker {
         let (principal, tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.auditor.refused(now, credential, (edge, &name), id, &error);
+                shared.kernel.auditor.refused(now, credential, (edge, &name), id, &error);
                 return Answer::Now(error.into());
             }
         };
@@ -99,7 +99,7 @@ fn passed(outcome: Result<Any>) -> ResponseEnvelope {
 impl Shared {
     /// Where the chunks of a call go, if it is to be followed.
     pub(super) fn line_stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
-        let id = || StreamId::from_random(self.entropy.bytes());
+        let id = || StreamId::from_random(self.kernel.entropy.bytes());
         options.stream.then(|| Arc::new(Stream::new(id())))
     }
 
@@ -111,7 +111,7 @@ impl Shared {
         out: Outgoing,
         admitted: Admitted,
     ) -> Answer {
-        self.auditor.line_admitted(now, &caller, &out.tool.line);
+        self.kernel.auditor.line_admitted(now, &caller, &out.tool.line);
         let (tool, stream) = (Arc::clone(&caller.tool), out.stream.clone());
         let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
         let running = Box::pin(Arc::clone(self).line_call(caller, out, admitted));
@@ -145,7 +145,7 @@ impl Shared {
             LineKind::Client | LineKind::Worker => None,
         };
         let tool_ms = tool.timeout_ms.or(usual_ms);
-        Deadline::smallest(now, caller_ms, tool_ms, self.config.call_ms_max)
+        Deadline::smallest(now, caller_ms, tool_ms, self.kernel.config.call_ms_max)
     }
 
     /// Carries the call out once, however often it is asked.
@@ -163,7 +163,7 @@ impl Shared {
                 self.line_call_once(&caller, key, out, &admitted).await
             }
         };
-        self.auditor.line_ended(self.now(), &caller, outcome.as_ref().err(), started);
+        self.kernel.auditor.line_ended(self.kernel.now(), &caller, outcome.as_ref().err(), started);
         outcome
     }
 
@@ -177,7 +177,7 @@ impl Shared {
         let owed = Owed::new();
         let principal = caller.principal.id;
         let begin =
-            self.repeats.begin(self.now(), principal, key, Answered::Plain(owed.place()))?;
+            self.repeats.begin(self.kernel.now(), principal, key, Answered::Plain(owed.place()))?;
         let first = match begin {
             Begin::First => None,
             Begin::Again(Answered::Plain(first)) => Some(first),
@@ -276,7 +276,7 @@ impl Shared {
         if n_bytes <= INLINE_BYTES_MAX {
             return work();
         }
-        let running = self.tasks.spawn(async move { work() });
+        let running = self.kernel.tasks.spawn(async move { work() });
         running.await.unwrap_or_else(|error| Err(failure::internal(error)))
     }
 }

@@ -87,7 +87,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` once the token is no longer valid, `forbidden` without level `write`.
     pub fn may_offer(&self, credential: &Credential) -> Result<()> {
-        may_offer(credential.principal(self.0.now())?)
+        may_offer(credential.principal(self.0.kernel.now())?)
     }
 
     /// Offers tools on a line: all of them or, if one cannot be, none. Their full names.
@@ -96,7 +96,7 @@ impl Broker {
     /// `forbidden` without level `write` or when the line's name belongs to another principal,
     /// `invalid` for bad names and schemas, `conflict` when a name is taken, `busy` past a limit.
     pub fn offer_tools(&self, credential: &Credential, offer: LineOffer) -> Result<Vec<Arc<str>>> {
-        let principal = Arc::clone(credential.principal(self.0.now())?);
+        let principal = Arc::clone(credential.principal(self.0.kernel.now())?);
         self.0.offer(&principal, offer, None)
     }
 
@@ -110,7 +110,7 @@ impl Broker {
         line: &LineName,
         tools: Option<&[String]>,
     ) -> Result<Vec<Arc<str>>> {
-        let owner = credential.principal(self.0.now())?.id;
+        let owner = credential.principal(self.0.kernel.now())?.id;
         let mut effects = Vec::new();
         let withdrawn = lock(&self.0.lines.table).withdraw_named(owner, line, tools, &mut effects);
         self.0.carry_out_lines(effects);
@@ -122,7 +122,7 @@ impl Broker {
     /// # Errors
     /// As [`Self::offer_tools`], but for the tools.
     pub fn open_line(&self, credential: &Credential, line: &LineName) -> Result<LineStream> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let principal = credential.principal(now)?;
         let bell = Arc::new(Notify::new());
         let mut effects = Vec::new();
@@ -142,7 +142,7 @@ impl Broker {
         credential: &Credential,
         line: &LineName,
     ) -> Result<Vec<Arc<OfferedTool>>> {
-        let principal = credential.principal(self.0.now())?;
+        let principal = credential.principal(self.0.kernel.now())?;
         Ok(lock(&self.0.lines.table).tools_of(principal, line))
     }
 
@@ -155,7 +155,7 @@ impl Broker {
         credential: &Credential,
         kind: LineKind,
     ) -> Result<Vec<Arc<OfferedTool>>> {
-        let principal = credential.principal(self.0.now())?;
+        let principal = credential.principal(self.0.kernel.now())?;
         let mut tools = lock(&self.0.lines.table).seen_by(principal, kind);
         tools.sort_by_key(|tool| tool.seq);
         Ok(tools)
@@ -172,7 +172,7 @@ impl Broker {
         request_id: &str,
         outcome: Result<Any>,
     ) -> Result<()> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         let answered = {
             let mut table = lock(&self.0.lines.table);
@@ -194,7 +194,7 @@ impl Broker {
     /// # Errors
     /// `not_found` as for [`Self::answer_call`].
     pub fn chunk_sink(&self, credential: &Credential, request_id: &str) -> Result<ChunkSink> {
-        let now = self.0.now();
+        let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         self.sink_of(now, owner, request_id)
     }
@@ -212,8 +212,8 @@ impl Broker {
             (awaited.id, extends, ChunkSink(awaited.caller.stream.clone()))
         };
         if let Some(ms) = extends {
-            lock(&self.0.calls).extend(call, now, ms, self.0.config.call_ms_max);
-            self.0.jobs.deadlines.notify_one();
+            lock(&self.0.calls).extend(call, now, ms, self.0.kernel.config.call_ms_max);
+            self.0.kernel.alarm.ring();
         }
         Ok(sink)
     }
@@ -237,7 +237,7 @@ impl Broker {
     /// A call on a line that has not ended, for the line's owner and those who see everything.
     #[must_use]
     pub fn waiting_call(&self, credential: &Credential, call: CallId) -> Option<Arc<LineCall>> {
-        let principal = credential.principal(self.0.now()).ok()?;
+        let principal = credential.principal(self.0.kernel.now()).ok()?;
         lock(&self.0.lines.table).peek(principal, call).cloned()
     }
 
@@ -248,7 +248,7 @@ impl Broker {
         credential: &Credential,
         request_id: &str,
     ) -> Option<Arc<LineCall>> {
-        let principal = credential.principal(self.0.now()).ok()?;
+        let principal = credential.principal(self.0.kernel.now()).ok()?;
         let table = lock(&self.0.lines.table);
         let call = table.waiting(principal.id, request_id).ok()?.id;
         table.peek(principal, call).cloned()

@@ -37,7 +37,7 @@ impl LineFollowed {
             };
             tokio::select! {
                 biased;
-                next = self.stream.next(&self.shared.clock) => match next {
+                next = self.stream.next(&self.shared.kernel.clock) => match next {
                     Next::Chunk(chunk) => return (self.chunk(chunk), false),
                     Next::Lagged => return (lagged().into(), true),
                     Next::End => self.outcome = Some(running.await),
@@ -53,7 +53,7 @@ impl LineFollowed {
 
     /// What is left to read when the call has ended.
     async fn rest(&mut self) -> (ResponseEnvelope, bool) {
-        match self.stream.next(&self.shared.clock).await {
+        match self.stream.next(&self.shared.kernel.clock).await {
             Next::Chunk(chunk) => (self.chunk(chunk), false),
             Next::Lagged => (lagged().into(), true),
             Next::End => {

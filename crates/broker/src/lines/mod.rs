@@ -270,7 +270,7 @@ impl Shared {
                 let request_id: String = request_id.chars().take(LOGGED_CHARS_MAX).collect();
                 tracing::warn!(principal = %owner, request_id, "an answer that nobody waits for");
                 if let Some(call) = late {
-                    self.auditor.late_answer(call);
+                    self.kernel.auditor.late_answer(call);
                 }
                 Err(error)
             }
@@ -295,7 +295,7 @@ impl Shared {
     /// Publishes what happened to a call, if an HTTP client is to carry it out.
     fn tell_client_event(&self, call: &LineCall, event: impl FnOnce(ClientToolCall) -> Event) {
         if call.tool.line.kind == LineKind::Client {
-            self.publish(event(call.told()), call.tool.owner, None);
+            self.kernel.publish(event(call.told()), call.tool.owner, None);
         }
     }
 
@@ -316,11 +316,11 @@ impl Shared {
             } else {
                 Event::ClientToolUnregistered(ClientTools { client_id, tool_ids: names(removed) })
             };
-            self.publish(event, owner, None);
+            self.kernel.publish(event, owner, None);
         }
         let (kind, name) = (line.kind.as_str().to_owned(), line.name.to_string());
         let (added, removed) = (names(added), names(removed));
-        self.publish(Event::ToolsChanged { line: kind, name, added, removed }, owner, None);
+        self.kernel.publish(Event::ToolsChanged { line: kind, name, added, removed }, owner, None);
     }
 
     /// Ends the lines whose time without a stream is over.

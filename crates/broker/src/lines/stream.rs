@@ -51,7 +51,7 @@ impl LineStream {
             }
             tokio::select! {
                 biased;
-                () = self.shared.stopping.cancelled() => return None,
+                () = self.shared.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = self.bell.notified() => {}
             }
@@ -59,12 +59,12 @@ impl LineStream {
     }
 
     fn take(&self) -> Option<ToParty<Arc<LineCall>>> {
-        if !self.credential.is_valid(self.shared.now()) {
+        if !self.credential.is_valid(self.shared.kernel.now()) {
             return None;
         }
         let post = lock(&self.shared.lines.table).next(self.number)?;
         if let ToParty::Call(call) = &post {
-            self.shared.auditor.delivered(self.shared.now(), call.id);
+            self.shared.kernel.auditor.delivered(self.shared.kernel.now(), call.id);
             self.shared.tell_client_event(call, Event::ClientToolExecuting);
         }
         Some(post)
@@ -76,7 +76,7 @@ impl LineStream {
     /// # Errors
     /// As [`crate::Broker::offer_tools`].
     pub fn offer(&self, tools: Vec<super::ToolOffer>) -> Result<Vec<Arc<str>>> {
-        let principal = Arc::clone(self.credential.principal(self.shared.now())?);
+        let principal = Arc::clone(self.credential.principal(self.shared.kernel.now())?);
         let offer = LineOffer { line: self.line.clone(), grace_ms: None, tools };
         self.shared.offer(&principal, offer, Some(self.number))
     }
@@ -85,9 +85,9 @@ impl LineStream {
 impl Drop for LineStream {
     fn drop(&mut self) {
         let mut effects = Vec::new();
-        lock(&self.shared.lines.table).close(self.shared.now(), self.number, &mut effects);
+        lock(&self.shared.lines.table).close(self.shared.kernel.now(), self.number, &mut effects);
         self.shared.carry_out_lines(effects);
-        self.shared.jobs.deadlines.notify_one();
+        self.shared.kernel.alarm.ring();
     }
 }
 
@@ -117,11 +117,12 @@ impl Shared {
         let tools = tools.into_iter().map(super::new_tool).collect::<Result<Vec<_>>>()?;
         let offer = Offer { line: line.clone(), grace_ms, stream, tools };
         let mut effects = Vec::new();
-        let offered = lock(&self.lines.table).offer(self.now(), principal, offer, &mut effects);
+        let offered =
+            lock(&self.lines.table).offer(self.kernel.now(), principal, offer, &mut effects);
         self.carry_out_lines(effects);
         let full_names = offered?;
         self.announce(&line, principal.id, &full_names, &[]);
-        self.jobs.deadlines.notify_one();
+        self.kernel.alarm.ring();
         Ok(full_names)
     }
 }

@@ -94,7 +94,8 @@ impl Shared {
         id: ProjectId,
     ) -> Result<ProjectRecord> {
         let sight = policy::sight_of_projects(principal);
-        self.read(move |store| store.project(id))
+        self.kernel
+            .read(move |store| store.project(id))
             .await?
             .filter(|project| sight.includes(project.owner, Some(project.id)))
             .ok_or_else(|| Error::not_found("project", id))
@@ -107,7 +108,7 @@ impl Shared {
         id: SessionId,
     ) -> Result<SessionRecord> {
         let (sight, tree) = (policy::sight(principal), policy::tree(principal));
-        let found = self.read(move |store| match tree {
+        let found = self.kernel.read(move |store| match tree {
             Some(tree) if !store.comes_from(id, tree)? => Ok(None),
             Some(_) => store.session(id),
             None => {
@@ -248,10 +249,10 @@ impl Shared {
             let found = Found { place, spawned: false, made_workspace: false };
             return self.deliver(found, message, Vec::new());
         }
-        let owner = self.tokens.principal(place.owner, self.now())?;
+        let owner = self.tokens.principal(place.owner, self.kernel.now())?;
         let project = self.visible_project(&owner, place.project).await?;
         let id = place.workspace;
-        let workspace = self.read(move |store| store.workspace(id)).await?;
+        let workspace = self.kernel.read(move |store| store.workspace(id)).await?;
         let held_by = Some(HeldBy { session, key: AgentKey::Made });
         let principal = Principal { held_by, ..Principal::clone(&owner) };
         let origin = Origin::of(&principal);
@@ -341,7 +342,7 @@ impl Shared {
         policy::no_agent(principal, "continuing this session")?;
         let project = self.visible_project(principal, record.project).await?;
         let id = record.workspace;
-        let workspace = self.read(move |store| store.workspace(id)).await?;
+        let workspace = self.kernel.read(move |store| store.workspace(id)).await?;
         let workspace = workspace.ok_or_else(|| Error::not_found("workspace", id))?;
         let start = StartSession {
             principal: Arc::clone(principal),
@@ -428,15 +429,16 @@ impl Shared {
             return Ok(());
         }
         let (path, files) = (self.workspace_path(workspace), files.to_vec());
-        self.blocking(move || {
-            let tree = Tree::open(path.as_std_path()).map_err(failure::tree)?;
-            for Attachment { filename, data, .. } in files {
-                let written = tree.write_new(Path::new(&filename), &mut &*data.0);
-                written.map_err(failure::tree)?;
-            }
-            Ok(())
-        })
-        .await
+        self.kernel
+            .blocking(move || {
+                let tree = Tree::open(path.as_std_path()).map_err(failure::tree)?;
+                for Attachment { filename, data, .. } in files {
+                    let written = tree.write_new(Path::new(&filename), &mut &*data.0);
+                    written.map_err(failure::tree)?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     /// Hands a message to the keeper of a session.
@@ -459,7 +461,7 @@ impl Shared {
         let text = Some(super::say::bounded(message.clone()));
         self.say(place.id, SessionEventInfo { role, text, ..event("message") });
         if live.orders.try_send(Order::Message(message, attached)).is_err() {
-            lock(&self.sessions.table).end_turn(self.now(), place.id);
+            lock(&self.sessions.table).end_turn(self.kernel.now(), place.id);
             return Err(Error::busy("the queue of messages of this session"));
         }
         Ok(SessionMessagedResponse {
@@ -500,7 +502,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(deadline) => return Ok(page),
-                () = self.stopping.cancelled() => return Ok(page),
+                () = self.kernel.stopping.cancelled() => return Ok(page),
                 () = rung => {}
             }
         }

@@ -308,13 +308,14 @@ impl Shared {
 
     pub(super) async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
         let confiner = Arc::clone(confiner);
-        self.blocking(move || {
-            confiner.open().cloned().map_err(|error| {
-                let message = told(&error, error.source());
-                Error::new(ErrorKind::Internal, message).with_source(error)
+        self.kernel
+            .blocking(move || {
+                confiner.open().cloned().map_err(|error| {
+                    let message = told(&error, error.source());
+                    Error::new(ErrorKind::Internal, message).with_source(error)
+                })
             })
-        })
-        .await
+            .await
     }
 }
 

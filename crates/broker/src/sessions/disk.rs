@@ -173,7 +173,7 @@ impl Shared {
     }
 
     async fn usage_of(&self, dirs: Vec<Utf8PathBuf>) -> Usage {
-        self.blocking(move || Ok(usage(&dirs))).await.unwrap_or_default()
+        self.kernel.blocking(move || Ok(usage(&dirs))).await.unwrap_or_default()
     }
 
     /// Whether there is room to start an agent.
@@ -184,7 +184,7 @@ impl Shared {
         let message = format!(
             "no agent is started: the disk of {} {short}; delete what is not needed, such as old \
              workspaces",
-            self.config.data_dir
+            self.kernel.config.data_dir
         );
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
@@ -247,8 +247,9 @@ impl Shared {
     /// How full the disk is; nothing if that cannot be told.
     async fn space(&self) -> Option<Space> {
         let (disk, path) =
-            (Arc::clone(&self.sessions.settings.disk.disk), self.config.data_dir.clone());
-        let looked = self.blocking(move || disk.space(&path).map_err(crate::failure::internal));
+            (Arc::clone(&self.sessions.settings.disk.disk), self.kernel.config.data_dir.clone());
+        let looked =
+            self.kernel.blocking(move || disk.space(&path).map_err(crate::failure::internal));
         match looked.await {
             Ok(space) => Some(space),
             Err(error) => {
@@ -261,11 +262,11 @@ impl Shared {
     /// Takes the reserve if it is not there and there is plenty of room for it.
     pub(crate) async fn take_reserve(self: &Arc<Self>) {
         let Some(space) = self.space().await else { return };
-        let left = space.free.saturating_sub(self.reserve.bytes().saturating_mul(2));
+        let left = space.free.saturating_sub(self.kernel.reserve.bytes().saturating_mul(2));
         if self.sessions.settings.disk.shortage(Space { free: left, ..space }).is_none() {
             let shared = Arc::clone(self);
-            let taken = self.blocking(move || {
-                shared.reserve.take();
+            let taken = self.kernel.blocking(move || {
+                shared.kernel.reserve.take();
                 Ok(())
             });
             drop(taken.await);
@@ -280,7 +281,7 @@ impl Shared {
             let is_idle = lock(&self.sessions.guard.watched).is_empty();
             tokio::select! {
                 biased;
-                () = self.stopping.cancelled() => return,
+                () = self.kernel.stopping.cancelled() => return,
                 () = self.sessions.guard.bell.notified(), if is_idle => {}
                 () = tokio::time::sleep(period), if !is_idle => {
                     let began = Instant::now();
@@ -333,7 +334,7 @@ impl Shared {
                 }
             }
             if space.free < NOTHING_LEFT {
-                self.reserve.give_up();
+                self.kernel.reserve.give_up();
             }
         }
         let keep = limits.keep_free.of(space.total);
@@ -348,7 +349,7 @@ impl Shared {
                 |(id, watched): (&u64, &Watched)| (*id, watched.writer, watched.dirs.clone());
             watched.iter().map(place).collect()
         };
-        let measured = self.blocking(move || {
+        let measured = self.kernel.blocking(move || {
             let each = |(id, writer, dirs): &(u64, Writer, Vec<_>)| (*id, *writer, usage(dirs));
             Ok(places.iter().map(each).collect::<Vec<_>>())
         });

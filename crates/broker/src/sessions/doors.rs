@@ -59,8 +59,13 @@ impl Broker {
     pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {
         let shared = &self.0;
         let Some(view) = self.session_view(session) else { return };
-        let call = CallId::from_random(shared.entropy.bytes());
-        shared.auditor.model_requested(shared.now(), call, (view.owner, session), request);
+        let call = CallId::from_random(shared.kernel.entropy.bytes());
+        shared.kernel.auditor.model_requested(
+            shared.kernel.now(),
+            call,
+            (view.owner, session),
+            request,
+        );
         let (text, tool_name) = (Some(request.to_string()), Some(request.model.clone()));
         shared.say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
         shared.spent(session, request.usage);
@@ -80,7 +85,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid here.
     pub fn authenticate_in(&self, session: SessionId, secret: &str) -> Result<Credential> {
-        self.0.tokens.authenticate_in(session, secret, self.0.now())
+        self.0.tokens.authenticate_in(session, secret, self.0.kernel.now())
     }
 
     /// The tools that callers offer the agent of a session.
@@ -102,7 +107,7 @@ impl Broker {
     ) -> Answer {
         let view = self.session_view(session).ok_or_else(|| Error::not_found("session", session));
         let principal = view.and_then(|view| {
-            let principal = self.0.tokens.principal(view.owner, self.0.now())?;
+            let principal = self.0.tokens.principal(view.owner, self.0.kernel.now())?;
             Ok((view.root, principal))
         });
         match principal {
@@ -159,7 +164,7 @@ impl Broker {
         session: SessionId,
         since: Option<u64>,
     ) -> Result<SessionFollower> {
-        let principal = Arc::clone(credential.principal(self.0.now())?);
+        let principal = Arc::clone(credential.principal(self.0.kernel.now())?);
         self.0.visible_session(&principal, session).await?;
         let (shared, credential) = (Arc::clone(&self.0), credential.clone());
         Ok(SessionFollower { shared, credential, session, since, over: false })
@@ -198,7 +203,7 @@ impl SessionFollower {
             }
             tokio::select! {
                 biased;
-                () = self.shared.stopping.cancelled() => return None,
+                () = self.shared.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = rung => {}
             }

@@ -78,12 +78,12 @@ impl Shared {
         }
         let (url, token) = self.new_pass(session)?;
         // Nobody tells when its agent works: it counts as used when something is asked at its URL.
-        let (now, state) = (self.now(), SessionState::Idle);
+        let (now, state) = (self.kernel.now(), SessionState::Idle);
         lock(&self.sessions.table).rest(now, session);
         let rests = Record::SessionChanged { id: session, state, at: now.unix };
-        self.commit_or_later(vec![rests]).await?;
+        self.kernel.commit_or_later(vec![rests]).await?;
         self.say_state(session, state, None);
-        self.jobs.deadlines.notify_one();
+        self.kernel.alarm.ring();
         Ok(SessionOpenedResponse { session_id: session, url, token })
     }
 
@@ -114,7 +114,7 @@ impl Shared {
             return Ok(own);
         }
         let record = ProjectRecord {
-            id: ProjectId::from_random(self.entropy.bytes()),
+            id: ProjectId::from_random(self.kernel.entropy.bytes()),
             name: ELSEWHERE.to_owned(),
             description: None,
             owner,
@@ -124,9 +124,9 @@ impl Shared {
             network: None,
             image: None,
             permissions: None,
-            created_at: self.now().unix,
+            created_at: self.kernel.now().unix,
         };
-        match self.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await {
+        match self.kernel.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await {
             Ok(_) => Ok(record),
             // Another call of the same principal was quicker.
             Err(error) if error.kind() == ErrorKind::Conflict => {
@@ -138,8 +138,10 @@ impl Shared {
 
     async fn found_elsewhere(&self, owner: PrincipalId) -> Result<Option<ProjectRecord>> {
         let visible = Visible::Owner { owner, projects: Vec::new() };
-        let found =
-            self.read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100)).await?;
+        let found = self
+            .kernel
+            .read(move |store| store.projects(&visible, Some(ELSEWHERE), None, 100))
+            .await?;
         let mut own = found.items.into_iter();
         Ok(own.find(|project| project.owner == owner && project.name == ELSEWHERE))
     }

@@ -38,14 +38,14 @@ impl Shared {
         let mut stored = Ok(());
         for id in ended {
             let live = self.sessions.live(id);
-            let at = self.now().unix;
+            let at = self.kernel.now().unix;
             let mut records = vec![Record::SessionChanged { id, state, at }];
             if let Some(live) = live {
                 let key = self.close(id, &live).await;
                 records.extend(key.map(|id| Record::TokenRevoked { id, at }));
             }
             // One that cannot be stored does not keep the others alive.
-            stored = self.commit_or_later(records).await.and(stored);
+            stored = self.kernel.commit_or_later(records).await.and(stored);
             self.say_state(id, state, Some(why.to_owned()));
             // Only now is it over for whoever follows it: its last word was said.
             lock(&self.sessions.live).remove(&id);
@@ -74,7 +74,7 @@ impl Shared {
             tracing::error!(session = %id, "the keeper of a session ended by itself");
         }
         let dir = live.dir.clone();
-        let removed = self.blocking(move || remove(&dir));
+        let removed = self.kernel.blocking(move || remove(&dir));
         if let Err(error) = removed.await {
             tracing::warn!(session = %id, %error, "the directory of a session is left");
         }
@@ -84,19 +84,19 @@ impl Shared {
     /// Nobody can use the key from now on; that it is revoked is still to be stored.
     fn revoke_key(&self, id: TokenId) {
         if let Some(token) = self.tokens.find(id) {
-            self.tokens.revoke(&token, self.now());
+            self.tokens.revoke(&token, self.kernel.now());
         }
         self.tokens.forget(id);
     }
 
     /// Ends the sessions that have had nothing to do for too long, each by itself.
     pub(crate) fn end_idle_sessions(self: &Arc<Self>) {
-        let idle = lock(&self.sessions.table).idle_too_long(self.now());
+        let idle = lock(&self.sessions.table).idle_too_long(self.kernel.now());
         for session in idle {
             let state = SessionState::Ended;
             let ended = lock(&self.sessions.table).end(session, state);
             let shared = Arc::clone(self);
-            drop(self.tasks.spawn(async move {
+            drop(self.kernel.tasks.spawn(async move {
                 let why = "it had nothing to do for too long";
                 if let Err(error) = shared.end_these(ended, state, why).await {
                     tracing::error!(%session, %error, "the end of an idle session is not stored");
@@ -112,7 +112,7 @@ impl Shared {
             .into_iter()
             .map(|session| {
                 let shared = Arc::clone(self);
-                self.tasks.spawn(async move {
+                self.kernel.tasks.spawn(async move {
                     let ended = shared.end_session(session, SessionState::Ended, why).await;
                     if let Err(error) = ended {
                         tracing::error!(%session, %error, "a session could not be ended");
@@ -140,7 +140,7 @@ impl Shared {
 
     /// What an earlier run left under way is interrupted: its agents died with it.
     pub(crate) async fn restore_sessions(self: &Arc<Self>, left: Vec<SessionRecord>) -> Result<()> {
-        let now = self.now();
+        let now = self.kernel.now();
         let at = now.unix;
         for record in left {
             let (id, state) = (record.id, SessionState::Interrupted);
@@ -151,7 +151,7 @@ impl Shared {
                 self.tokens.revoke(&token, now);
                 records.push(Record::TokenRevoked { id: key, at });
             }
-            self.commit_or_later(records).await?;
+            self.kernel.commit_or_later(records).await?;
             record.key.into_iter().for_each(|key| self.tokens.forget(key));
             // What it said is worth less than a daemon that starts.
             let index = match self.next_journaled(id) {

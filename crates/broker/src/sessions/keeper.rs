@@ -223,7 +223,7 @@ impl Keeper {
             Ok::<_, String>((begun, launcher))
         };
         let before = self.shared.measured_before(self.place).await;
-        let begun = self.shared.blocking(move || Ok(begin())).await;
+        let begun = self.shared.kernel.blocking(move || Ok(begin())).await;
         let ((agent, handle), launcher) = begun.map_err(|error| error.to_string())??;
         let watch = self.shared.watch(self.place, &handle, before);
         Ok(Running { agent, handle, launcher, _watch: watch })
@@ -234,7 +234,7 @@ impl Keeper {
         let id = self.place.project;
         let mut known = None;
         loop {
-            let project = self.shared.read(move |store| store.project(id)).await;
+            let project = self.shared.kernel.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
             let project = project.ok_or_else(|| format!("there is no project {id} any more"))?;
             let policy = self.shared.policy_for(project.permissions.as_ref(), &self.agent);
@@ -280,7 +280,7 @@ impl Keeper {
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         };
-        self.shared.blocking(work).await
+        self.shared.kernel.blocking(work).await
     }
 
     /// What belongs to the session, as its agent sees it.
@@ -341,7 +341,7 @@ impl Keeper {
 
     /// The agent is done with a message.
     async fn turn_ended(&self) {
-        let now = self.shared.now();
+        let now = self.shared.kernel.now();
         let settled = lock(&self.shared.sessions.table).end_turn(now, self.place.id);
         if let Some(state) = settled {
             self.settled(state).await;
@@ -350,7 +350,7 @@ impl Keeper {
 
     /// The agent has nothing to do any more. A message starts another.
     async fn rests(&self) {
-        let now = self.shared.now();
+        let now = self.shared.kernel.now();
         let settled = lock(&self.shared.sessions.table).rest(now, self.place.id);
         if let Some(state) = settled {
             self.settled(state).await;
@@ -361,7 +361,7 @@ impl Keeper {
         self.shared.work_ends(self.place.id);
         self.changed(state).await;
         // There is another moment now at which a session is idle for too long.
-        self.shared.jobs.deadlines.notify_one();
+        self.shared.kernel.alarm.ring();
     }
 
     /// The agent is of no use any more. The session stays: a message may start another agent.
@@ -376,9 +376,9 @@ impl Keeper {
     }
 
     async fn store(&self, state: SessionState) {
-        let at = self.shared.now().unix;
+        let at = self.shared.kernel.now().unix;
         let changed = Record::SessionChanged { id: self.place.id, state, at };
-        if let Err(error) = self.shared.commit_or_later(vec![changed]).await {
+        if let Err(error) = self.shared.kernel.commit_or_later(vec![changed]).await {
             tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
         }
     }

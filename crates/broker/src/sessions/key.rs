@@ -61,7 +61,7 @@ impl Shared {
     /// A token of the caller's own. Its agent gets a key that acts as it, and never the token itself.
     fn passed_token(&self, secret: &Secret) -> Result<Arc<Token>> {
         let refused = |error: Error| Error::invalid_field("api_key", error.message().to_owned());
-        self.tokens.passed(secret.expose(), self.now()).map_err(refused)
+        self.tokens.passed(secret.expose(), self.kernel.now()).map_err(refused)
     }
 
     /// The key of a session that is live.
@@ -77,15 +77,15 @@ impl Shared {
         passed: Option<Arc<Token>>,
         behind: Vec<Arc<Token>>,
     ) -> MadeKey {
-        let (secret, public_key) = new_secret(&self.entropy);
+        let (secret, public_key) = new_secret(&self.kernel.entropy);
         let record = TokenRecord {
-            id: TokenId::from_random(self.entropy.bytes()),
+            id: TokenId::from_random(self.kernel.entropy.bytes()),
             name: format!("key of {session}"),
             secret_hash: secret_hash(secret.expose()),
             public_key,
             level,
             target,
-            created_at: self.now().unix,
+            created_at: self.kernel.now().unix,
             expires_at: None,
             last_used_at: None,
             revoked_at: None,

@@ -181,8 +181,13 @@ impl Broker {
     pub fn network_asked(&self, session: SessionId, asked: &NetworkConnection) {
         let shared = &self.0;
         let Some(view) = self.session_view(session) else { return };
-        let call = CallId::from_random(shared.entropy.bytes());
-        shared.auditor.network_asked(shared.now(), call, (view.owner, session), asked);
+        let call = CallId::from_random(shared.kernel.entropy.bytes());
+        shared.kernel.auditor.network_asked(
+            shared.kernel.now(),
+            call,
+            (view.owner, session),
+            asked,
+        );
         if let Some(why) = asked.outcome.told() {
             let text = Some(format!("{}: {why}", asked.place));
             shared.say(session, SessionEventInfo { text, ..event("network_refused") });
@@ -306,10 +311,10 @@ impl Shared {
             // What is forbidden is so at once, whether it can be written or not.
             self.apply(id, &live, &policy)?;
             self.narrow_children(id, &policy);
-            self.commit_for_sure(&stored).await?;
+            self.kernel.commit_for_sure(&stored).await?;
         } else {
             may_loosen(principal, "a network beyond the session's own")?;
-            self.commit_for_sure(&stored).await?;
+            self.kernel.commit_for_sure(&stored).await?;
             self.apply(id, &live, &policy)?;
         }
         drop(changing);

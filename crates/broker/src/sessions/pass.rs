@@ -124,14 +124,15 @@ impl Broker {
             let message = "this is not the token of this session's URL";
             Error::new(ErrorKind::Unauthenticated, message)
         })?;
-        lock(&self.0.sessions.table).touch(self.0.now(), session);
+        lock(&self.0.sessions.table).touch(self.0.kernel.now(), session);
         Ok(self.0.pass(session, &live, ended))
     }
 
     /// The daemon's own tools that somebody at a session's URL may call, and those on lines.
     #[must_use]
     pub fn key_tools(&self, pass: &SessionPass) -> (Vec<&'static ToolRow>, Vec<Arc<OfferedTool>>) {
-        let Some(Ok(principal)) = pass.key.as_ref().map(|key| key.principal(self.0.now())) else {
+        let Some(Ok(principal)) = pass.key.as_ref().map(|key| key.principal(self.0.kernel.now()))
+        else {
             return (Vec::new(), Vec::new());
         };
         let may_call = |row: &&&'static ToolRow| authorize(principal, row).is_ok();
@@ -180,7 +181,7 @@ impl Shared {
     }
 
     fn issue(&self, live: &Live) -> Secret {
-        let (secret, _) = new_secret(&self.entropy);
+        let (secret, _) = new_secret(&self.kernel.entropy);
         live.bearer.issue(&secret);
         secret
     }

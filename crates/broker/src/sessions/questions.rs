@@ -127,7 +127,7 @@ impl Broker {
     /// Whether this caller may answer what a session asks, and nobody has.
     #[must_use]
     pub fn may_answer(&self, who: &Credential, session: SessionId, request_id: &str) -> bool {
-        let Ok(principal) = who.principal(self.0.now()) else { return false };
+        let Ok(principal) = who.principal(self.0.kernel.now()) else { return false };
         let Some(view) = self.session_view(session) else { return false };
         let is_seen = policy::sight(principal).includes(view.owner, Some(view.project));
         let is_own = policy::may_answer(principal, view.owner).is_ok();

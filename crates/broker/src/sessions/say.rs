@@ -86,7 +86,7 @@ impl Shared {
     /// A session says something.
     pub(super) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
         event.session_id = session;
-        event.at_ms = self.now().unix;
+        event.at_ms = self.kernel.now().unix;
         bound(&mut event);
         self.note_question(session, &event);
         let n_bytes = weight(&event);
@@ -137,7 +137,7 @@ impl Shared {
     /// Forgets what a session said.
     pub(crate) async fn forget_journal(&self, session: SessionId) -> Result<()> {
         let journal = Arc::clone(&self.sessions.journal);
-        self.blocking(move || journal.remove(session).map_err(unreadable)).await
+        self.kernel.blocking(move || journal.remove(session).map_err(unreadable)).await
     }
 
     /// A session's state changed: in its record, in its events, and for whoever watches.
@@ -146,7 +146,7 @@ impl Shared {
         let place = lock(&self.sessions.table).find(session);
         if let Some((place, _)) = place {
             let (session_id, project_id) = (session, place.project);
-            self.publish(
+            self.kernel.publish(
                 Event::SessionStateChanged { session_id, project_id, status: state },
                 place.owner,
                 Some(place.project),
@@ -184,7 +184,7 @@ impl Shared {
             // It may have ended without room to write that down.
             Some(state) => state,
             None => {
-                let record = self.read(move |store| store.session(session)).await?;
+                let record = self.kernel.read(move |store| store.session(session)).await?;
                 record.ok_or_else(|| Error::not_found("session", session))?.state
             }
         };
@@ -226,16 +226,18 @@ impl Shared {
     ) -> Result<Journaled> {
         let journal = Arc::clone(&self.sessions.journal);
         let from = since.map_or(0, |since| since.saturating_add(1));
-        self.blocking(move || {
-            let oldest = journal.kept(session).map_err(unreadable)?;
-            let kept = journal.read(session, from, limit).map_err(unreadable)?;
-            let last_index = kept.last().map(|(index, _)| *index);
-            // One that is missing is no event.
-            let read = kept.into_iter().filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok());
-            let oldest_index = oldest.map_or(0, |kept| kept.first);
-            Ok(Journaled { events: read.collect(), last_index, oldest_index })
-        })
-        .await
+        self.kernel
+            .blocking(move || {
+                let oldest = journal.kept(session).map_err(unreadable)?;
+                let kept = journal.read(session, from, limit).map_err(unreadable)?;
+                let last_index = kept.last().map(|(index, _)| *index);
+                // One that is missing is no event.
+                let read =
+                    kept.into_iter().filter_map(|(_, bytes)| rmp_serde::from_slice(&bytes).ok());
+                let oldest_index = oldest.map_or(0, |kept| kept.first);
+                Ok(Journaled { events: read.collect(), last_index, oldest_index })
+            })
+            .await
     }
 }
 

@@ -224,7 +224,7 @@ impl Shared {
     /// The agent of a session begins to work.
     pub(super) fn work_begins(&self, id: SessionId) {
         if let Some(live) = self.sessions.live(id) {
-            lock(&live.account.working_since).get_or_insert(self.now().mono);
+            lock(&live.account.working_since).get_or_insert(self.kernel.now().mono);
         }
     }
 
@@ -237,7 +237,7 @@ impl Shared {
     }
 
     fn worked(&self, id: SessionId, account: &Account, since: u64) {
-        let ms = self.now().mono.saturating_sub(since);
+        let ms = self.kernel.now().mono.saturating_sub(since);
         account.add(id, |ledger| ledger.work(ms));
     }
 
@@ -250,14 +250,14 @@ impl Shared {
         });
         let Some(since) = since else { return std::future::pending().await };
         let at = since.saturating_add(LOOK_MS);
-        let left = Duration::from_millis(at.saturating_sub(self.now().mono));
+        let left = Duration::from_millis(at.saturating_sub(self.kernel.now().mono));
         tokio::time::sleep(left).await;
     }
 
     /// Counts how long an agent has worked until now, and asks if that is too long.
     pub(super) fn look_at_work(self: &Arc<Self>, id: SessionId) {
         let Some(live) = self.sessions.live(id) else { return };
-        let now = self.now().mono;
+        let now = self.kernel.now().mono;
         let since = lock(&live.account.working_since).replace(now);
         if let Some(since) = since {
             self.worked(id, &live.account, since);
@@ -267,19 +267,23 @@ impl Shared {
 
     /// Whether a budget allows more; asks if that is to be asked.
     fn look_at(self: &Arc<Self>, budget: &Arc<Budget>) -> Verdict {
-        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
         let request_id = format!("{LIMIT_ID}{}", &digits[..16]);
         let wait = self.sessions.settings.limit_wait;
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let (verdict, spent) = {
             let mut ledger = lock(&budget.ledger);
-            (ledger.check(self.now(), wait_ms, request_id), ledger.record())
+            (ledger.check(self.kernel.now(), wait_ms, request_id), ledger.record())
         };
         if let Verdict::Asks(question) = &verdict {
             self.say(budget.holder, asked(question, &spent));
             let (shared, budget) = (Arc::clone(self), Arc::clone(budget));
             let id = question.request_id.clone();
-            drop(self.tasks.spawn(async move { shared.wait_for_answer(&budget, &id, wait).await }));
+            drop(
+                self.kernel
+                    .tasks
+                    .spawn(async move { shared.wait_for_answer(&budget, &id, wait).await }),
+            );
         }
         verdict
     }
@@ -297,12 +301,12 @@ impl Shared {
             }
             tokio::select! {
                 biased;
-                () = self.stopping.cancelled() => return,
+                () = self.kernel.stopping.cancelled() => return,
                 () = changed => {}
                 () = &mut late => break,
             }
         }
-        let now = self.now();
+        let now = self.kernel.now();
         let is_late = {
             let mut ledger = lock(&budget.ledger);
             // The two clocks may differ by a moment; the wait is over.
@@ -388,9 +392,9 @@ impl Shared {
 
     fn store(self: &Arc<Self>, id: SessionId, spending: SpendingRecord) {
         let shared = Arc::clone(self);
-        drop(self.tasks.spawn(async move {
+        drop(self.kernel.tasks.spawn(async move {
             let record = Record::SessionSpent { id, spending: Box::new(spending) };
-            if let Err(error) = shared.commit_for_sure(&[record]).await {
+            if let Err(error) = shared.kernel.commit_for_sure(&[record]).await {
                 tracing::error!(session = %id, %error, "what a session has spent is not stored");
             }
         }));

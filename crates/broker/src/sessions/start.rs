@@ -76,13 +76,13 @@ pub(crate) struct StartSession {
 impl Shared {
     /// The directory of a workspace.
     pub(crate) fn workspace_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
-        self.config.data_dir.join("workspaces").join(workspace.to_string())
+        self.kernel.config.data_dir.join("workspaces").join(workspace.to_string())
     }
 
     /// The home of the agents in a workspace: what they keep for themselves, such as their
     /// conversations. Beside the workspaces, so that it is no part of what they made.
     pub(crate) fn home_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
-        self.config.data_dir.join("homes").join(workspace.to_string())
+        self.kernel.config.data_dir.join("homes").join(workspace.to_string())
     }
 
     /// Starts a session. Its agent is started by its first message.
@@ -106,15 +106,15 @@ impl Shared {
             self.check_disk().await?;
         }
         let network = self.network_of(&start, &agent)?;
-        let now = self.now().unix;
+        let now = self.kernel.now().unix;
         let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
-            id: WorkspaceId::from_random(self.entropy.bytes()),
+            id: WorkspaceId::from_random(self.kernel.entropy.bytes()),
             project: start.project.id,
             created_at: now,
             last_session_at: Some(now),
         });
         let (id, next_index) = match &start.origin {
-            Origin::New { .. } => (SessionId::from_random(self.entropy.bytes()), 0),
+            Origin::New { .. } => (SessionId::from_random(self.kernel.entropy.bytes()), 0),
             Origin::Again(record) => (record.id, self.next_index(record.id).await?),
         };
         let parent = start.origin.parent();
@@ -165,7 +165,7 @@ impl Shared {
     /// The number that a session which ran before goes on with.
     async fn next_index(self: &Arc<Self>, session: SessionId) -> Result<u64> {
         let shared = Arc::clone(self);
-        self.blocking(move || shared.next_journaled(session)).await
+        self.kernel.blocking(move || shared.next_journaled(session)).await
     }
 
     /// Gives a session that has its place everything it needs.
@@ -176,7 +176,7 @@ impl Shared {
         workspace: &WorkspaceRecord,
         place: Where,
     ) -> Result<SessionRecord> {
-        let now = self.now().unix;
+        let now = self.kernel.now().unix;
         let made = self.session_key(start, place.id, place.owner)?;
         let dir = self.make_dirs(workspace.id).await?;
         let reach = network.clone().map(Reach::new);
@@ -213,7 +213,7 @@ impl Shared {
             }
         }
         records.extend(made.as_ref().map(|made| Record::TokenCreated(made.record.clone())));
-        if let Err(error) = self.commit(records).await {
+        if let Err(error) = self.kernel.commit(records).await {
             drop(doors);
             self.take_dirs_back(start, workspace.id, dir).await;
             return Err(error);
@@ -229,7 +229,7 @@ impl Shared {
 
     /// Removes the directories of a session that never was, and of its workspace if that is as new.
     async fn take_dirs_back(&self, start: &StartSession, workspace: WorkspaceId, dir: Utf8PathBuf) {
-        let mut removed = self.blocking(move || remove(&dir)).await;
+        let mut removed = self.kernel.blocking(move || remove(&dir)).await;
         if start.workspace.is_none() {
             removed = self.remove_workspace_dirs(workspace).await.and(removed);
         }
@@ -261,22 +261,23 @@ impl Shared {
         self.say_state(place.id, SessionState::Starting, None);
         let kept = Kept { is_new, dir, key, permissions };
         let keeper = Keeper::new(Arc::clone(self), place, agent, kept, done);
-        drop(self.tasks.spawn(keeper.run(inbox)));
+        drop(self.kernel.tasks.spawn(keeper.run(inbox)));
     }
 
     /// Makes the workspace's directory, its home and one for the socket, which only this user can
     /// enter.
     async fn make_dirs(&self, workspace: WorkspaceId) -> Result<Utf8PathBuf> {
         let (workspace, home) = (self.workspace_path(workspace), self.home_path(workspace));
-        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
         let dir = self.sessions.settings.run_dir.join("s").join(&digits[..12]);
         let made = dir.clone();
-        self.blocking(move || {
-            private_dir(&workspace).map_err(|error| not_made("a workspace", error))?;
-            private_dir(&home).map_err(|error| not_made("the home of an agent", error))?;
-            private_dir(&made).map_err(|error| not_made("the directory of a session", error))
-        })
-        .await?;
+        self.kernel
+            .blocking(move || {
+                private_dir(&workspace).map_err(|error| not_made("a workspace", error))?;
+                private_dir(&home).map_err(|error| not_made("the home of an agent", error))?;
+                private_dir(&made).map_err(|error| not_made("the directory of a session", error))
+            })
+            .await?;
         Ok(dir)
     }
 }

@@ -53,7 +53,7 @@ impl Shared {
         id: WorkspaceId,
     ) -> Result<WorkspaceRecord> {
         let (tree, project) = (policy::tree(principal), project.id);
-        let found = self.read(move |store| {
+        let found = self.kernel.read(move |store| {
             let is_open = match tree {
                 Some(session) => store.workspaces_of_tree(session)?.contains(&id),
                 None => true,
@@ -71,7 +71,7 @@ impl Shared {
         project: ProjectId,
     ) -> Result<Vec<WorkspaceRecord>> {
         let tree = policy::tree(principal);
-        let found = self.read(move |store| {
+        let found = self.kernel.read(move |store| {
             let mut all = store.workspaces(project)?;
             if let Some(session) = tree {
                 let open = store.workspaces_of_tree(session)?;

@@ -40,12 +40,14 @@ impl Shared {
     pub(crate) async fn remove_workspace_dirs(&self, workspace: WorkspaceId) -> Result<()> {
         let (files, home) = (self.workspace_path(workspace), self.home_path(workspace));
         let forget = self.forget_start(workspace);
-        self.blocking(move || {
-            remove(&files)?;
-            remove(&home)?;
-            forget().map_err(|error| failure::internal(error).with_certainty(Certainty::MayHaveRun))
-        })
-        .await
+        self.kernel
+            .blocking(move || {
+                remove(&files)?;
+                remove(&home)?;
+                forget()
+                    .map_err(|error| failure::internal(error).with_certainty(Certainty::MayHaveRun))
+            })
+            .await
     }
 }
 

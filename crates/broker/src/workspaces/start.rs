@@ -78,7 +78,7 @@ struct Starts {
 
 impl Starts {
     fn of(shared: &Shared, workspace: WorkspaceId) -> Self {
-        let dir = shared.config.data_dir.join("starts");
+        let dir = shared.kernel.config.data_dir.join("starts");
         Self {
             archive: dir.join(format!("{workspace}.tar")),
             refusal: dir.join(format!("{workspace}.refused")),

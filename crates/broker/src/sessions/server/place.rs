@@ -83,7 +83,7 @@ impl Belongings {
     pub(super) async fn gone(mut self) {
         if let Some(own) = self.own.take() {
             let shared = Arc::clone(&self.shared);
-            let removing = shared.tasks.spawn(own.remove(Arc::clone(&shared)));
+            let removing = shared.kernel.tasks.spawn(own.remove(Arc::clone(&shared)));
             drop(removing.await);
         }
     }
@@ -92,7 +92,7 @@ impl Belongings {
 impl Drop for Belongings {
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
-            drop(self.shared.tasks.spawn(own.remove(Arc::clone(&self.shared))));
+            drop(self.shared.kernel.tasks.spawn(own.remove(Arc::clone(&self.shared))));
         }
     }
 }
@@ -104,7 +104,7 @@ impl Own {
         if let Some(hold) = hold {
             hold.gone().await;
         }
-        let removed = shared.blocking(move || {
+        let removed = shared.kernel.blocking(move || {
             let removed: Vec<_> = dirs.iter().map(|dir| workspaces::remove(dir)).collect();
             removed.into_iter().collect::<Result<()>>()
         });
@@ -137,7 +137,7 @@ impl Shared {
         let made = home.clone();
         let make =
             move || private_dir(&made).map_err(|error| not_made("the home of a server", error));
-        self.blocking(make).await?;
+        self.kernel.blocking(make).await?;
         let launched = match confiner {
             None => self.launch_plain(place, named, &home).await,
             Some(confiner) => {
@@ -149,20 +149,20 @@ impl Shared {
 
     /// Where the homes of servers are: beside those of agents, and in no box but their own.
     fn server_homes(&self) -> Utf8PathBuf {
-        self.config.data_dir.join("servers")
+        self.kernel.config.data_dir.join("servers")
     }
 
     /// Removes what servers of an earlier run left.
     pub(crate) async fn remove_leftover_servers(&self) {
         let dir = self.server_homes();
-        let removed = self.blocking(move || workspaces::remove(&dir));
+        let removed = self.kernel.blocking(move || workspaces::remove(&dir));
         if let Err(error) = removed.await {
             tracing::warn!(%error, "the homes of servers of an earlier run are left");
         }
     }
 
     fn random_name(&self) -> String {
-        let digits = blake3::Hash::from_bytes(self.entropy.bytes()).to_hex();
+        let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
         digits[..12].to_owned()
     }
 
@@ -195,7 +195,7 @@ impl Shared {
         belongings: &mut Belongings,
     ) -> Result<Launched> {
         let id = place.project;
-        let project = self.read(move |store| store.project(id)).await?;
+        let project = self.kernel.read(move |store| store.project(id)).await?;
         let project = project.ok_or_else(|| Error::not_found("project", id))?;
         let boxes = self.boxes("a server of tools").await?;
         self.check_boxes(&project).await?;
@@ -263,7 +263,7 @@ impl Shared {
             };
             Ok(programs.find(&command))
         };
-        let installed = self.blocking(find).await?;
+        let installed = self.kernel.blocking(find).await?;
         let installed = installed.ok_or_else(|| unusable(named, "there is no such program"))?;
         let dir = installed.interpreter_dir.as_ref();
         let path = dir.map_or_else(|| PATH.to_owned(), |dir| format!("{}:{PATH}", dir.display()));
@@ -304,7 +304,7 @@ impl Shared {
                 .and_then(|()| inside.path())
                 .map_err(|error| not_made("the door of a server to the network", error))
         };
-        let inside = self.blocking(prepare).await?;
+        let inside = self.kernel.blocking(prepare).await?;
         let (policy, asked) = watch::channel(Arc::new(network));
         let socket = networks.open(place.root, &dir, asked);
         let socket =

@@ -11,8 +11,8 @@ use ringback_proto::record::Record;
 use ringback_store::{CommitError, Full};
 use tokio::sync::Notify;
 
+use super::Kernel;
 use crate::failure;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// How long whoever ends something waits for a store that does not answer.
@@ -49,15 +49,15 @@ impl Unstored {
     }
 }
 
-impl Shared {
+impl Kernel {
     /// Writes what has happened already and cannot be refused. They are durable when it returns, unless
     /// the disk is full or does not answer: then they are written as soon as there is room.
     ///
     /// # Errors
     /// When the store refuses them for good.
     pub(crate) async fn commit_or_later(self: &Arc<Self>, records: Vec<Record>) -> Result<()> {
-        let shared = Arc::clone(self);
-        let writing = self.tasks.spawn(async move { shared.commit_now_or_later(records).await });
+        let kernel = Arc::clone(self);
+        let writing = self.tasks.spawn(async move { kernel.commit_now_or_later(records).await });
         match tokio::time::timeout(WAIT, writing).await {
             Ok(written) => written.unwrap_or_else(|error| Err(failure::internal(error))),
             Err(_) => {
@@ -87,7 +87,7 @@ impl Shared {
     /// up the deletion that makes room.
     ///
     /// # Errors
-    /// As [`Shared::commit`].
+    /// As [`Kernel::commit`].
     pub(crate) async fn commit_deletion(&self, records: Vec<Record>) -> Result<()> {
         self.store_waiting().await;
         match self.commit_with_reserve(records).await {

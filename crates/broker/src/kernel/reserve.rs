@@ -10,7 +10,7 @@ use ringback_proto::record::Record;
 use ringback_store::{Applied, CommitError, Full};
 use rustix::fs::FallocateFlags;
 
-use crate::shared::Shared;
+use super::Kernel;
 
 /// What it is called in the data directory.
 const NAME: &str = "reserve";
@@ -70,7 +70,7 @@ impl Reserve {
     }
 }
 
-impl Shared {
+impl Kernel {
     /// Writes records of what ends or is deleted: where the disk is full, the reserve is for them.
     pub(crate) async fn commit_with_reserve(
         &self,
