@@ -1,6 +1,6 @@
 //! The door: from a call to its answer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Auditor;
-use crate::call::{Admitted, Answer, Call, CallControl, CallStop, Calls};
+use crate::call::{Answer, Call, CallControl, CallStop, Calls};
 use crate::config::Config;
 use crate::containers::Containers;
 use crate::handler::{self, SyncContext};
@@ -32,8 +32,8 @@ use crate::jobs::Jobs;
 use crate::kernel::{
     Alarm, Blocking, Clock, Entropy, EventHub, Kernel, Reserve, Subscription, Tasks, Unstored,
 };
-use crate::lines::{CallContext, LineRequest, Lines};
-use crate::repeats::{Repeats, repeat_key};
+use crate::lines::{CallContext, Callers, LineRequest, Lines};
+use crate::repeats::repeat_key;
 use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
 use crate::sessions::{Sessions, Space};
 use crate::shared::Shared;
@@ -162,15 +162,17 @@ impl Broker {
             auditor,
         });
         let config = &kernel.config;
+        let calls = Arc::new(Calls::new(Arc::clone(&kernel)));
+        let lines = Arc::new(Lines::new(Arc::clone(&kernel), Arc::clone(&calls)));
         let shared = Arc::new(Shared {
             facts: Facts::new(config, Arc::clone(&models), kernel.now()),
-            calls: Mutex::new(Calls::new(config.calls_per_principal_max)),
             jobs: Jobs::new(limits),
-            lines: Lines::new(config.lines),
             studio: Studio::new(config.studio.clone(), models),
             sessions: Sessions::new(config.sessions.clone(), journal),
             containers: Containers::new(config.containers.clone()),
-            repeats: Repeats::default(),
+            callers: Callers::on(&lines),
+            calls,
+            lines,
             tokens,
             kernel,
         });
@@ -228,6 +230,18 @@ impl Broker {
         Ok(Some(token.token))
     }
 
+    /// Tools on lines: offering, calling and answering.
+    #[must_use]
+    pub fn lines(&self) -> &Arc<Lines> {
+        &self.0.lines
+    }
+
+    /// Tools of sessions' callers.
+    #[must_use]
+    pub fn callers(&self) -> &Callers {
+        &self.0.callers
+    }
+
     /// All events from now on.
     #[must_use]
     pub fn subscribe(&self) -> Subscription {
@@ -256,9 +270,9 @@ impl Broker {
     #[must_use]
     pub fn under_way(&self) -> UnderWay {
         UnderWay {
-            n_calls: crate::sync::lock(&self.0.calls).len(),
+            n_calls: self.0.calls.len(),
             n_jobs: self.0.jobs.len(),
-            n_repeats: self.0.repeats.len(),
+            n_repeats: self.0.calls.repeats.len(),
             lines: self.0.lines.counts(),
             n_sessions: self.0.sessions.n_live(),
             n_event_bytes: crate::sync::lock(&self.0.sessions.table).n_event_bytes(),
@@ -301,7 +315,7 @@ impl Broker {
         let request = match request {
             ToolCall::Native(request) => request,
             ToolCall::Named { name, arguments } => {
-                return self.call_line(LineRequest {
+                return shared.lines.call(LineRequest {
                     credential: call.credential,
                     edge,
                     tool: name,
@@ -388,8 +402,7 @@ impl Broker {
         request: ToolRequest,
     ) -> Result<Answer, Box<(Asked, Error)>> {
         let shared = Arc::clone(&self.0);
-        let admitted = match Admitted::admit(&shared, asked.id, asked.principal.id, asked.deadline)
-        {
+        let admitted = match shared.calls.admit(asked.id, asked.principal.id, asked.deadline) {
             Ok(admitted) => admitted,
             Err(error) => return Err(Box::new((asked, error))),
         };

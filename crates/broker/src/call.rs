@@ -1,21 +1,26 @@
 //! A call from an edge: admitted or refused at once, answered now or later.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
+use ringback_core::Now;
 use ringback_core::calls::CallTable;
 use ringback_core::deadline::Deadline;
+use ringback_core::repeats::same_body;
 use ringback_core::waiting::EdgeHabit;
 use ringback_proto::any::Format;
 use ringback_proto::ids::{CallId, RequestId};
 use ringback_proto::principal::PrincipalId;
+use ringback_proto::record::RepeatKey;
 use ringback_proto::{Certainty, Error, RequestEnvelope, ResponseEnvelope, Result};
+use ringback_store::Store;
 use tokio_util::sync::CancellationToken;
 
 use crate::identity::Credential;
+use crate::kernel::Kernel;
+use crate::repeats::Repeats;
 use crate::replies::Replies;
-use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -137,74 +142,93 @@ impl CallStop {
     }
 }
 
-/// The calls under way, and how to stop each.
+/// The calls under way: how long each may take, how to stop it, and which are repeats.
 #[derive(Debug)]
 pub(crate) struct Calls {
-    table: CallTable,
+    kernel: Arc<Kernel>,
+    table: Mutex<Table>,
+    pub(crate) repeats: Repeats,
+}
+
+#[derive(Debug)]
+struct Table {
+    rules: CallTable,
     stops: HashMap<CallId, Arc<CallStop>>,
 }
 
 impl Calls {
-    pub(crate) fn new(per_principal_max: usize) -> Self {
-        Self { table: CallTable::new(per_principal_max), stops: HashMap::new() }
+    pub(crate) fn new(kernel: Arc<Kernel>) -> Self {
+        let rules = CallTable::new(kernel.config.calls_per_principal_max);
+        let table = Mutex::new(Table { rules, stops: HashMap::new() });
+        Self { kernel, table, repeats: Repeats::default() }
+    }
+
+    /// Admits a call, which counts until the admission is dropped.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        id: CallId,
+        principal: PrincipalId,
+        deadline: Deadline,
+    ) -> Result<Admitted> {
+        let stop = Arc::new(CallStop::new(deadline.allowed_ms));
+        {
+            let mut table = lock(&self.table);
+            table.rules.admit(id, principal, deadline)?;
+            table.stops.insert(id, Arc::clone(&stop));
+        }
+        self.kernel.alarm.add(deadline.at);
+        Ok(Admitted { calls: Arc::clone(self), id, stop })
     }
 
     /// How many there are; the two tables tell the same number, or the larger one shows a leak.
     pub(crate) fn len(&self) -> usize {
-        let n_table = if self.table.is_empty() { 0 } else { self.table.len().max(1) };
-        n_table.max(self.stops.len())
+        let table = lock(&self.table);
+        let n_calls = if table.rules.is_empty() { 0 } else { table.rules.len().max(1) };
+        n_calls.max(table.stops.len())
     }
 
     pub(crate) fn next_deadline(&self) -> Option<u64> {
-        self.table.next_deadline()
+        lock(&self.table).rules.next_deadline()
     }
 
     /// Gives a call more time; see the table.
-    pub(crate) fn extend(&mut self, id: CallId, now: ringback_core::Now, ms: u64, ms_max: u64) {
-        self.table.extend(id, now, ms, ms_max);
+    pub(crate) fn extend(&self, id: CallId, ms: u64) {
+        let ms_max = self.kernel.config.call_ms_max;
+        lock(&self.table).rules.extend(id, self.kernel.now(), ms, ms_max);
+        self.kernel.alarm.ring();
     }
 
-    /// Tells the calls whose time is up.
-    pub(crate) fn expire(&mut self, now: ringback_core::Now) {
-        for id in self.table.expire(now) {
-            if let Some(stop) = self.stops.get(&id) {
+    /// Stops the calls whose time is up.
+    pub(crate) fn expire(&self, now: Now) {
+        let mut table = lock(&self.table);
+        for id in table.rules.expire(now) {
+            if let Some(stop) = table.stops.get(&id) {
                 stop.timed_out.store(true, Ordering::Release);
                 stop.token.cancel();
             }
         }
+    }
+
+    /// Jobs remember their request ids longer than other calls do, and over a restart.
+    pub(crate) async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
+        let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
+        let stored = self.kernel.read(read).await?;
+        stored.and_then(|record| record.repeat).map_or(Ok(()), |first| same_body(&first, &key))
     }
 }
 
 /// A call under way; dropping it is its end.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    shared: Arc<Shared>,
+    calls: Arc<Calls>,
     id: CallId,
     pub(crate) stop: Arc<CallStop>,
 }
 
-impl Admitted {
-    pub(crate) fn admit(
-        shared: &Arc<Shared>,
-        id: CallId,
-        principal: PrincipalId,
-        deadline: Deadline,
-    ) -> Result<Self> {
-        let stop = Arc::new(CallStop::new(deadline.allowed_ms));
-        {
-            let mut calls = lock(&shared.calls);
-            calls.table.admit(id, principal, deadline)?;
-            calls.stops.insert(id, Arc::clone(&stop));
-        }
-        shared.kernel.alarm.add(deadline.at);
-        Ok(Self { shared: Arc::clone(shared), id, stop })
-    }
-}
-
 impl Drop for Admitted {
     fn drop(&mut self) {
-        let mut calls = lock(&self.shared.calls);
-        calls.table.ended(self.id);
-        calls.stops.remove(&self.id);
+        let mut table = lock(&self.calls.table);
+        table.rules.ended(self.id);
+        table.stops.remove(&self.id);
     }
 }

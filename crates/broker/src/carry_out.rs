@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ringback_core::repeats::{Begin, same_body};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::{BlobHash, JobId};
-use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobRecord, JobState, RepeatKey};
 use ringback_proto::{Error, ErrorKind, ResponseEnvelope, Result, ToolRequest, ToolResponse};
 use ringback_store::Store;
@@ -32,7 +31,12 @@ impl Shared {
     ) -> ResponseEnvelope {
         let owed = Owed::new();
         let principal = asked.principal.id;
-        match self.repeats.begin(self.kernel.now(), principal, key, Answered::Plain(owed.place())) {
+        match self.calls.repeats.begin(
+            self.kernel.now(),
+            principal,
+            key,
+            Answered::Plain(owed.place()),
+        ) {
             Err(error) => error.into(),
             Ok(Begin::Again(Answered::Plain(first))) => {
                 self.kernel.auditor.repeated(self.kernel.now(), &asked, None);
@@ -46,24 +50,17 @@ impl Shared {
                 Error::internal("repeat", "one request id stands for two kinds of call").into()
             }
             Ok(Begin::First) => {
-                let reply = match self.unused_for_a_job(principal, key).await {
+                let reply = match self.calls.unused_for_a_job(principal, key).await {
                     Ok(()) => self.plain(&asked, request, &admitted).await,
                     Err(error) => error.into(),
                 };
                 if let ResponseEnvelope::Error(error) = &reply {
-                    self.repeats.reconsider(principal, key.request_id, &error.clone().into());
+                    self.calls.repeats.reconsider(principal, key.request_id, &error.clone().into());
                 }
                 owed.answer(Ok(reply.clone()));
                 reply
             }
         }
-    }
-
-    /// Jobs remember their request ids longer than other calls do, and over a restart.
-    pub(crate) async fn unused_for_a_job(&self, owner: PrincipalId, key: RepeatKey) -> Result<()> {
-        let stored =
-            self.kernel.read(move |store| store.job_by_repeat(owner, key.request_id)).await?;
-        stored.and_then(|record| record.repeat).map_or(Ok(()), |first| same_body(&first, &key))
     }
 
     pub(crate) async fn plain(
@@ -113,7 +110,12 @@ impl Shared {
         };
         let owed = Owed::new();
         let owner = asked.principal.id;
-        match self.repeats.begin(self.kernel.now(), owner, key, Answered::Job(owed.place()))? {
+        match self.calls.repeats.begin(
+            self.kernel.now(),
+            owner,
+            key,
+            Answered::Job(owed.place()),
+        )? {
             Begin::Again(Answered::Job(first)) => {
                 let id = first.wait().await.clone()?;
                 self.kernel.auditor.repeated(self.kernel.now(), &asked, Some(id));
@@ -125,7 +127,7 @@ impl Shared {
             Begin::First => {
                 let begun = self.first_job(&asked, key, request, stream).await;
                 if let Err(error) = &begun {
-                    self.repeats.reconsider(owner, key.request_id, error);
+                    self.calls.repeats.reconsider(owner, key.request_id, error);
                 }
                 owed.answer(begun.as_ref().map(Attached::id).map_err(Clone::clone));
                 begun

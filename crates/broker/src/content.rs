@@ -221,7 +221,7 @@ impl Transfer {
         let principal = admit(&call, now).map_err(refused)?.clone();
         // As long as it takes: a slow line has a large file too.
         let deadline = Deadline::smallest(now, None, None, shared.kernel.config.call_ms_max);
-        let admitted = Admitted::admit(shared, id, principal.id, deadline).map_err(refused)?;
+        let admitted = shared.calls.admit(id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
         let ctx = Context {
             shared: shared.clone(),

@@ -223,19 +223,31 @@ impl Token {
 /// Every token there is. Few enough to keep in memory, so that a check costs no read of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Tokens {
-    by_hash: RwLock<HashMap<[u8; 32], Arc<Token>>>,
+    table: RwLock<TokenTable>,
+}
+
+#[derive(Debug, Default)]
+struct TokenTable {
+    by_hash: HashMap<[u8; 32], Arc<Token>>,
+    by_id: HashMap<TokenId, Arc<Token>>,
+}
+
+impl TokenTable {
+    fn insert(&mut self, token: Arc<Token>) {
+        self.by_id.insert(token.record.id, Arc::clone(&token));
+        self.by_hash.insert(token.record.secret_hash, token);
+    }
 }
 
 impl Tokens {
     pub(crate) fn load(records: Vec<TokenRecord>) -> Self {
         let is_over =
             |record: &TokenRecord| record.session.is_some() && record.revoked_at.is_some();
-        let by_hash = records
-            .into_iter()
-            .filter(|record| !is_over(record))
-            .map(|record| (record.secret_hash, Arc::new(Token::new(record))))
-            .collect();
-        Self { by_hash: RwLock::new(by_hash) }
+        let mut table = TokenTable::default();
+        for record in records.into_iter().filter(|record| !is_over(record)) {
+            table.insert(Arc::new(Token::new(record)));
+        }
+        Self { table: RwLock::new(table) }
     }
 
     /// The token behind a secret.
@@ -279,7 +291,7 @@ impl Tokens {
 
     fn known(&self, secret: &str, now: Now) -> Result<Arc<Token>> {
         let hash = secret_hash(secret);
-        let found = self.read(|tokens| tokens.get(&hash).cloned());
+        let found = self.read(|tokens| tokens.by_hash.get(&hash).cloned());
         // The map was searched by a hash of the secret, so its timing tells nothing about it; the
         // comparison is in constant time all the same.
         let token = found
@@ -296,7 +308,7 @@ impl Tokens {
             let is_it = |token: &&Arc<Token>| {
                 token.record.public_key == *public_key && token.record.session.is_none()
             };
-            tokens.values().find(is_it).cloned()
+            tokens.by_id.values().find(is_it).cloned()
         });
         let token = found.ok_or_else(|| unauthenticated("there is no such token"))?;
         token.check(now)?;
@@ -308,14 +320,15 @@ impl Tokens {
     }
 
     pub(crate) fn insert_token(&self, token: Arc<Token>) {
-        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        by_hash.insert(token.record.secret_hash, token);
+        self.table.write().unwrap_or_else(PoisonError::into_inner).insert(token);
     }
 
     /// Forgets a key that ended with its session. Whoever still holds it knows that it ended.
     pub(crate) fn forget(&self, id: TokenId) {
-        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
-        by_hash.retain(|_, token| token.record.id != id);
+        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = table.by_id.remove(&id) {
+            table.by_hash.remove(&token.record.secret_hash);
+        }
     }
 
     /// The credential of a principal that was authenticated before.
@@ -327,7 +340,7 @@ impl Tokens {
     }
 
     pub(crate) fn find(&self, id: TokenId) -> Option<Arc<Token>> {
-        self.read(|tokens| tokens.values().find(|token| token.record.id == id).cloned())
+        self.read(|tokens| tokens.by_id.get(&id).cloned())
     }
 
     /// A principal by its id, as it is now: for work that outlived the connection that asked for it.
@@ -352,7 +365,7 @@ impl Tokens {
 
     pub(crate) fn list(&self) -> Vec<TokenRecord> {
         let mut records: Vec<_> =
-            self.read(|tokens| tokens.values().map(|token| token.snapshot()).collect());
+            self.read(|tokens| tokens.by_id.values().map(|token| token.snapshot()).collect());
         records.sort_by_key(|record| (record.created_at, record.id));
         records
     }
@@ -360,7 +373,9 @@ impl Tokens {
     /// Wakes whoever holds a token that is not valid any more.
     pub(crate) fn end_invalid(&self, now: Now) {
         let invalid = |token: &&Arc<Token>| token.validity(now).is_err();
-        self.read(|tokens| tokens.values().filter(invalid).for_each(|token| token.ended.cancel()));
+        self.read(|tokens| {
+            tokens.by_id.values().filter(invalid).for_each(|token| token.ended.cancel())
+        });
     }
 
     /// Whether a principal's token is not valid any more.
@@ -374,11 +389,11 @@ impl Tokens {
     /// Uses and expiries of tokens that the store does not know yet.
     pub(crate) fn changes_to_store(&self) -> Vec<Record> {
         let changes = |token: &Arc<Token>| [token.expiry_to_store(), token.use_to_store()];
-        self.read(|tokens| tokens.values().flat_map(changes).flatten().collect())
+        self.read(|tokens| tokens.by_id.values().flat_map(changes).flatten().collect())
     }
 
-    fn read<T>(&self, look: impl FnOnce(&HashMap<[u8; 32], Arc<Token>>) -> T) -> T {
-        look(&self.by_hash.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, look: impl FnOnce(&TokenTable) -> T) -> T {
+        look(&self.table.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -44,8 +44,8 @@ pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use identity::Credential;
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
-    CallContext, CallerCall, CallerStream, CallerTools, ChunkSink, LineCall, LineOffer,
-    LineRequest, LineSettings, LineStream, OfferedTool, ToolFace, ToolOffer,
+    CallContext, CallerCall, CallerStream, CallerTools, Callers, ChunkSink, LineCall, LineOffer,
+    LineRequest, LineSettings, LineStream, Lines, OfferedTool, ToolFace, ToolOffer,
 };
 pub use replies::Replies;
 pub use review::{Audit, AuditPage};

@@ -1,6 +1,6 @@
 //! The rooms of the broker.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use ringback_core::policy::Sight;
 use ringback_proto::Error;
@@ -12,8 +12,7 @@ use crate::handlers::{Facts, Studio};
 use crate::identity::Tokens;
 use crate::jobs::Jobs;
 use crate::kernel::Kernel;
-use crate::lines::Lines;
-use crate::repeats::Repeats;
+use crate::lines::{Callers, Lines};
 use crate::sessions::Sessions;
 
 /// Everything the broker owns.
@@ -22,10 +21,10 @@ pub(crate) struct Shared {
     pub(crate) kernel: Arc<Kernel>,
     pub(crate) facts: Facts,
     pub(crate) tokens: Tokens,
-    pub(crate) calls: Mutex<Calls>,
+    pub(crate) calls: Arc<Calls>,
     pub(crate) jobs: Jobs,
-    pub(crate) lines: Lines,
-    pub(crate) repeats: Repeats,
+    pub(crate) lines: Arc<Lines>,
+    pub(crate) callers: Callers,
     pub(crate) studio: Studio,
     pub(crate) sessions: Sessions,
     pub(crate) containers: Containers,

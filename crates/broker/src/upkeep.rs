@@ -43,7 +43,7 @@ async fn deadlines(shared: Arc<Shared>) {
 }
 
 fn nearest_deadline(shared: &Shared) -> Option<u64> {
-    let calls = lock(&shared.calls).next_deadline();
+    let calls = shared.calls.next_deadline();
     let (jobs, lines) = (shared.jobs.next_deadline(), shared.lines.next_lapse());
     let idle = shared.sessions.next_idle();
     calls.into_iter().chain(jobs).chain(lines).chain(idle).min()
@@ -52,8 +52,8 @@ fn nearest_deadline(shared: &Shared) -> Option<u64> {
 /// Waits for nothing: a store that does not answer must not hold up the deadlines after these.
 fn expire(shared: &Arc<Shared>) {
     let now = shared.kernel.now();
-    lock(&shared.calls).expire(now);
-    shared.expire_lines(now);
+    shared.calls.expire(now);
+    shared.lines.expire(now);
     shared.end_idle_sessions();
     shared.expire_jobs(now);
 }
@@ -90,7 +90,7 @@ async fn end_expired(shared: &Arc<Shared>) {
 
 async fn round(shared: &Arc<Shared>) {
     let now = shared.kernel.now();
-    shared.repeats.forget(now);
+    shared.calls.repeats.forget(now);
     shared.take_reserve().await;
     shared.store_token_changes().await;
     let kernel = Arc::clone(&shared.kernel);

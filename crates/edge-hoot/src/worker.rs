@@ -196,7 +196,7 @@ async fn pass_on(
 ) {
     while let Some(said) = inbox.recv().await {
         match said {
-            Said::Chunk(chunk) => match broker.chunk_sink(&credential, &id) {
+            Said::Chunk(chunk) => match broker.lines().chunk_sink(&credential, &id) {
                 Ok(sink) => sink.send(chunk).await,
                 // Nobody waits for it any more; its worker has been told.
                 Err(_) => return,
@@ -208,7 +208,7 @@ async fn pass_on(
 
 /// Tells the broker how a call ended. That nobody waits any more is no fault of the worker.
 fn tell(broker: &Broker, credential: &Credential, id: &str, outcome: Result<Any>) {
-    if let Err(error) = broker.answer_call(credential, id, outcome) {
+    if let Err(error) = broker.lines().answer(credential, id, outcome) {
         tracing::debug!(%error, "an answer came too late");
     }
 }

@@ -63,7 +63,7 @@ impl FromRequestParts<State> for OnLines {
 
     async fn from_request_parts(parts: &mut Parts, state: &State) -> Result<Self, HttpError> {
         let Caller(credential) = Caller::from_request_parts(parts, state).await?;
-        state.broker().may_offer(&credential)?;
+        state.broker().lines().may_offer(&credential)?;
         Ok(Self(credential))
     }
 }

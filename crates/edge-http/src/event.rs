@@ -87,7 +87,7 @@ async fn event(
         subscription.resume(epoch, seq);
     }
     let line = match &asked.client_id {
-        Some(client_id) => Some(broker.open_line(&credential, &line(client_id)?)?),
+        Some(client_id) => Some(broker.lines().open(&credential, &line(client_id)?)?),
         None => None,
     };
     let listener = Listener {
@@ -170,7 +170,7 @@ impl Listener {
              \"request\":"
         );
         let waiting = is_own
-            .then(|| self.broker.waiting_request(&self.credential, &call.request_id))
+            .then(|| self.broker.lines().waiting_request(&self.credential, &call.request_id))
             .flatten();
         match waiting {
             Some(waiting) => {

@@ -21,7 +21,7 @@ pub(crate) struct Changed {
 
 impl Changed {
     pub(crate) fn subscribe(broker: &Broker, peer: &Peer) -> Self {
-        Self { bell: broker.tools_changed(), seen: peer.fingerprint(broker) }
+        Self { bell: broker.lines().changes(), seen: peer.fingerprint(broker) }
     }
 
     /// Resolves when the peer's list is another one than at the last look.
@@ -43,6 +43,6 @@ impl Changed {
 
 /// The tools on lines that a caller sees, by their kind and then by their order of registration.
 pub(crate) fn on_lines(broker: &Broker, credential: &Credential) -> Vec<Arc<OfferedTool>> {
-    let of_kind = |kind| broker.tools_on_lines(credential, kind).unwrap_or_default();
+    let of_kind = |kind| broker.lines().tools(credential, kind).unwrap_or_default();
     KINDS.into_iter().flat_map(of_kind).collect()
 }

@@ -62,7 +62,7 @@ impl McpEdge {
         let period = (limits.idle.min(limits.handshake) / SWEEPS_PER_IDLE).max(SWEEP_MIN);
         let mut sweep = interval(period);
         sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut changed = self.state.broker.tools_changed();
+        let mut changed = self.state.broker.lines().changes();
         loop {
             tokio::select! {
                 biased;

@@ -71,7 +71,7 @@ impl Told {
 fn fingerprint(broker: &Broker, credential: &Credential) -> u64 {
     let mut hasher = DefaultHasher::new();
     for kind in [LineKind::Client, LineKind::Worker] {
-        for tool in broker.tools_on_lines(credential, kind).unwrap_or_default() {
+        for tool in broker.lines().tools(credential, kind).unwrap_or_default() {
             (&tool.full_name, tool.seq).hash(&mut hasher);
         }
     }

@@ -53,7 +53,7 @@ impl Connection {
             stream,
             lines: Lines::new(serving.config.line_bytes_max),
             talk: Talk::new(Arc::clone(&serving)),
-            changes: serving.broker.tools_changed(),
+            changes: serving.broker.lines().changes(),
             read_at: Instant::now(),
             serving,
         }

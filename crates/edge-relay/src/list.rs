@@ -40,7 +40,7 @@ pub(crate) fn list(broker: &Broker, credential: &Credential) -> Result<Box<RawVa
         request = ListToolsRequest { cursor: Some(cursor), prefix: None };
     }
     let kinds = [LineKind::Client, LineKind::Worker];
-    let on_lines = kinds.map(|kind| broker.tools_on_lines(credential, kind).unwrap_or_default());
+    let on_lines = kinds.map(|kind| broker.lines().tools(credential, kind).unwrap_or_default());
     let on_lines = on_lines.concat();
     let made: Vec<_> = infos.iter().map(|info| show(info, &on_lines)).collect();
     let tools = made.iter().map(Cow::as_ref).collect();

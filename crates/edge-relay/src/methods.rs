@@ -197,7 +197,7 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
     }
     let session = serving.session.to_string();
     let request_id = request.id.map(|id| id.get().to_owned());
-    let answer = serving.broker.call_line(LineRequest {
+    let answer = serving.broker.lines().call(LineRequest {
         credential: &credential,
         edge: Edge::Relay,
         tool: tool.clone(),

@@ -44,8 +44,7 @@ impl Handler<tools::CallerToolResponse> for Native {
         };
         let credential = ctx.shared.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
-        let broker = Broker(Arc::clone(&ctx.shared));
-        broker.answer_caller(&credential, root, &request_id, outcome)?;
+        ctx.shared.callers.answer(&credential, root, &request_id, outcome)?;
         Ok(AckResponse { message: "the agent has your answer".to_owned() })
     }
 }
@@ -59,8 +58,7 @@ impl Handler<tools::CallerToolProgress> for Native {
         let credential = ctx.shared.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
         let message = message.unwrap_or_default();
-        let broker = Broker(Arc::clone(&ctx.shared));
-        broker.caller_progress(&credential, root, &request_id, percent, message).await?;
+        ctx.shared.callers.progress(&credential, root, &request_id, percent, message).await?;
         Ok(AckResponse { message: "noted".to_owned() })
     }
 }
@@ -73,10 +71,10 @@ impl Handler<tools::CallerToolRequests> for Native {
         let CallerToolRequestsRequest { session_id, caller_id, wait_ms } = request;
         let root = root_of(&ctx, session_id)?;
         let credential = ctx.shared.credential_of(&ctx.principal)?;
-        let broker = Broker(Arc::clone(&ctx.shared));
+        let callers = &ctx.shared.callers;
         let only = caller_id.map(|only| vec![Arc::from(only)]);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
-        let calls = broker.poll_callers(&credential, root, only, wait).await?;
+        let calls = callers.poll(&credential, root, only, wait).await?;
         let (calls, unsayable) = match ctx.edge {
             Some(Edge::Hoot) => calls.into_iter().partition(|call| is_sayable(call)),
             Some(Edge::Http | Edge::Mcp | Edge::Relay) | None => (calls, Vec::new()),
@@ -86,7 +84,7 @@ impl Handler<tools::CallerToolRequests> for Native {
                 for its calls, cannot hold";
             let refused = Err(Error::invalid(message).with_certainty(Certainty::NotStarted));
             // If it has ended meanwhile, so much the better.
-            drop(broker.answer_caller(&credential, root, &call.request_id, refused));
+            drop(callers.answer(&credential, root, &call.request_id, refused));
         }
         let now = ctx.now();
         let requests = calls.iter().map(|call| told(root, call, now)).collect();

@@ -9,10 +9,8 @@ use ringback_proto::ids::SessionId;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::LineCall;
-use crate::Broker;
+use super::{Callers, LineCall, Lines};
 use crate::identity::Credential;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Calls that one poll brings at most; the next brings the others.
@@ -26,20 +24,20 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// An open stream of a caller; dropping it closes it.
 #[derive(Debug)]
 pub struct CallerStream {
-    shared: Arc<Shared>,
+    lines: Arc<Lines>,
     credential: Credential,
     number: AttendanceNo,
     bell: Arc<Notify>,
 }
 
-impl Broker {
+impl Callers {
     /// Opens a stream of the calls for this principal's callers in a session: those named, or all,
     /// and also those declared later. A call that an earlier stream had and that is not answered
     /// comes again under its id.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid, `busy` with too many streams open.
-    pub fn open_callers(
+    pub fn open(
         &self,
         credential: &Credential,
         session: SessionId,
@@ -51,10 +49,10 @@ impl Broker {
         let bell = Arc::new(Notify::new());
         let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
         let mut effects = Vec::new();
-        let number = lock(&self.0.lines.table).attend(principal.id, attend, &mut effects);
-        self.0.carry_out_lines(effects);
-        let (shared, credential) = (Arc::clone(&self.0), credential.clone());
-        Ok(CallerStream { shared, credential, number: number?, bell })
+        let number = lock(&self.0.table).attend(principal.id, attend, &mut effects);
+        self.0.carry_out(effects);
+        let (lines, credential) = (Arc::clone(&self.0), credential.clone());
+        Ok(CallerStream { lines, credential, number: number?, bell })
     }
 
     /// The calls that wait for this principal's callers in a session: at once if there are new ones,
@@ -62,11 +60,11 @@ impl Broker {
     /// stream had and that are not answered come again, a little later.
     ///
     /// # Errors
-    /// As [`Self::open_callers`].
+    /// As [`Self::open`].
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: what it has taken comes again.
-    pub async fn poll_callers(
+    pub async fn poll(
         &self,
         credential: &Credential,
         session: SessionId,
@@ -74,7 +72,7 @@ impl Broker {
         wait: Duration,
     ) -> Result<Vec<Arc<LineCall>>> {
         let only = caller_ids.clone();
-        let mut stream = self.open_callers(credential, session, caller_ids, Holding::Polling)?;
+        let mut stream = self.open(credential, session, caller_ids, Holding::Polling)?;
         let mut polled = Polled::default();
         let started = Instant::now();
         loop {
@@ -89,8 +87,7 @@ impl Broker {
             let now = Instant::now();
             if now >= started + wait.min(AGAIN_AFTER) {
                 // A poll is a view of the one queue: it also shows what another stream has.
-                polled
-                    .add_waiting(self.pending_caller_calls(credential, session)?, only.as_deref());
+                polled.add_waiting(self.pending(credential, session)?, only.as_deref());
                 if !polled.again.is_empty() || now >= started + wait {
                     break;
                 }
@@ -123,12 +120,12 @@ impl CallerStream {
             if let Some(delivery) = self.take() {
                 return Some(delivery);
             }
-            if !lock(&self.shared.lines.table).is_attending(self.number) {
+            if !lock(&self.lines.table).is_attending(self.number) {
                 return None;
             }
             tokio::select! {
                 biased;
-                () = self.shared.kernel.stopping.cancelled() => return None,
+                () = self.lines.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = self.bell.notified() => {}
             }
@@ -137,29 +134,29 @@ impl CallerStream {
 
     /// What is there now.
     fn take(&self) -> Option<Delivery<Arc<LineCall>>> {
-        let now = self.shared.kernel.now();
+        let now = self.lines.kernel.now();
         if !self.credential.is_valid(now) {
             return None;
         }
-        let delivery = lock(&self.shared.lines.table).next_of(self.number)?;
+        let delivery = lock(&self.lines.table).next_of(self.number)?;
         if let ToParty::Call(call) = &delivery.post {
-            self.shared.kernel.auditor.delivered(now, call.id);
+            self.lines.kernel.auditor.delivered(now, call.id);
         }
         Some(delivery)
     }
 
     fn is_pending(&self, call: &LineCall) -> bool {
         let owner = self.credential.id();
-        lock(&self.shared.lines.table).waiting(owner, &call.request_id).is_ok()
+        lock(&self.lines.table).waiting(owner, &call.request_id).is_ok()
     }
 }
 
 impl Drop for CallerStream {
     fn drop(&mut self) {
         let mut effects = Vec::new();
-        lock(&self.shared.lines.table).leave(self.shared.kernel.now(), self.number, &mut effects);
-        self.shared.carry_out_lines(effects);
-        self.shared.kernel.alarm.ring();
+        lock(&self.lines.table).leave(self.lines.kernel.now(), self.number, &mut effects);
+        self.lines.carry_out(effects);
+        self.lines.kernel.alarm.ring();
     }
 }
 

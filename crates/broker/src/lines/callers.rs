@@ -1,4 +1,4 @@
-//! The doors for callers: whoever started a session declares tools for it, and its agents call them.
+//! The callers of sessions: the program that started a session declares tools for it, and its agents call them.
 //!
 //! A caller is addressed by the root session of a tree and its `caller_id`; every session of the
 //! tree uses the same callers. Who may declare for a session is the session's business: the doors
@@ -13,10 +13,9 @@ use ringback_proto::ids::{CallId, RequestId, SessionId};
 use ringback_proto::principal::Principal;
 use ringback_proto::{Error, ErrorKind, Result, StreamChunk};
 
-use super::carry::{LineCaller, Outgoing};
-use super::{CallContext, LineCall, ToolFace, ToolOffer, new_tool};
-use crate::Broker;
-use crate::call::{Admitted, Answer, Edge};
+use super::call::{LineCaller, Outgoing};
+use super::{CallContext, LineCall, Lines, ToolFace, ToolOffer, new_tool};
+use crate::call::{Answer, Edge};
 use crate::identity::Credential;
 use crate::payload;
 use crate::sync::lock;
@@ -45,14 +44,22 @@ pub struct CallerCall<'a> {
     pub edge: Edge,
 }
 
-impl Broker {
+/// The lines of sessions' callers.
+#[derive(Debug, Clone)]
+pub struct Callers(pub(super) Arc<Lines>);
+
+impl Callers {
+    pub(crate) fn on(lines: &Arc<Lines>) -> Self {
+        Self(Arc::clone(lines))
+    }
+
     /// Declares all tools of a caller of a session, instead of those it declared before: all of
     /// them or, if one cannot be, none. An empty list removes the caller.
     ///
     /// # Errors
     /// `forbidden` without level `write`, `conflict` when the `caller_id` is another principal's,
     /// `invalid` for bad names and schemas, `busy` past a limit.
-    pub fn declare_caller_tools(
+    pub fn declare(
         &self,
         credential: &Credential,
         session: SessionId,
@@ -65,13 +72,12 @@ impl Broker {
         let declaration = Declaration {
             session,
             caller_id: caller_id.into(),
-            grace_ms: self.0.lines.settings.poll_grace_ms,
+            grace_ms: self.0.settings.poll_grace_ms,
             tools,
         };
         let mut effects = Vec::new();
-        let full_names =
-            lock(&self.0.lines.table).declare(now, principal, declaration, &mut effects);
-        self.0.carry_out_lines(effects);
+        let full_names = lock(&self.0.table).declare(now, principal, declaration, &mut effects);
+        self.0.carry_out(effects);
         let full_names = full_names?;
         if !full_names.is_empty() {
             let line = LineName::caller(session, caller_id);
@@ -81,35 +87,35 @@ impl Broker {
         Ok(())
     }
 
-    /// What the callers of a session have declared, by `caller_id`. [`Self::tools_changed`] tells
+    /// What the callers of a session have declared, by `caller_id`. [`Lines::changes`] tells
     /// when to look again.
     #[must_use]
-    pub fn caller_tools(&self, session: SessionId) -> Vec<CallerTools> {
-        lock(&self.0.lines.table).callers_of(session)
+    pub fn tools(&self, session: SessionId) -> Vec<CallerTools> {
+        lock(&self.0.table).callers_of(session)
     }
 
     /// Takes an agent's call of a tool of its session's caller. Its caller sees it under a new
     /// random id.
     #[must_use]
-    pub fn call_caller(&self, call: CallerCall<'_>) -> Answer {
-        let shared = &self.0;
-        let now = shared.kernel.now();
+    pub fn call(&self, call: CallerCall<'_>) -> Answer {
+        let lines = &self.0;
+        let now = lines.kernel.now();
         let CallerCall { principal, session, from, caller_id, tool, arguments, options, edge } =
             call;
-        let id = CallId::from_random(shared.kernel.entropy.bytes());
+        let id = CallId::from_random(lines.kernel.entropy.bytes());
         let found = {
-            let table = lock(&shared.lines.table);
+            let table = lock(&lines.table);
             table.find_caller_tool(session, caller_id, &tool)
         };
         let found = found.and_then(|tool| {
-            let deadline = shared.line_deadline(now, &tool, &options);
-            let admitted = Admitted::admit(shared, id, principal.id, deadline)?;
+            let deadline = lines.deadline(now, &tool, &options);
+            let admitted = lines.calls.admit(id, principal.id, deadline)?;
             Ok((tool, deadline, admitted))
         });
         let (tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.kernel.auditor.refused_in(
+                lines.kernel.auditor.refused_in(
                     now,
                     (principal.id, Some(from)),
                     edge,
@@ -129,16 +135,16 @@ impl Broker {
             request_id: None,
             session: Some(from),
         };
-        let request_id = RequestId::from_random(shared.kernel.entropy.bytes()).to_string();
+        let request_id = RequestId::from_random(lines.kernel.entropy.bytes()).to_string();
         let session_id = Some(from.to_string().into());
         let out = Outgoing {
             tool,
             arguments,
             custom_id: Some(request_id.into()),
             context: CallContext { session_id, ..CallContext::default() },
-            stream: shared.line_stream(&options),
+            stream: lines.stream(&options),
         };
-        shared.start_line_call(now, caller, out, admitted)
+        lines.start_call(now, caller, out, admitted)
     }
 
     /// Every call of a session's agents that waits for an answer from this principal, in their
@@ -146,13 +152,13 @@ impl Broker {
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
-    pub fn pending_caller_calls(
+    pub fn pending(
         &self,
         credential: &Credential,
         session: SessionId,
     ) -> Result<Vec<Arc<LineCall>>> {
         let owner = credential.principal(self.0.kernel.now())?.id;
-        Ok(lock(&self.0.lines.table).pending_of(owner, session))
+        Ok(lock(&self.0.table).pending_of(owner, session))
     }
 
     /// A caller answers a call. The first answer counts.
@@ -160,7 +166,7 @@ impl Broker {
     /// # Errors
     /// `not_found` when no such call of this session waits for an answer from this principal: it
     /// does not exist, is another's or another session's, or has ended.
-    pub fn answer_caller(
+    pub fn answer(
         &self,
         credential: &Credential,
         session: SessionId,
@@ -170,7 +176,7 @@ impl Broker {
         let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         let answered = {
-            let mut table = lock(&self.0.lines.table);
+            let mut table = lock(&self.0.table);
             let awaited = table.waiting(owner, request_id);
             let is_meant = awaited.and_then(|awaited| {
                 is_of_session(awaited.out, session)
@@ -189,8 +195,8 @@ impl Broker {
     /// A caller says how far it is. The agent hears of it if it follows the call.
     ///
     /// # Errors
-    /// `not_found` as for [`Self::answer_caller`].
-    pub async fn caller_progress(
+    /// `not_found` as for [`Self::answer`].
+    pub async fn progress(
         &self,
         credential: &Credential,
         session: SessionId,
@@ -201,7 +207,7 @@ impl Broker {
         let now = self.0.kernel.now();
         let owner = credential.principal(now)?.id;
         {
-            let mut table = lock(&self.0.lines.table);
+            let mut table = lock(&self.0.table);
             let awaited = table.waiting(owner, request_id)?;
             if !is_of_session(awaited.out, session) {
                 return Err(elsewhere(session, request_id));
@@ -209,16 +215,16 @@ impl Broker {
             let line = awaited.tool.line.clone();
             table.touch(now, &line);
         }
-        let sink = self.sink_of(now, owner, request_id)?;
+        let sink = self.0.sink_of(owner, request_id)?;
         sink.send(StreamChunk::Progress { percent, message }).await;
         Ok(())
     }
 
     /// A session has ended: its callers' tools go, calls that wait fail, streams end.
-    pub fn end_caller_lines(&self, session: SessionId) {
+    pub fn end(&self, session: SessionId) {
         let mut effects = Vec::new();
-        lock(&self.0.lines.table).end_session(session, &mut effects);
-        self.0.carry_out_lines(effects);
+        lock(&self.0.table).end_session(session, &mut effects);
+        self.0.carry_out(effects);
     }
 }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use ringback_proto::any::Any;
 use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, ToolResponse};
 
+use super::Lines;
 use crate::replies::Pending;
-use crate::shared::Shared;
 use crate::stream::{Next, Stream};
 
 /// A call on a line that one caller follows.
 pub(crate) struct LineFollowed {
-    pub(super) shared: Arc<Shared>,
+    pub(super) lines: Arc<Lines>,
     pub(super) tool: Arc<str>,
     pub(super) stream: Arc<Stream>,
     /// The call itself; gone once it has ended.
@@ -37,7 +37,7 @@ impl LineFollowed {
             };
             tokio::select! {
                 biased;
-                next = self.stream.next(&self.shared.kernel.clock) => match next {
+                next = self.stream.next(&self.lines.kernel.clock) => match next {
                     Next::Chunk(chunk) => return (self.chunk(chunk), false),
                     Next::Lagged => return (lagged().into(), true),
                     Next::End => self.outcome = Some(running.await),
@@ -53,7 +53,7 @@ impl LineFollowed {
 
     /// What is left to read when the call has ended.
     async fn rest(&mut self) -> (ResponseEnvelope, bool) {
-        match self.stream.next(&self.shared.kernel.clock).await {
+        match self.stream.next(&self.lines.kernel.clock).await {
             Next::Chunk(chunk) => (self.chunk(chunk), false),
             Next::Lagged => (lagged().into(), true),
             Next::End => {

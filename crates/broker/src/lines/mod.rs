@@ -1,10 +1,10 @@
 //! The shell of the line engine: parties hold streams and offer tools, callers wait for answers.
 
+mod call;
 mod caller_stream;
 mod callers;
-mod carry;
-mod doors;
 mod follow;
+mod parties;
 mod stream;
 
 use std::sync::{Arc, Mutex};
@@ -23,14 +23,15 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, Event, Result};
 use tokio::sync::{Notify, oneshot, watch};
 
+pub(crate) use self::call::LineCaller;
 pub use self::caller_stream::CallerStream;
-pub use self::callers::{CallerCall, CallerTools};
-pub(crate) use self::carry::LineCaller;
-pub use self::doors::{CallContext, LineOffer, LineRequest, ToolOffer};
+pub use self::callers::{CallerCall, CallerTools, Callers};
 pub(crate) use self::follow::LineFollowed;
+pub use self::parties::{CallContext, LineOffer, LineRequest, ToolOffer};
 pub use self::stream::{ChunkSink, LineStream};
+use crate::call::Calls;
+use crate::kernel::Kernel;
 use crate::payload::InputSchema;
-use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -155,9 +156,11 @@ pub(crate) struct Waiter {
     stream: Option<Arc<Stream>>,
 }
 
-/// All lines.
+/// The lines: tools that parties outside the daemon offer, the streams they hold open, and the calls on them.
 #[derive(Debug)]
-pub(crate) struct Lines {
+pub struct Lines {
+    kernel: Arc<Kernel>,
+    calls: Arc<Calls>,
     table: Mutex<LineTable<Held>>,
     /// Counts the changes of what is offered.
     changes: watch::Sender<u64>,
@@ -165,8 +168,11 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn new(settings: LineSettings) -> Self {
+    pub(crate) fn new(kernel: Arc<Kernel>, calls: Arc<Calls>) -> Self {
+        let settings = kernel.config.lines;
         Self {
+            kernel,
+            calls,
             table: Mutex::new(LineTable::new(settings.limits)),
             changes: watch::Sender::new(0),
             settings,
@@ -237,13 +243,13 @@ fn new_tool(offer: ToolOffer) -> Result<NewTool<ToolFace>> {
     })
 }
 
-impl Shared {
+impl Lines {
     /// Does what a step of the engine wants done.
-    fn carry_out_lines(&self, effects: Vec<LineEffect<Held>>) {
+    fn carry_out(&self, effects: Vec<LineEffect<Held>>) {
         for effect in effects {
             match effect {
                 LineEffect::Ring(bell) => bell.notify_one(),
-                LineEffect::Failed(ended, error) => self.end_line_call(ended, Err(error)),
+                LineEffect::Failed(ended, error) => self.end_call(ended, Err(error)),
                 LineEffect::Withdrawn { line, owner, tools } => {
                     self.announce(&line, owner, &[], &tools);
                 }
@@ -262,7 +268,7 @@ impl Shared {
     ) -> Result<()> {
         match answered {
             Ok(ended) => {
-                self.end_line_call(ended, outcome.map_err(doors::ran));
+                self.end_call(ended, outcome.map_err(parties::ran));
                 Ok(())
             }
             Err((error, late)) => {
@@ -278,7 +284,7 @@ impl Shared {
     }
 
     /// Tells the caller of a call on a line how it ended. One that has left is not there to tell.
-    fn end_line_call(&self, ended: Ended<Held>, outcome: Result<Any>) {
+    fn end_call(&self, ended: Ended<Held>, outcome: Result<Any>) {
         self.tell_client_event(&ended.out, |call| match &outcome {
             Ok(_) => Event::ClientToolCompleted { call, success: true },
             Err(error) => {
@@ -307,7 +313,7 @@ impl Shared {
         added: &[Arc<str>],
         removed: &[Arc<str>],
     ) {
-        self.lines.changes.send_modify(|n_changes| *n_changes += 1);
+        self.changes.send_modify(|n_changes| *n_changes += 1);
         let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
         if line.kind == LineKind::Client {
             let client_id = line.name.to_string();
@@ -324,9 +330,9 @@ impl Shared {
     }
 
     /// Ends the lines whose time without a stream is over.
-    pub(crate) fn expire_lines(&self, now: ringback_core::Now) {
+    pub(crate) fn expire(&self, now: ringback_core::Now) {
         let mut effects = Vec::new();
-        lock(&self.lines.table).expire(now, &mut effects);
-        self.carry_out_lines(effects);
+        lock(&self.table).expire(now, &mut effects);
+        self.carry_out(effects);
     }
 }

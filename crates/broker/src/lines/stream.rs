@@ -6,16 +6,15 @@ use ringback_core::lines::{LineName, Offer, StreamNo, ToParty};
 use ringback_proto::{Event, Result, StreamChunk};
 use tokio::sync::Notify;
 
-use super::{LineCall, LineOffer};
+use super::{LineCall, LineOffer, Lines};
 use crate::identity::Credential;
-use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
 
 /// An open stream of a line.
 #[derive(Debug)]
 pub struct LineStream {
-    shared: Arc<Shared>,
+    lines: Arc<Lines>,
     credential: Credential,
     line: LineName,
     number: StreamNo,
@@ -24,13 +23,13 @@ pub struct LineStream {
 
 impl LineStream {
     pub(super) const fn new(
-        shared: Arc<Shared>,
+        lines: Arc<Lines>,
         credential: Credential,
         line: LineName,
         number: StreamNo,
         bell: Arc<Notify>,
     ) -> Self {
-        Self { shared, credential, line, number, bell }
+        Self { lines, credential, line, number, bell }
     }
 
     /// The line it belongs to.
@@ -51,7 +50,7 @@ impl LineStream {
             }
             tokio::select! {
                 biased;
-                () = self.shared.kernel.stopping.cancelled() => return None,
+                () = self.lines.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = self.bell.notified() => {}
             }
@@ -59,13 +58,13 @@ impl LineStream {
     }
 
     fn take(&self) -> Option<ToParty<Arc<LineCall>>> {
-        if !self.credential.is_valid(self.shared.kernel.now()) {
+        if !self.credential.is_valid(self.lines.kernel.now()) {
             return None;
         }
-        let post = lock(&self.shared.lines.table).next(self.number)?;
+        let post = lock(&self.lines.table).next(self.number)?;
         if let ToParty::Call(call) = &post {
-            self.shared.kernel.auditor.delivered(self.shared.kernel.now(), call.id);
-            self.shared.tell_client_event(call, Event::ClientToolExecuting);
+            self.lines.kernel.auditor.delivered(self.lines.kernel.now(), call.id);
+            self.lines.tell_client_event(call, Event::ClientToolExecuting);
         }
         Some(post)
     }
@@ -74,20 +73,20 @@ impl LineStream {
     /// same line may offer them too.
     ///
     /// # Errors
-    /// As [`crate::Broker::offer_tools`].
+    /// As [`Lines::offer`].
     pub fn offer(&self, tools: Vec<super::ToolOffer>) -> Result<Vec<Arc<str>>> {
-        let principal = Arc::clone(self.credential.principal(self.shared.kernel.now())?);
+        let principal = Arc::clone(self.credential.principal(self.lines.kernel.now())?);
         let offer = LineOffer { line: self.line.clone(), grace_ms: None, tools };
-        self.shared.offer(&principal, offer, Some(self.number))
+        self.lines.offer_on(&principal, offer, Some(self.number))
     }
 }
 
 impl Drop for LineStream {
     fn drop(&mut self) {
         let mut effects = Vec::new();
-        lock(&self.shared.lines.table).close(self.shared.kernel.now(), self.number, &mut effects);
-        self.shared.carry_out_lines(effects);
-        self.shared.kernel.alarm.ring();
+        lock(&self.lines.table).close(self.lines.kernel.now(), self.number, &mut effects);
+        self.lines.carry_out(effects);
+        self.lines.kernel.alarm.ring();
     }
 }
 
@@ -105,9 +104,9 @@ impl ChunkSink {
     }
 }
 
-impl Shared {
+impl Lines {
     /// Offers tools on a line, or on one of its streams.
-    pub(super) fn offer(
+    pub(super) fn offer_on(
         &self,
         principal: &ringback_proto::principal::Principal,
         offer: LineOffer,
@@ -117,9 +116,8 @@ impl Shared {
         let tools = tools.into_iter().map(super::new_tool).collect::<Result<Vec<_>>>()?;
         let offer = Offer { line: line.clone(), grace_ms, stream, tools };
         let mut effects = Vec::new();
-        let offered =
-            lock(&self.lines.table).offer(self.kernel.now(), principal, offer, &mut effects);
-        self.carry_out_lines(effects);
+        let offered = lock(&self.table).offer(self.kernel.now(), principal, offer, &mut effects);
+        self.carry_out(effects);
         let full_names = offered?;
         self.announce(&line, principal.id, &full_names, &[]);
         self.kernel.alarm.ring();

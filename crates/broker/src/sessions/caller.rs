@@ -21,7 +21,6 @@ use super::keeper::Order;
 use super::say::event;
 use super::server::check_server;
 use super::{Origin, StartSession};
-use crate::Broker;
 use crate::failure;
 use crate::identity::Credential;
 use crate::lines::ToolOffer;
@@ -311,12 +310,12 @@ impl Shared {
         });
         let credential = self.credential_of(principal)?;
         let tools = tools.collect();
-        Broker(Arc::clone(self)).declare_caller_tools(&credential, place.root, caller_id, tools)
+        self.callers.declare(&credential, place.root, caller_id, tools)
     }
 
     /// The tools offered to a session end with it; a child's are its root's.
     pub(super) fn end_callers(self: &Arc<Self>, session: SessionId) {
-        Broker(Arc::clone(self)).end_caller_lines(session);
+        self.callers.end(session);
     }
 
     async fn named_session(

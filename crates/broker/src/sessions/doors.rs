@@ -91,7 +91,7 @@ impl Broker {
     /// The tools that callers offer the agent of a session.
     #[must_use]
     pub fn session_caller_tools(&self, session: SessionId) -> Vec<CallerTools> {
-        self.session_view(session).map_or_else(Vec::new, |view| self.caller_tools(view.root))
+        self.session_view(session).map_or_else(Vec::new, |view| self.0.callers.tools(view.root))
     }
 
     /// The agent of a session calls a tool of a caller.
@@ -111,7 +111,7 @@ impl Broker {
             Ok((view.root, principal))
         });
         match principal {
-            Ok((root, principal)) => self.call_caller(CallerCall {
+            Ok((root, principal)) => self.0.callers.call(CallerCall {
                 principal,
                 session: root,
                 from: session,

@@ -23,7 +23,6 @@ use tokio::time::Instant;
 
 use self::place::{Belongings, unusable};
 use super::keeper::Order;
-use crate::Broker;
 use crate::identity::Credential;
 use crate::lines::{CallerStream, LineCall};
 use crate::shared::Shared;
@@ -99,9 +98,8 @@ impl Shared {
         let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(useless)?;
         self.declare(principal, place.root, caller_id, tools(listed))?;
         let credential = self.credential_of(principal)?;
-        let broker = Broker(Arc::clone(self));
         let only = Some(vec![Arc::from(caller_id)]);
-        let stream = broker.open_callers(&credential, place.root, only, Holding::Lasting)?;
+        let stream = self.callers.open(&credential, place.root, only, Holding::Lasting)?;
         Ok(Served {
             shared: Arc::clone(self),
             server,
@@ -222,10 +220,10 @@ impl Served {
             }
             Heard::Progress { id, percent, message } => {
                 if let Some(call) = self.calls.get(&id) {
-                    let broker = Broker(Arc::clone(&self.shared));
+                    let callers = &self.shared.callers;
                     let (own, request) = (&self.credential, &call.request_id);
                     // One that nobody waits for any more is nobody's loss.
-                    drop(broker.caller_progress(own, self.root, request, percent, message).await);
+                    drop(callers.progress(own, self.root, request, percent, message).await);
                 }
             }
             Heard::Changed => {
@@ -246,9 +244,8 @@ impl Served {
             Ok(result) => Ok(json(result.get().to_owned())),
             Err(error) => Err(Error::new(ErrorKind::ToolFailed, refusal(&error))),
         };
-        let broker = Broker(Arc::clone(&self.shared));
         let (own, request) = (&self.credential, &call.request_id);
         // One that comes too late changes nothing, and was logged.
-        drop(broker.answer_caller(own, self.root, request, outcome));
+        drop(self.shared.callers.answer(own, self.root, request, outcome));
     }
 }

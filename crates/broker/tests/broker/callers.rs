@@ -59,14 +59,14 @@ fn ask<'a>(from: u8, caller_id: Option<&'a str>, tool: &str, input: &str) -> Cal
 }
 
 fn later(broker: &Broker, call: CallerCall<'_>) -> Replies {
-    match broker.call_caller(call) {
+    match broker.callers().call(call) {
         Answer::Later(replies, _) => replies,
         Answer::Now(reply) => panic!("answered at once: {reply:?}"),
     }
 }
 
 fn now(broker: &Broker, call: CallerCall<'_>) -> Error {
-    match broker.call_caller(call) {
+    match broker.callers().call(call) {
         Answer::Now(reply) => refused(Some(reply)),
         Answer::Later(..) => panic!("admitted"),
     }
@@ -117,11 +117,11 @@ async fn put_on(replies: &mut Replies) {
 async fn an_agents_call_reaches_the_caller_and_its_answer_the_agent() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
-    let mut changes = broker.tools_changed();
-    broker.declare_caller_tools(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
+    let mut changes = broker.lines().changes();
+    broker.callers().declare(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();
-    let mut stream = broker.open_callers(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
     for (answer, input) in [("null", "{}"), (r#"{"n":9007199254740993}"#, r#"{"b":1.0, "a":null}"#)]
     {
         let mut replies = later(broker, ask(CHILD, None, "read", input));
@@ -133,17 +133,17 @@ async fn an_agents_call_reaches_the_caller_and_its_answer_the_agent() {
         assert_eq!(call.deadline.allowed_ms, 60_000);
         let id: RequestId = call.request_id.parse().expect("a UUID");
         assert_eq!((id.as_bytes()[6] >> 4, id.as_bytes()[8] >> 6), (4, 2), "of version 4");
-        broker.answer_caller(who, session(ROOT), &call.request_id, Ok(json(answer))).unwrap();
+        broker.callers().answer(who, session(ROOT), &call.request_id, Ok(json(answer))).unwrap();
         assert_eq!(passed(replies.next().await), json(answer));
     }
     let mut replies = later(broker, ask(ROOT, Some("ant"), "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     let failed = Err(Error::new(ErrorKind::ToolFailed, ""));
-    broker.answer_caller(who, session(ROOT), &call.request_id, failed).unwrap();
+    broker.callers().answer(who, session(ROOT), &call.request_id, failed).unwrap();
     let error = refused(replies.next().await);
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::ToolFailed, Certainty::Ran));
 
-    broker.end_caller_lines(session(ROOT));
+    broker.callers().end(session(ROOT));
     assert!(stream.next().await.is_none(), "the session ended");
     assert!(changes.has_changed().unwrap());
     drop(stream);
@@ -156,34 +156,34 @@ async fn only_the_caller_of_the_session_answers_and_only_once() {
     let fixture = start().await;
     let broker = &fixture.broker;
     let (owner, stranger) = (&token(&fixture).await, &Credential::local());
-    broker.declare_caller_tools(owner, session(ROOT), "ant", vec![tool("read")]).unwrap();
-    broker.declare_caller_tools(owner, session(7), "ant", vec![tool("read")]).unwrap();
-    let taken = broker.declare_caller_tools(stranger, session(ROOT), "ant", vec![]).unwrap_err();
+    broker.callers().declare(owner, session(ROOT), "ant", vec![tool("read")]).unwrap();
+    broker.callers().declare(owner, session(7), "ant", vec![tool("read")]).unwrap();
+    let taken = broker.callers().declare(stranger, session(ROOT), "ant", vec![]).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Conflict);
-    let mut spy = broker.open_callers(stranger, session(ROOT), None, Holding::Lasting).unwrap();
-    let mut other = broker.open_callers(owner, session(7), None, Holding::Lasting).unwrap();
-    let mut stream = broker.open_callers(owner, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut spy = broker.callers().open(stranger, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut other = broker.callers().open(owner, session(7), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(owner, session(ROOT), None, Holding::Lasting).unwrap();
     let mut replies = later(broker, ask(CHILD, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     assert!(is_told_nothing(&mut spy) && is_told_nothing(&mut other));
-    assert!(broker.pending_caller_calls(stranger, session(ROOT)).unwrap().is_empty());
-    assert!(broker.pending_caller_calls(owner, session(7)).unwrap().is_empty());
-    assert_eq!(broker.pending_caller_calls(owner, session(ROOT)).unwrap().len(), 1);
+    assert!(broker.callers().pending(stranger, session(ROOT)).unwrap().is_empty());
+    assert!(broker.callers().pending(owner, session(7)).unwrap().is_empty());
+    assert_eq!(broker.callers().pending(owner, session(ROOT)).unwrap().len(), 1);
 
     let (id, forged) = (&*call.request_id, || Ok(json("0")));
     let refusals = [
-        broker.answer_caller(stranger, session(ROOT), id, forged()),
-        broker.answer_caller(owner, session(7), id, forged()),
-        broker.answer_caller(owner, session(ROOT), "x", forged()),
-        broker.answer_call(owner, id, forged()),
-        broker.caller_progress(owner, session(7), id, 1.0, String::new()).await,
-        broker.caller_progress(stranger, session(ROOT), id, 1.0, String::new()).await,
+        broker.callers().answer(stranger, session(ROOT), id, forged()),
+        broker.callers().answer(owner, session(7), id, forged()),
+        broker.callers().answer(owner, session(ROOT), "x", forged()),
+        broker.lines().answer(owner, id, forged()),
+        broker.callers().progress(owner, session(7), id, 1.0, String::new()).await,
+        broker.callers().progress(stranger, session(ROOT), id, 1.0, String::new()).await,
     ];
     for refusal in refusals {
         assert_eq!(refusal.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    broker.answer_caller(owner, session(CHILD), id, Ok(json("1"))).unwrap();
-    let second = broker.answer_caller(owner, session(ROOT), id, forged()).unwrap_err();
+    broker.callers().answer(owner, session(CHILD), id, Ok(json("1"))).unwrap();
+    let second = broker.callers().answer(owner, session(ROOT), id, forged()).unwrap_err();
     assert!(second.message().contains("was answered"), "{second}");
     assert_eq!(passed(replies.next().await), json("1"));
     let local = Credential::local();
@@ -200,20 +200,20 @@ async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
     let schema = |text| ToolOffer { input_schema: Some(json(text)), ..tool("send") };
     for bad in [r#"{"type":"string"}"#, r#"{"type":null}"#, "[]", r#"{"properties":7}"#] {
         let tools = vec![tool("fine"), schema(bad)];
-        let refused = broker.declare_caller_tools(who, session(ROOT), "ant", tools).unwrap_err();
+        let refused = broker.callers().declare(who, session(ROOT), "ant", tools).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Invalid, "{bad}");
         assert_eq!(refused.context().field.as_deref(), Some("inputSchema"), "{refused}");
     }
-    assert!(broker.caller_tools(session(ROOT)).is_empty(), "nothing is half declared");
+    assert!(broker.callers().tools(session(ROOT)).is_empty(), "nothing is half declared");
     let tools = vec![schema(r#"{"required":["to"]}"#), tool("any")];
-    broker.declare_caller_tools(who, session(ROOT), "ant", tools).unwrap();
-    let callers = broker.caller_tools(session(ROOT));
+    broker.callers().declare(who, session(ROOT), "ant", tools).unwrap();
+    let callers = broker.callers().tools(session(ROOT));
     let schemas: Vec<_> =
         callers[0].tools.iter().map(|tool| tool.info.schema_json().clone()).collect();
     assert_eq!(schemas, [r#"{"type":"object","required":["to"]}"#, r#"{"type":"object"}"#]);
     assert_eq!((&*callers[0].caller_id, callers[0].owner), ("ant", who.id()));
 
-    let mut stream = broker.open_callers(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
     for undeclared in [ask(ROOT, None, "secret", "{}"), ask(ROOT, Some("bee"), "send", "{}")] {
         assert_eq!(now(broker, undeclared).kind(), ErrorKind::NotFound);
     }
@@ -228,18 +228,18 @@ async fn undeclared_tools_and_misfits_are_refused_before_anybody_is_asked() {
 async fn the_agent_is_told_at_once_that_its_caller_has_left() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
-    broker.declare_caller_tools(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
-    let mut stream = broker.open_callers(who, session(ROOT), None, Holding::Lasting).unwrap();
+    broker.callers().declare(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
     let mut replies = later(broker, ask(ROOT, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     drop(stream);
     let gone = refused(replies.next().await);
     assert_eq!((gone.kind(), gone.certainty()), (ErrorKind::Gone, Certainty::MayHaveRun));
-    let late = broker.answer_caller(who, session(ROOT), &call.request_id, Ok(json("1")));
+    let late = broker.callers().answer(who, session(ROOT), &call.request_id, Ok(json("1")));
     assert_eq!(late.unwrap_err().kind(), ErrorKind::NotFound);
     let gone = refused(later(broker, ask(ROOT, None, "read", "{}")).next().await);
     assert_eq!((gone.kind(), gone.certainty()), (ErrorKind::Gone, Certainty::NotStarted));
-    let mut stream = broker.open_callers(who, session(ROOT), None, Holding::Lasting).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
     let mut replies = later(broker, ask(ROOT, None, "read", "{}"));
     let call = delivered(&mut replies, &mut stream).await;
     drop(replies);
@@ -254,8 +254,8 @@ async fn a_caller_may_poll() {
     let fixture = start_with(|config| config.lines.poll_grace_ms = 5_000).await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     let wait = Duration::from_secs(20);
-    let poll = |wait| broker.poll_callers(who, session(ROOT), None, wait);
-    broker.declare_caller_tools(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
+    let poll = |wait| broker.callers().poll(who, session(ROOT), None, wait);
+    broker.callers().declare(who, session(ROOT), "ant", vec![tool("read")]).unwrap();
     assert!(poll(Duration::ZERO).await.unwrap().is_empty());
     let mut first = later(broker, ask(ROOT, None, "read", r#"{"n":1}"#));
     put_on(&mut first).await;
@@ -270,7 +270,7 @@ async fn a_caller_may_poll() {
     let both = poll(wait).await.unwrap();
     assert_eq!(both.len(), 2);
     assert_eq!(both[0].arguments, json(r#"{"n":2}"#), "new ones first");
-    broker.answer_caller(who, session(ROOT), &polled[0].request_id, Ok(json("1"))).unwrap();
+    broker.callers().answer(who, session(ROOT), &polled[0].request_id, Ok(json("1"))).unwrap();
     assert_eq!(passed(first.next().await), json("1"));
     let began = tokio::time::Instant::now();
     let gone = refused(second.next().await);
@@ -283,8 +283,8 @@ async fn a_caller_reports_progress_and_a_deadline_holds_all_the_same() {
     let fixture = start_with(|config| config.lines.caller_call_ms_default = 500).await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     let slow = ToolOffer { timeout_ms: Some(900), ..tool("slow") };
-    broker.declare_caller_tools(who, session(ROOT), "ant", vec![tool("usual"), slow]).unwrap();
-    let mut stream = broker.open_callers(who, session(ROOT), None, Holding::Lasting).unwrap();
+    broker.callers().declare(who, session(ROOT), "ant", vec![tool("usual"), slow]).unwrap();
+    let mut stream = broker.callers().open(who, session(ROOT), None, Holding::Lasting).unwrap();
     for (name, allowed_ms) in [("usual", 500), ("slow", 900)] {
         let options = CallOptions { stream: true, ..CallOptions::default() };
         let mut replies = later(broker, CallerCall { options, ..ask(ROOT, None, name, "{}") });
@@ -294,14 +294,14 @@ async fn a_caller_reports_progress_and_a_deadline_holds_all_the_same() {
         assert_eq!(call.deadline.allowed_ms, allowed_ms);
         let half = "half".to_owned();
         let id = &call.request_id;
-        broker.caller_progress(who, session(ROOT), id, 50.0, half.clone()).await.unwrap();
+        broker.callers().progress(who, session(ROOT), id, 50.0, half.clone()).await.unwrap();
         let Some(ResponseEnvelope::StreamChunk { chunk, .. }) = replies.next().await else {
             panic!("no chunk")
         };
         assert_eq!(chunk, StreamChunk::Progress { percent: 50.0, message: half });
         let error = refused(replies.next().await);
         assert_eq!((error.kind(), error.certainty()), (ErrorKind::Timeout, Certainty::MayHaveRun));
-        let late = broker.answer_caller(who, session(ROOT), id, Ok(json("1"))).unwrap_err();
+        let late = broker.callers().answer(who, session(ROOT), id, Ok(json("1"))).unwrap_err();
         assert!(late.message().contains("timed out"), "{late}");
         assert!(matches!(stream.next().await, Some(ToParty::Cancel { .. })));
     }
@@ -315,8 +315,8 @@ async fn many_sessions_with_the_same_names_never_mix() {
     let (broker, who) = (&fixture.broker, &Credential::local());
     let mut open = Vec::new();
     for number in 0..100_u8 {
-        broker.declare_caller_tools(who, session(number), "ant", vec![tool("who")]).unwrap();
-        let stream = broker.open_callers(who, session(number), None, Holding::Lasting).unwrap();
+        broker.callers().declare(who, session(number), "ant", vec![tool("who")]).unwrap();
+        let stream = broker.callers().open(who, session(number), None, Holding::Lasting).unwrap();
         let input = format!(r#"{{"n":{number}}}"#);
         let call = ask(number, Some("ant"), "who", &input);
         let replies = later(broker, CallerCall { session: session(number), ..call });
@@ -326,7 +326,7 @@ async fn many_sessions_with_the_same_names_never_mix() {
         let call = delivered(replies, stream).await;
         assert_eq!(call.arguments, json(&format!(r#"{{"n":{number}}}"#)));
         let answer = Ok(json(&number.to_string()));
-        broker.answer_caller(who, session(*number), &call.request_id, answer).unwrap();
+        broker.callers().answer(who, session(*number), &call.request_id, answer).unwrap();
         assert_eq!(passed(replies.next().await), json(&number.to_string()));
         assert!(is_told_nothing(stream));
     }

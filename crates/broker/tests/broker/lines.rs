@@ -37,7 +37,7 @@ fn tool(name: &str) -> ToolOffer {
 }
 
 fn offer(broker: &Broker, who: &Credential, line: LineName, tools: Vec<ToolOffer>) {
-    broker.offer_tools(who, LineOffer { line, grace_ms: None, tools }).expect("offered");
+    broker.lines().offer(who, LineOffer { line, grace_ms: None, tools }).expect("offered");
 }
 
 /// A token of its own, and its public id.
@@ -118,14 +118,14 @@ async fn a_payload_passes_from_caller_to_party_and_back_as_the_same_bytes() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     offer(broker, who, client("tab"), vec![tool("echo")]);
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     let input = r#"{"z":123456789012345678901234567890,"a":null, "k":1.0}"#;
     let mut replies = http(broker, who).call("client_tab_echo", input);
     let call = delivered(&mut replies, &mut stream).await;
     assert_eq!(call.arguments.bytes, input);
     assert_eq!(&*call.request_id, call.id.to_string());
     let output = r#"{"big":98765432109876543210, "n":null}"#;
-    broker.answer_call(who, &call.request_id, Ok(json(output))).unwrap();
+    broker.lines().answer(who, &call.request_id, Ok(json(output))).unwrap();
     assert_eq!(passed(replies.next().await).bytes, output);
     drop(stream);
     assert_eq!(broker.under_way().lines, (0, 0, 0));
@@ -137,22 +137,22 @@ async fn a_hoot_caller_reaches_an_http_client_and_a_worker_an_http_caller() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     offer(broker, who, client("tab"), vec![tool("echo")]);
-    let mut tab = broker.open_line(who, &client("tab")).unwrap();
+    let mut tab = broker.lines().open(who, &client("tab")).unwrap();
     let hoot = Caller { broker, who, edge: Edge::Hoot, options: CallOptions::default() };
     let mut replies = hoot.call("client_tab_echo", r#"{"n":18446744073709551615}"#);
     let call = delivered(&mut replies, &mut tab).await;
     assert_eq!(call.arguments, json(r#"{"n":18446744073709551615}"#));
-    broker.answer_call(who, &call.request_id, Ok(json("[1,null]"))).unwrap();
+    broker.lines().answer(who, &call.request_id, Ok(json("[1,null]"))).unwrap();
     let answer = passed(replies.next().await);
     assert_eq!((answer.format, &answer.bytes[..]), (Format::MsgPack, &[0x92, 1, 0xc0][..]));
 
-    let mut gpu = broker.open_line(who, &worker("gpu")).unwrap();
+    let mut gpu = broker.lines().open(who, &worker("gpu")).unwrap();
     gpu.offer(vec![tool("render")]).unwrap();
     let mut replies = http(broker, who).call("gpu_render", r#"{"a":1}"#);
     let call = delivered(&mut replies, &mut gpu).await;
     assert_eq!(&call.arguments.bytes[..], [0x81, 0xa1, b'a', 1]);
     let answer = Any { format: Format::MsgPack, bytes: Bytes::from_static(&[0xc3]) };
-    broker.answer_call(who, &call.id.to_string(), Ok(answer)).unwrap();
+    broker.lines().answer(who, &call.id.to_string(), Ok(answer)).unwrap();
     assert_eq!(passed(replies.next().await), json("true"));
 }
 
@@ -163,7 +163,7 @@ async fn input_that_does_not_fit_the_schema_never_leaves() {
     let schema = json(r#"{"type":"object","required":["to"]}"#);
     let strict = ToolOffer { input_schema: Some(schema), ..tool("send") };
     offer(broker, who, client("tab"), vec![strict]);
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     let mut replies = http(broker, who).call("client_tab_send", "{}");
     let error = refused(replies.next().await);
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Invalid, Certainty::NotStarted));
@@ -182,7 +182,7 @@ async fn a_caller_that_leaves_cancels_its_call_at_the_party_and_a_late_answer_is
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     offer(broker, who, client("tab"), vec![tool("slow")]);
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     let mut replies = http(broker, who).call("client_tab_slow", "{}");
     let call = delivered(&mut replies, &mut stream).await;
     drop(replies);
@@ -190,7 +190,7 @@ async fn a_caller_that_leaves_cancels_its_call_at_the_party_and_a_late_answer_is
         panic!("no cancel")
     };
     assert_eq!((cancelled, reason.as_str()), (call.id, "cancelled"));
-    let late = broker.answer_call(who, &call.request_id, Ok(json("1"))).unwrap_err();
+    let late = broker.lines().answer(who, &call.request_id, Ok(json("1"))).unwrap_err();
     assert_eq!(late.kind(), ErrorKind::NotFound);
     let why = result(broker, who, CallWhyRequest { id: call.id.to_string() }).await.unwrap();
     let ToolResponse::CallExplained(why) = why else { panic!("{why:?}") };
@@ -206,15 +206,15 @@ async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_too
     let timed = ToolOffer { timeout_ms: Some(200), ..tool("timed") };
     let patient = ToolOffer { timeout_ms: Some(200), progress_extends: true, ..tool("patient") };
     offer(broker, who, client("tab"), vec![tool("usual"), timed, patient]);
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     for (name, allowed_ms) in [("usual", 500), ("timed", 200)] {
         let mut replies = http(broker, who).call(&format!("client_tab_{name}"), "{}");
         let call = delivered(&mut replies, &mut stream).await;
         assert_eq!(call.deadline.allowed_ms, allowed_ms);
-        broker.report_progress(who, &call.request_id, 5.0, String::new()).await.unwrap();
+        broker.lines().progress(who, &call.request_id, 5.0, String::new()).await.unwrap();
         let error = refused(replies.next().await);
         assert_eq!((error.kind(), error.certainty()), (ErrorKind::Timeout, Certainty::MayHaveRun));
-        let late = broker.answer_call(who, &call.request_id, Ok(json("1"))).unwrap_err();
+        let late = broker.lines().answer(who, &call.request_id, Ok(json("1"))).unwrap_err();
         assert!(late.message().contains("timed out"), "{late}");
         assert!(matches!(stream.next().await, Some(ToParty::Cancel { .. })));
     }
@@ -226,9 +226,9 @@ async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_too
             reply = replies.next() => panic!("ended though it goes on: {reply:?}"),
             () = tokio::time::sleep(Duration::from_millis(150)) => {}
         }
-        broker.report_progress(who, &call.request_id, 50.0, String::new()).await.unwrap();
+        broker.lines().progress(who, &call.request_id, 50.0, String::new()).await.unwrap();
     }
-    broker.answer_call(who, &call.request_id, Ok(json("1"))).unwrap();
+    broker.lines().answer(who, &call.request_id, Ok(json("1"))).unwrap();
     assert_eq!(passed(replies.next().await), json("1"));
 }
 
@@ -236,7 +236,7 @@ async fn a_deadline_is_the_smallest_of_all_and_progress_moves_it_only_if_the_too
 async fn a_caller_that_follows_gets_chunks_then_the_answer() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
-    let mut gpu = broker.open_line(who, &worker("gpu")).unwrap();
+    let mut gpu = broker.lines().open(who, &worker("gpu")).unwrap();
     gpu.offer(vec![tool("render")]).unwrap();
     let options = CallOptions { stream: true, ..CallOptions::default() };
     let caller = Caller { broker, who, edge: Edge::Http, options };
@@ -245,15 +245,15 @@ async fn a_caller_that_follows_gets_chunks_then_the_answer() {
     assert!(matches!(start, Some(ResponseEnvelope::StreamStart { job_id: None, .. })));
     let call = delivered(&mut replies, &mut gpu).await;
     let id = call.id.to_string();
-    broker.report_progress(who, &id, 50.0, "half".to_owned()).await.unwrap();
-    let sink = broker.chunk_sink(who, &id).unwrap();
+    broker.lines().progress(who, &id, 50.0, "half".to_owned()).await.unwrap();
+    let sink = broker.lines().chunk_sink(who, &id).unwrap();
     let line = StreamChunk::LogLine {
         level: ringback_proto::chunk::LogLevel::Info,
         message: "line".to_owned(),
     };
     sink.send(line.clone()).await;
     let answer = Any { format: Format::MsgPack, bytes: Bytes::from_static(&[7]) };
-    broker.answer_call(who, &id, Ok(answer)).unwrap();
+    broker.lines().answer(who, &id, Ok(answer)).unwrap();
     let mut chunks = Vec::new();
     let last = loop {
         match replies.next().await {
@@ -274,7 +274,7 @@ async fn a_repeat_gets_the_answer_of_the_first() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
     offer(broker, who, client("tab"), vec![tool("pay")]);
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     let request = |input: &str| LineRequest {
         credential: who,
         edge: Edge::Http,
@@ -285,13 +285,13 @@ async fn a_repeat_gets_the_answer_of_the_first() {
         custom_id: None,
         context: CallContext::default(),
     };
-    let later = |request| match broker.call_line(request) {
+    let later = |request| match broker.lines().call(request) {
         Answer::Later(replies, _) => replies,
         Answer::Now(reply) => panic!("{reply:?}"),
     };
     let (mut first, mut again) = (later(request("{}")), later(request("{}")));
     let call = delivered(&mut first, &mut stream).await;
-    broker.answer_call(who, &call.request_id, Ok(json("1"))).unwrap();
+    broker.lines().answer(who, &call.request_id, Ok(json("1"))).unwrap();
     assert_eq!(passed(first.next().await), json("1"));
     assert_eq!(passed(again.next().await), json("1"));
     let other = refused(later(request(r#"{"a":1}"#)).next().await);
@@ -307,7 +307,7 @@ async fn a_stranger_sees_calls_and_answers_nothing() {
         (token(&fixture, Level::Write).await, token(&fixture, Level::Write).await);
     let reader = token(&fixture, Level::Read).await;
     offer(broker, &owner, client("tab"), vec![tool("mine")]);
-    let mut stream = broker.open_line(&owner, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(&owner, &client("tab")).unwrap();
     let named = || ToolCall::Named { name: "client_tab_mine".to_owned(), arguments: json("{}") };
     for who in [&stranger, &reader] {
         let envelope = RequestEnvelope::plain(named());
@@ -315,19 +315,22 @@ async fn a_stranger_sees_calls_and_answers_nothing() {
         let Answer::Now(reply) = broker.call(call) else { panic!("admitted") };
         assert_eq!(refused(Some(reply)).kind(), ErrorKind::NotFound);
     }
-    let taken = broker.open_line(&stranger, &client("tab")).unwrap_err();
+    let taken = broker.lines().open(&stranger, &client("tab")).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Forbidden);
-    assert!(broker.withdraw_tools(&stranger, &client("tab"), None).is_err());
-    assert!(broker.line_tools(&stranger, &client("tab")).unwrap().is_empty());
-    assert_eq!(broker.open_line(&reader, &client("r")).unwrap_err().kind(), ErrorKind::Forbidden);
+    assert!(broker.lines().withdraw(&stranger, &client("tab"), None).is_err());
+    assert!(broker.lines().tools_of(&stranger, &client("tab")).unwrap().is_empty());
+    assert_eq!(
+        broker.lines().open(&reader, &client("r")).unwrap_err().kind(),
+        ErrorKind::Forbidden
+    );
 
     let mut replies = http(broker, &owner).call("client_tab_mine", "{}");
     let call = delivered(&mut replies, &mut stream).await;
-    let forged = broker.answer_call(&stranger, &call.request_id, Ok(json("1"))).unwrap_err();
+    let forged = broker.lines().answer(&stranger, &call.request_id, Ok(json("1"))).unwrap_err();
     assert_eq!(forged.kind(), ErrorKind::NotFound);
-    assert!(broker.waiting_call(&stranger, call.id).is_none());
-    assert!(broker.waiting_call(&owner, call.id).is_some());
-    broker.answer_call(&owner, &call.request_id, Ok(json("2"))).unwrap();
+    assert!(broker.lines().waiting_call(&stranger, call.id).is_none());
+    assert!(broker.lines().waiting_call(&owner, call.id).is_some());
+    broker.lines().answer(&owner, &call.request_id, Ok(json("2"))).unwrap();
     assert_eq!(passed(replies.next().await), json("2"));
 }
 
@@ -362,7 +365,7 @@ async fn revoking_a_token_ends_its_streams() {
     let broker = &fixture.broker;
     let owner = token(&fixture, Level::Write).await;
     let ringback_proto::principal::PrincipalId::Token(token_id) = owner.id() else { panic!() };
-    let mut stream = broker.open_line(&owner, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(&owner, &client("tab")).unwrap();
     let revoke = TokenRevokeRequest { token_id };
     let local = Credential::local();
     let (ended, revoked) = tokio::join!(stream.next(), result(broker, &local, revoke));
@@ -374,16 +377,16 @@ async fn revoking_a_token_ends_its_streams() {
 async fn a_client_tool_is_told_about_from_its_registration_to_its_end() {
     let fixture = start().await;
     let (broker, who) = (&fixture.broker, &Credential::local());
-    let mut changes = broker.tools_changed();
+    let mut changes = broker.lines().changes();
     let mut subscription = broker.subscribe();
     offer(broker, who, client("tab"), vec![tool("t")]);
     assert!(changes.has_changed().unwrap());
     changes.mark_unchanged();
-    let mut stream = broker.open_line(who, &client("tab")).unwrap();
+    let mut stream = broker.lines().open(who, &client("tab")).unwrap();
     for outcome in [Ok(json("1")), Err(Error::new(ErrorKind::ToolFailed, "no ink"))] {
         let mut replies = http(broker, who).call("client_tab_t", r#"{"secret":"hunter2"}"#);
         let call = delivered(&mut replies, &mut stream).await;
-        broker.answer_call(who, &call.request_id, outcome).unwrap();
+        broker.lines().answer(who, &call.request_id, outcome).unwrap();
         replies.next().await.unwrap();
     }
     drop(stream);

@@ -32,7 +32,7 @@ impl WorkerTask {
         let name = LineName { kind: LineKind::Worker, name: service.as_str().into() };
         let Offer { tools, reply_to } = first;
         let reply_to = Arc::new(reply_to);
-        let opened = self.broker.open_line(&self.credential, &name);
+        let opened = self.broker.lines().open(&self.credential, &name);
         let opened = opened.and_then(|line| offer(&line, tools).map(|told| (line, told)));
         let (mut line, told) = match opened {
             Ok(opened) => opened,

@@ -106,7 +106,7 @@ pub(super) async fn execute(
             call_id: execute.call_id.map(Arc::from),
         },
     };
-    let answer = state.broker().call_line(request);
+    let answer = state.broker().lines().call(request);
     drop(body);
     let reply = match answer {
         Answer::Now(reply) => reply,

@@ -24,7 +24,7 @@ pub(super) async fn pending(
     if version < Version::HTTP_11 {
         return Err(HttpError::NoStreaming);
     }
-    let line = state.broker().open_line(&credential, &line(&client_id)?)?;
+    let line = state.broker().lines().open(&credential, &line(&client_id)?)?;
     let pings = pings(&state);
     let frames = stream::unfold((line, pings), |(mut line, mut pings)| async move {
         let pieces = next(&mut line, &mut pings).await?;

@@ -144,7 +144,7 @@ async fn register(
     let tools = register.tools.into_iter().map(offer).collect::<Result<_, Error>>()?;
     let line = line(&register.client_id)?;
     let offer = LineOffer { line, grace_ms: register.grace_ms, tools };
-    let registered = state.broker().offer_tools(&credential, offer)?;
+    let registered = state.broker().lines().offer(&credential, offer)?;
     Ok(Json(Registered { registered: registered.iter().map(ToString::to_string).collect() }))
 }
 
@@ -155,7 +155,7 @@ async fn unregister(
 ) -> Result<Json<Unregistered>, HttpError> {
     let request: Unregister = read_json(&body)?;
     let line = line(&request.client_id)?;
-    let gone = state.broker().withdraw_tools(&credential, &line, request.tool_ids.as_deref())?;
+    let gone = state.broker().lines().withdraw(&credential, &line, request.tool_ids.as_deref())?;
     let unregistered = gone.iter().map(ToString::to_string).collect();
     Ok(Json(Unregistered { success: true, unregistered }))
 }

@@ -181,7 +181,7 @@ async fn result(
             (Dialect::Flat, taken(&outcome, || flat(&outcome))?)
         }
     };
-    match state.broker().answer_call(&credential, &posted.request_id, outcome) {
+    match state.broker().lines().answer(&credential, &posted.request_id, outcome) {
         Ok(()) => Ok(Json(counted(dialect)).into_response()),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let unknown = match dialect {
@@ -203,7 +203,7 @@ async fn progress(
     if !(0.0..=100.0).contains(&percent) {
         return Err(Error::invalid_field("percent", "a percentage is 0 to 100").into());
     }
-    state.broker().report_progress(&credential, &request_id, percent, message).await?;
+    state.broker().lines().progress(&credential, &request_id, percent, message).await?;
     Ok(Json(counted(Dialect::Nested)))
 }
 

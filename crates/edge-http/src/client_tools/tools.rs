@@ -72,7 +72,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 async fn all(With(state): With<State>, Caller(credential): Caller) -> Result<Response, HttpError> {
-    let tools = state.broker().tools_on_lines(&credential, LineKind::Client)?;
+    let tools = state.broker().lines().tools(&credential, LineKind::Client)?;
     Ok(Json(ById(definitions(&tools)?)).into_response())
 }
 
@@ -81,7 +81,7 @@ async fn of_client(
     Caller(credential): Caller,
     InPath(client_id): InPath<String>,
 ) -> Result<Response, HttpError> {
-    let tools = state.broker().line_tools(&credential, &line(&client_id)?)?;
+    let tools = state.broker().lines().tools_of(&credential, &line(&client_id)?)?;
     Ok(Json(definitions(&tools)?).into_response())
 }
 

@@ -106,7 +106,7 @@ pub(super) async fn events(
         callers => {
             let named = callers.map(|names| names.split(',').map(Arc::from).collect());
             let (root, holding) = (shown.root_session_id, Holding::Lasting);
-            Some(state.broker().open_callers(&credential, root, named, holding)?)
+            Some(state.broker().callers().open(&credential, root, named, holding)?)
         }
     };
     let follower = Follower {

@@ -142,7 +142,7 @@ async fn a_burst_of_ten_thousand_events_arrives_or_is_told_to_be_missed() {
                 ..ringback_broker::ToolOffer::default()
             }],
         };
-        world.broker.offer_tools(&credential, offer).unwrap();
+        world.broker.lines().offer(&credential, offer).unwrap();
     }
     // Each offer is two events: what clients know, and what changed for everybody.
     let (mut n_told, mut n_missed) = (0, 0);

@@ -76,7 +76,7 @@ fn relayed(
                 custom_id: None,
                 context,
             };
-            (tool, broker.call_line(request))
+            (tool, broker.lines().call(request))
         }
         Route::Native(row) => return Err(Error::not_found("tool", row.name)),
     };

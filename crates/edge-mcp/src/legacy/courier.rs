@@ -306,7 +306,7 @@ impl Attending {
             if self.session.courier.lock().asked.contains_key(&id) {
                 continue;
             }
-            if self.state.broker.waiting_request(&credential, &id).is_none() {
+            if self.state.broker.lines().waiting_request(&credential, &id).is_none() {
                 self.log().forget_call(&id);
             }
         }
@@ -342,7 +342,7 @@ fn calls(
 ) -> Option<BoxStream<'static, News>> {
     let (root, caller_id) = &offer;
     let only = Some(vec![Arc::clone(caller_id)]);
-    let opened = broker.open_callers(credential, *root, only, Holding::Lasting);
+    let opened = broker.callers().open(credential, *root, only, Holding::Lasting);
     let held = opened
         .inspect_err(|error| tracing::warn!(session = %root, %error, "calls cannot be passed on"))
         .ok()?;

@@ -169,7 +169,7 @@ impl Call {
         let subject = &to.subject;
         let only = subject.caller_id.clone().map(|caller_id| vec![caller_id]);
         let (broker, credential) = (&self.state.broker, &self.credential);
-        let calls = match broker.open_callers(credential, subject.root, only, Holding::Lasting) {
+        let calls = match broker.callers().open(credential, subject.root, only, Holding::Lasting) {
             Ok(calls) => Some(calls),
             Err(error) => {
                 tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");

@@ -26,7 +26,7 @@ impl<'a> Party<'a> {
     fn new(world: &'a World, tool: &str) -> Self {
         let line = LineName { kind: LineKind::Client, name: "tab".into() };
         let who = &Credential::local();
-        let stream = world.broker.open_line(who, &line).unwrap();
+        let stream = world.broker.lines().open(who, &line).unwrap();
         let tool = ToolOffer {
             name: tool.to_owned(),
             description: "Echoes.".to_owned(),
@@ -34,7 +34,7 @@ impl<'a> Party<'a> {
             ..ToolOffer::default()
         };
         let offer = LineOffer { line, grace_ms: None, tools: vec![tool] };
-        world.broker.offer_tools(who, offer).unwrap();
+        world.broker.lines().offer(who, offer).unwrap();
         Self { world, stream }
     }
 
@@ -44,7 +44,7 @@ impl<'a> Party<'a> {
             Some(ToParty::Call(call)) => {
                 let outcome = outcome.map(any);
                 let (broker, who) = (&self.world.broker, Credential::local());
-                broker.answer_call(&who, &call.request_id, outcome).unwrap();
+                broker.lines().answer(&who, &call.request_id, outcome).unwrap();
                 call.arguments.bytes.clone()
             }
             other => panic!("{other:?}"),
@@ -149,10 +149,10 @@ async fn a_line_s_failure_is_a_tool_error_and_its_progress_is_progress() {
         let played = async {
             let Some(ToParty::Call(call)) = party.stream.next().await else { panic!("no call") };
             let (broker, who) = (&world.broker, Credential::local());
-            let half = broker.report_progress(&who, &call.request_id, 50.0, "half".to_owned());
+            let half = broker.lines().progress(&who, &call.request_id, 50.0, "half".to_owned());
             half.await.unwrap();
             let failed = Error::new(ringback_proto::ErrorKind::ToolFailed, "it broke");
-            broker.answer_call(&who, &call.request_id, Err(failed)).unwrap();
+            broker.lines().answer(&who, &call.request_id, Err(failed)).unwrap();
         };
         let (mut answered, ()) = tokio::join!(asked, played);
         let told = answered.message().await.unwrap();

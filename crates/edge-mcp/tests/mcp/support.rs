@@ -90,11 +90,11 @@ impl World {
     pub(crate) fn change_tools(&self) {
         let who = &Credential::local();
         let line = LineName { kind: LineKind::Client, name: "toggle".into() };
-        if self.broker.withdraw_tools(who, &line, None).is_ok_and(|gone| !gone.is_empty()) {
+        if self.broker.lines().withdraw(who, &line, None).is_ok_and(|gone| !gone.is_empty()) {
             return;
         }
         let tools = vec![ToolOffer { name: "it".to_owned(), ..ToolOffer::default() }];
-        self.broker.offer_tools(who, LineOffer { line, grace_ms: None, tools }).unwrap();
+        self.broker.lines().offer(who, LineOffer { line, grace_ms: None, tools }).unwrap();
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -218,7 +218,7 @@ fn offer(world: &World, who: &Credential, name: &str) -> LineName {
     let input_schema = Some(Any { format: Format::Json, bytes: schema.into() });
     let tools = vec![ToolOffer { name: name.to_owned(), input_schema, ..ToolOffer::default() }];
     let offer = LineOffer { line: line.clone(), grace_ms: None, tools };
-    world.broker.offer_tools(who, offer).unwrap();
+    world.broker.lines().offer(who, offer).unwrap();
     line
 }
 
@@ -238,7 +238,7 @@ async fn a_client_tool_is_listed_called_with_the_session_s_ids_and_its_change_an
     let shown = r#"{"name":"client_tab_click","description":"","inputSchema":{"type":"object","maximum":12345678901234567890}}"#;
     assert!(listed.contains(shown), "{listed}");
 
-    let mut stream = world.broker.open_line(&who, &line).unwrap();
+    let mut stream = world.broker.lines().open(&who, &line).unwrap();
     for (given, message_id, call_id) in [
         (json!({}), session.to_string(), "3"),
         (json!({ "message_id": "m", "call_id": "c" }), "m".to_owned(), "c"),
@@ -253,7 +253,7 @@ async fn a_client_tool_is_listed_called_with_the_session_s_ids_and_its_change_an
         assert_eq!(asked.context.call_id.as_deref(), Some(call_id));
         let answer = r#"{"n":12345678901234567890}"#;
         let answer = Any { format: Format::Json, bytes: answer.into() };
-        world.broker.answer_call(&who, &asked.request_id, Ok(answer)).unwrap();
+        world.broker.lines().answer(&who, &asked.request_id, Ok(answer)).unwrap();
         assert_eq!(
             peer.answer_line("3").await,
             concat!(

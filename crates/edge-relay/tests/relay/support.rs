@@ -205,7 +205,7 @@ impl World {
 
     /// A caller that stays.
     pub(crate) fn caller(&self, who: &Credential, session: SessionId) -> Caller {
-        let stream = self.broker.open_callers(who, session, None, Holding::Lasting).unwrap();
+        let stream = self.broker.callers().open(who, session, None, Holding::Lasting).unwrap();
         Caller { stream, who: who.clone(), session }
     }
 

@@ -70,8 +70,8 @@ async fn a_client_tool_is_called_from_a_session() {
     let line = LineName { kind: LineKind::Client, name: "page".into() };
     let tools = vec![ToolOffer { name: "zoom".to_owned(), ..ToolOffer::default() }];
     let offer = LineOffer { line: line.clone(), grace_ms: None, tools };
-    world.broker.offer_tools(&owner, offer).unwrap();
-    let mut stream = world.broker.open_line(&owner, &line).unwrap();
+    world.broker.lines().offer(&owner, offer).unwrap();
+    let mut stream = world.broker.lines().open(&owner, &line).unwrap();
     for door in Door::ALL {
         let session = world.open("[]").await;
         let socket = world.socket(session.id);
@@ -85,7 +85,7 @@ async fn a_client_tool_is_called_from_a_session() {
         assert_eq!(call.context.message_id.as_deref(), Some(id.as_str()), "{door:?}");
         assert!(call.context.call_id.is_some(), "{door:?}");
         let result = Any { format: Format::Json, bytes: r#"{"zoomed":true}"#.into() };
-        world.broker.answer_call(&owner, &call.request_id, Ok(result)).unwrap();
+        world.broker.lines().answer(&owner, &call.request_id, Ok(result)).unwrap();
         let answer = agent.answer(1).await;
         assert_eq!(answer["result"]["structuredContent"], json!({ "zoomed": true }), "{door:?}");
     }

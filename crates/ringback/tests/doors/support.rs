@@ -180,7 +180,8 @@ impl World {
 
     /// A caller that stays.
     pub(crate) fn caller(&self, session: SessionId) -> Caller {
-        let stream = self.broker.open_callers(&self.who, session, None, Holding::Lasting).unwrap();
+        let stream =
+            self.broker.callers().open(&self.who, session, None, Holding::Lasting).unwrap();
         Caller { stream, session }
     }
 

@@ -93,7 +93,7 @@ impl Caller {
                 self.pause(4000).await;
                 self.attend().await;
                 match self.rng.random_range(0..6) {
-                    0 => broker.end_caller_lines(session),
+                    0 => broker.callers().end(session),
                     1 => self.declare(Vec::new()),
                     _ => {}
                 }
@@ -104,7 +104,7 @@ impl Caller {
             () = end.cancelled() => {}
             () = work => {}
         }
-        broker.end_caller_lines(session);
+        broker.callers().end(session);
     }
 
     async fn pause(&mut self, ms_max: u64) {
@@ -112,8 +112,7 @@ impl Caller {
     }
 
     fn declare(&self, tools: Vec<ToolOffer>) {
-        let declared =
-            self.broker.declare_caller_tools(&self.owner, self.session, CALLER_ID, tools);
+        let declared = self.broker.callers().declare(&self.owner, self.session, CALLER_ID, tools);
         // A daemon that stops takes no declarations, and no calls either.
         drop(declared);
     }
@@ -148,7 +147,7 @@ impl Caller {
     }
 
     fn open(&self) -> Option<CallerStream> {
-        self.broker.open_callers(&self.owner, self.session, None, Holding::Lasting).ok()
+        self.broker.callers().open(&self.owner, self.session, None, Holding::Lasting).ok()
     }
 
     async fn listen(&mut self, mut stream: CallerStream, answers: &mut JoinSet<()>) {
@@ -163,7 +162,7 @@ impl Caller {
     async fn poll(&mut self, answers: &mut JoinSet<()>) {
         loop {
             let wait = Duration::from_millis(self.rng.random_range(0..8000));
-            let polled = self.broker.poll_callers(&self.owner, self.session, None, wait).await;
+            let polled = self.broker.callers().poll(&self.owner, self.session, None, wait).await;
             let Ok(calls) = polled else { return };
             for call in calls {
                 // An answer that gets lost on its way.

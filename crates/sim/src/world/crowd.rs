@@ -207,7 +207,7 @@ impl Room {
             ..ringback_broker::ToolOffer::default()
         });
         let (broker, session) = (&self.stage.broker, self.session());
-        broker.declare_caller_tools(&self.owner, session, CALLER_ID, offers.collect())
+        broker.callers().declare(&self.owner, session, CALLER_ID, offers.collect())
     }
 
     /// Takes calls for a while; what is under way then is cut off, or not.
@@ -225,7 +225,7 @@ impl Room {
             drop(timeout_at(until, self.poll(session, rng, &mut answers)).await);
         } else {
             let (broker, holding) = (&self.stage.broker, Holding::Lasting);
-            if let Ok(stream) = broker.open_callers(&self.owner, session, None, holding) {
+            if let Ok(stream) = broker.callers().open(&self.owner, session, None, holding) {
                 drop(timeout_at(until, self.listen(stream, session, rng, &mut answers)).await);
             }
         }
@@ -257,7 +257,7 @@ impl Room {
     ) {
         loop {
             let wait = Duration::from_millis(rng.random_range(0..6000));
-            let polled = self.stage.broker.poll_callers(&self.owner, session, None, wait).await;
+            let polled = self.stage.broker.callers().poll(&self.owner, session, None, wait).await;
             let Ok(calls) = polled else { return };
             for call in calls {
                 self.take(call, session, rng, answers);
@@ -306,7 +306,7 @@ impl Room {
     fn say(&self, ask: Ask, id: &str, who: &Credential, session: SessionId, value: Option<u64>) {
         let outcome = value.map(|value| payload(value, Format::Json));
         let outcome = outcome.ok_or_else(|| Error::new(ErrorKind::ToolFailed, "the dice say no"));
-        let taken = self.stage.broker.answer_caller(who, session, id, outcome).is_ok();
+        let taken = self.stage.broker.callers().answer(who, session, id, outcome).is_ok();
         let is_own = who.id() == self.owner.id() && session != SessionId::from_random([7; 16]);
         self.stage.note(Seen::Answered { ask, value, taken, is_own });
     }

@@ -163,7 +163,7 @@ impl World {
         let answer = match (asked, request) {
             (Some(session), ToolCall::Named { arguments, .. }) => {
                 let principal = self.principal(who);
-                broker.call_caller(callers::ask(principal, session, arguments, options, edge))
+                broker.callers().call(callers::ask(principal, session, arguments, options, edge))
             }
             (_, request) => {
                 let envelope = RequestEnvelope { request, options };

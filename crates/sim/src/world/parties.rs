@@ -133,7 +133,7 @@ impl Party {
         if !stream_first {
             self.offer(None)?;
         }
-        let stream = self.broker.open_line(&self.owner, &self.line).ok()?;
+        let stream = self.broker.lines().open(&self.owner, &self.line).ok()?;
         if stream_first {
             self.offer(Some(&stream))?;
         }
@@ -157,7 +157,7 @@ impl Party {
             (LineKind::Client | LineKind::Worker | LineKind::Caller, _) => {
                 let grace_ms = Some(if &*self.line.name == "page" { GRACE_MS } else { 0 });
                 let offer = LineOffer { line: self.line.clone(), grace_ms, tools };
-                self.broker.offer_tools(&self.owner, offer)
+                self.broker.lines().offer(&self.owner, offer)
             }
         };
         offered.ok().map(drop)
@@ -222,17 +222,17 @@ impl Answer {
     async fn progress(&self, id: &str) -> Result<()> {
         let (owner, percent, message) = (&self.owner, 50.0, String::new());
         match self.session {
-            None => self.broker.report_progress(owner, id, percent, message).await,
+            None => self.broker.lines().progress(owner, id, percent, message).await,
             Some(session) => {
-                self.broker.caller_progress(owner, session, id, percent, message).await
+                self.broker.callers().progress(owner, session, id, percent, message).await
             }
         }
     }
 
     fn answer(&self, who: &Credential, id: &str, outcome: Result<Any>) -> Result<()> {
         match self.session {
-            None => self.broker.answer_call(who, id, outcome),
-            Some(session) => self.broker.answer_caller(who, session, id, outcome),
+            None => self.broker.lines().answer(who, id, outcome),
+            Some(session) => self.broker.callers().answer(who, session, id, outcome),
         }
     }
 

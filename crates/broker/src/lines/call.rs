@@ -14,16 +14,15 @@ use ringback_proto::{Certainty, Error, Event, ResponseEnvelope, Result, ToolResp
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::doors::{CallContext, LineRequest};
 use super::follow::LineFollowed;
-use super::{LineCall, OfferedTool, Waiter, spoken};
+use super::parties::{CallContext, LineRequest};
+use super::{LineCall, Lines, OfferedTool, Waiter, spoken};
 use crate::call::{Admitted, Answer, CallControl, Edge};
 use crate::repeats::{Answered, Owed};
 use crate::replies::Replies;
-use crate::shared::Shared;
 use crate::stream::Stream;
 use crate::sync::lock;
-use crate::{Broker, failure, payload};
+use crate::{failure, payload};
 
 /// Payloads above this are looked at on the broker's own threads: an edge's thread has sockets to
 /// serve.
@@ -52,24 +51,23 @@ pub(super) struct Outgoing {
     pub(super) stream: Option<Arc<Stream>>,
 }
 
-impl Broker {
+impl Lines {
     /// Takes a call of a tool on a line. It makes no job: whoever calls waits, or follows its chunks.
     #[must_use]
-    pub fn call_line(&self, request: LineRequest<'_>) -> Answer {
-        let shared = &self.0;
-        let now = shared.kernel.now();
-        let id = CallId::from_random(shared.kernel.entropy.bytes());
+    pub fn call(self: &Arc<Self>, request: LineRequest<'_>) -> Answer {
+        let now = self.kernel.now();
+        let id = CallId::from_random(self.kernel.entropy.bytes());
         let LineRequest { credential, edge, tool: name, arguments, options, .. } = request;
         let found = credential.principal(now).and_then(|principal| {
-            let tool = lock(&shared.lines.table).find(principal, &name)?;
-            let deadline = shared.line_deadline(now, &tool, &options);
-            let admitted = Admitted::admit(shared, id, principal.id, deadline)?;
+            let tool = lock(&self.table).find(principal, &name)?;
+            let deadline = self.deadline(now, &tool, &options);
+            let admitted = self.calls.admit(id, principal.id, deadline)?;
             Ok((Arc::clone(principal), tool, deadline, admitted))
         });
         let (principal, tool, deadline, admitted) = match found {
             Ok(found) => found,
             Err(error) => {
-                shared.kernel.auditor.refused(now, credential, (edge, &name), id, &error);
+                self.kernel.auditor.refused(now, credential, (edge, &name), id, &error);
                 return Answer::Now(error.into());
             }
         };
@@ -82,29 +80,20 @@ impl Broker {
             deadline,
             request_id: request.request_id,
         };
-        let stream = shared.line_stream(&options);
+        let stream = self.stream(&options);
         let (custom_id, context) = (request.custom_id, request.context);
         let out = Outgoing { tool, arguments, custom_id, context, stream };
-        shared.start_line_call(now, caller, out, admitted)
+        self.start_call(now, caller, out, admitted)
     }
-}
 
-fn passed(outcome: Result<Any>) -> ResponseEnvelope {
-    match outcome {
-        Ok(passed) => ResponseEnvelope::Success { response: ToolResponse::Passed(passed) },
-        Err(error) => error.into(),
-    }
-}
-
-impl Shared {
     /// Where the chunks of a call go, if it is to be followed.
-    pub(super) fn line_stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
+    pub(super) fn stream(&self, options: &CallOptions) -> Option<Arc<Stream>> {
         let id = || StreamId::from_random(self.kernel.entropy.bytes());
         options.stream.then(|| Arc::new(Stream::new(id())))
     }
 
     /// Begins a call that was admitted.
-    pub(super) fn start_line_call(
+    pub(super) fn start_call(
         self: &Arc<Self>,
         now: ringback_core::Now,
         caller: LineCaller,
@@ -114,11 +103,11 @@ impl Shared {
         self.kernel.auditor.line_admitted(now, &caller, &out.tool.line);
         let (tool, stream) = (Arc::clone(&caller.tool), out.stream.clone());
         let control = CallControl { stop: Arc::clone(&admitted.stop), stream: stream.clone() };
-        let running = Box::pin(Arc::clone(self).line_call(caller, out, admitted));
+        let running = Box::pin(Arc::clone(self).run_call(caller, out, admitted));
         let replies = match stream {
             None => Replies::one(Box::pin(async move { passed(running.await) })),
             Some(stream) => Replies::on_line(LineFollowed {
-                shared: Arc::clone(self),
+                lines: Arc::clone(self),
                 tool,
                 stream,
                 running: Some(running),
@@ -131,14 +120,14 @@ impl Shared {
 
     /// The tool's own limit holds; without one, an HTTP client's tool has the usual time unless who
     /// calls says how long, and a caller's tool has it always.
-    pub(super) fn line_deadline(
+    pub(super) fn deadline(
         &self,
         now: ringback_core::Now,
         tool: &OfferedTool,
         options: &CallOptions,
     ) -> Deadline {
         let caller_ms = options.deadline_ms.map(std::num::NonZeroU64::get);
-        let settings = &self.lines.settings;
+        let settings = &self.settings;
         let usual_ms = match tool.line.kind {
             LineKind::Client if caller_ms.is_none() => Some(settings.client_call_ms_default),
             LineKind::Caller => Some(settings.caller_call_ms_default),
@@ -149,7 +138,7 @@ impl Shared {
     }
 
     /// Carries the call out once, however often it is asked.
-    async fn line_call(
+    async fn run_call(
         self: Arc<Self>,
         caller: LineCaller,
         out: Outgoing,
@@ -160,14 +149,14 @@ impl Shared {
             None => self.put_on_line(&caller, out, &admitted).await,
             Some(request_id) => {
                 let key = repeat_key(request_id, &out);
-                self.line_call_once(&caller, key, out, &admitted).await
+                self.call_once(&caller, key, out, &admitted).await
             }
         };
         self.kernel.auditor.line_ended(self.kernel.now(), &caller, outcome.as_ref().err(), started);
         outcome
     }
 
-    async fn line_call_once(
+    async fn call_once(
         self: &Arc<Self>,
         caller: &LineCaller,
         key: RepeatKey,
@@ -176,8 +165,12 @@ impl Shared {
     ) -> Result<Any> {
         let owed = Owed::new();
         let principal = caller.principal.id;
-        let begin =
-            self.repeats.begin(self.kernel.now(), principal, key, Answered::Plain(owed.place()))?;
+        let begin = self.calls.repeats.begin(
+            self.kernel.now(),
+            principal,
+            key,
+            Answered::Plain(owed.place()),
+        )?;
         let first = match begin {
             Begin::First => None,
             Begin::Again(Answered::Plain(first)) => Some(first),
@@ -193,12 +186,12 @@ impl Shared {
             };
         }
         let mut abandoned = Abandoned { owed: Some(owed) };
-        let outcome = match self.unused_for_a_job(principal, key).await {
+        let outcome = match self.calls.unused_for_a_job(principal, key).await {
             Ok(()) => self.put_on_line(caller, out, admitted).await,
             Err(error) => Err(error),
         };
         if let Err(error) = &outcome {
-            self.repeats.reconsider(principal, key.request_id, error);
+            self.calls.repeats.reconsider(principal, key.request_id, error);
         }
         abandoned.answer(passed(outcome.clone()));
         outcome
@@ -232,11 +225,11 @@ impl Shared {
             caller: Waiter { answer, stream },
         };
         let mut effects = Vec::new();
-        lock(&self.lines.table).call(new, &mut effects)?;
+        lock(&self.table).call(new, &mut effects)?;
         self.tell_client_event(&call, Event::ClientToolRequest);
         drop(call);
-        self.carry_out_lines(effects);
-        let mut held = OnLine { shared: self, id: caller.id, over: false };
+        self.carry_out(effects);
+        let mut held = OnLine { lines: self, id: caller.id, over: false };
         let outcome = tokio::select! {
             biased;
             outcome = &mut answered => {
@@ -281,9 +274,16 @@ impl Shared {
     }
 }
 
+fn passed(outcome: Result<Any>) -> ResponseEnvelope {
+    match outcome {
+        Ok(passed) => ResponseEnvelope::Success { response: ToolResponse::Passed(passed) },
+        Err(error) => error.into(),
+    }
+}
+
 /// A call on a line; dropping it takes it back, for its caller has left.
 struct OnLine<'a> {
-    shared: &'a Arc<Shared>,
+    lines: &'a Lines,
     id: CallId,
     over: bool,
 }
@@ -293,10 +293,10 @@ impl OnLine<'_> {
     fn recall(&mut self, why: Recall) -> Option<Certainty> {
         self.over = true;
         let mut effects = Vec::new();
-        let ended = lock(&self.shared.lines.table).recall(self.id, why, &mut effects);
-        self.shared.carry_out_lines(effects);
+        let ended = lock(&self.lines.table).recall(self.id, why, &mut effects);
+        self.lines.carry_out(effects);
         let ended = ended?;
-        self.shared.tell_client_event(&ended.out, |call| {
+        self.lines.tell_client_event(&ended.out, |call| {
             let error = match why {
                 Recall::TimedOut => "timeout",
                 Recall::Cancelled => "cancelled",

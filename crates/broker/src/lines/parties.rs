@@ -11,8 +11,7 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 use tokio::sync::{Notify, watch};
 
-use super::{ChunkSink, LineCall, LineStream, OfferedTool};
-use crate::Broker;
+use super::{ChunkSink, LineCall, LineStream, Lines, OfferedTool};
 use crate::call::Edge;
 use crate::identity::Credential;
 use crate::sync::lock;
@@ -81,13 +80,13 @@ pub struct LineRequest<'a> {
     pub context: CallContext,
 }
 
-impl Broker {
+impl Lines {
     /// Whether a principal may offer tools, or call those of others.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid, `forbidden` without level `write`.
     pub fn may_offer(&self, credential: &Credential) -> Result<()> {
-        may_offer(credential.principal(self.0.kernel.now())?)
+        may_offer(credential.principal(self.kernel.now())?)
     }
 
     /// Offers tools on a line: all of them or, if one cannot be, none. Their full names.
@@ -95,68 +94,63 @@ impl Broker {
     /// # Errors
     /// `forbidden` without level `write` or when the line's name belongs to another principal,
     /// `invalid` for bad names and schemas, `conflict` when a name is taken, `busy` past a limit.
-    pub fn offer_tools(&self, credential: &Credential, offer: LineOffer) -> Result<Vec<Arc<str>>> {
-        let principal = Arc::clone(credential.principal(self.0.kernel.now())?);
-        self.0.offer(&principal, offer, None)
+    pub fn offer(&self, credential: &Credential, offer: LineOffer) -> Result<Vec<Arc<str>>> {
+        let principal = Arc::clone(credential.principal(self.kernel.now())?);
+        self.offer_on(&principal, offer, None)
     }
 
     /// Takes tools off a line: those named, by either name, or all. Their full names.
     ///
     /// # Errors
     /// `forbidden` when the line is another principal's.
-    pub fn withdraw_tools(
+    pub fn withdraw(
         &self,
         credential: &Credential,
         line: &LineName,
         tools: Option<&[String]>,
     ) -> Result<Vec<Arc<str>>> {
-        let owner = credential.principal(self.0.kernel.now())?.id;
+        let owner = credential.principal(self.kernel.now())?.id;
         let mut effects = Vec::new();
-        let withdrawn = lock(&self.0.lines.table).withdraw_named(owner, line, tools, &mut effects);
-        self.0.carry_out_lines(effects);
+        let withdrawn = lock(&self.table).withdraw_named(owner, line, tools, &mut effects);
+        self.carry_out(effects);
         withdrawn
     }
 
     /// Opens a stream of a line; dropping it closes it.
     ///
     /// # Errors
-    /// As [`Self::offer_tools`], but for the tools.
-    pub fn open_line(&self, credential: &Credential, line: &LineName) -> Result<LineStream> {
-        let now = self.0.kernel.now();
+    /// As [`Self::offer`], but for the tools.
+    pub fn open(self: &Arc<Self>, credential: &Credential, line: &LineName) -> Result<LineStream> {
+        let now = self.kernel.now();
         let principal = credential.principal(now)?;
         let bell = Arc::new(Notify::new());
         let mut effects = Vec::new();
-        let opened =
-            lock(&self.0.lines.table).open(now, principal, line, Arc::clone(&bell), &mut effects);
-        self.0.carry_out_lines(effects);
-        let shared = Arc::clone(&self.0);
-        Ok(LineStream::new(shared, credential.clone(), line.clone(), opened?, bell))
+        let opened = lock(&self.table).open(now, principal, line, Arc::clone(&bell), &mut effects);
+        self.carry_out(effects);
+        let lines = Arc::clone(self);
+        Ok(LineStream::new(lines, credential.clone(), line.clone(), opened?, bell))
     }
 
     /// The tools of one line that this caller may see, in the order of registration.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
-    pub fn line_tools(
+    pub fn tools_of(
         &self,
         credential: &Credential,
         line: &LineName,
     ) -> Result<Vec<Arc<OfferedTool>>> {
-        let principal = credential.principal(self.0.kernel.now())?;
-        Ok(lock(&self.0.lines.table).tools_of(principal, line))
+        let principal = credential.principal(self.kernel.now())?;
+        Ok(lock(&self.table).tools_of(principal, line))
     }
 
     /// Every tool on a line of this kind that this caller may see, in the order of registration.
     ///
     /// # Errors
     /// `unauthenticated` once the token is no longer valid.
-    pub fn tools_on_lines(
-        &self,
-        credential: &Credential,
-        kind: LineKind,
-    ) -> Result<Vec<Arc<OfferedTool>>> {
-        let principal = credential.principal(self.0.kernel.now())?;
-        let mut tools = lock(&self.0.lines.table).seen_by(principal, kind);
+    pub fn tools(&self, credential: &Credential, kind: LineKind) -> Result<Vec<Arc<OfferedTool>>> {
+        let principal = credential.principal(self.kernel.now())?;
+        let mut tools = lock(&self.table).seen_by(principal, kind);
         tools.sort_by_key(|tool| tool.seq);
         Ok(tools)
     }
@@ -166,17 +160,17 @@ impl Broker {
     /// # Errors
     /// `not_found` when no such call waits for an answer from this principal: it does not exist, is
     /// another's, or has ended.
-    pub fn answer_call(
+    pub fn answer(
         &self,
         credential: &Credential,
         request_id: &str,
         outcome: Result<Any>,
     ) -> Result<()> {
-        let now = self.0.kernel.now();
+        let now = self.kernel.now();
         let owner = credential.principal(now)?.id;
         let answered = {
-            let mut table = lock(&self.0.lines.table);
-            // A caller says for which session it answers; see `answer_caller`.
+            let mut table = lock(&self.table);
+            // A caller says for which session it answers; see `Callers::answer`.
             let awaited = table.waiting(owner, request_id);
             if awaited.is_ok_and(|awaited| awaited.tool.line.kind == LineKind::Caller) {
                 Err((Error::not_found("request", request_id), None))
@@ -185,35 +179,28 @@ impl Broker {
                 answered.map_err(|error| (error, table.ended(owner, request_id)))
             }
         };
-        self.0.settle(owner, request_id, answered, outcome)
+        self.settle(owner, request_id, answered, outcome)
     }
 
     /// A party says how far it is. The caller hears of it if it follows the call, and a tool that
     /// asked for it gets its whole time again.
     ///
     /// # Errors
-    /// `not_found` as for [`Self::answer_call`].
+    /// `not_found` as for [`Self::answer`].
     pub fn chunk_sink(&self, credential: &Credential, request_id: &str) -> Result<ChunkSink> {
-        let now = self.0.kernel.now();
-        let owner = credential.principal(now)?.id;
-        self.sink_of(now, owner, request_id)
+        let owner = credential.principal(self.kernel.now())?.id;
+        self.sink_of(owner, request_id)
     }
 
-    pub(super) fn sink_of(
-        &self,
-        now: ringback_core::Now,
-        owner: PrincipalId,
-        request_id: &str,
-    ) -> Result<ChunkSink> {
+    pub(super) fn sink_of(&self, owner: PrincipalId, request_id: &str) -> Result<ChunkSink> {
         let (call, extends, sink) = {
-            let table = lock(&self.0.lines.table);
+            let table = lock(&self.table);
             let awaited = table.waiting(owner, request_id)?;
             let extends = awaited.tool.timeout_ms.filter(|_| awaited.tool.progress_extends);
             (awaited.id, extends, ChunkSink(awaited.caller.stream.clone()))
         };
         if let Some(ms) = extends {
-            lock(&self.0.calls).extend(call, now, ms, self.0.kernel.config.call_ms_max);
-            self.0.kernel.alarm.ring();
+            self.calls.extend(call, ms);
         }
         Ok(sink)
     }
@@ -221,8 +208,8 @@ impl Broker {
     /// A party reports progress; see [`Self::chunk_sink`].
     ///
     /// # Errors
-    /// `not_found` as for [`Self::answer_call`].
-    pub async fn report_progress(
+    /// `not_found` as for [`Self::answer`].
+    pub async fn progress(
         &self,
         credential: &Credential,
         request_id: &str,
@@ -237,8 +224,8 @@ impl Broker {
     /// A call on a line that has not ended, for the line's owner and those who see everything.
     #[must_use]
     pub fn waiting_call(&self, credential: &Credential, call: CallId) -> Option<Arc<LineCall>> {
-        let principal = credential.principal(self.0.kernel.now()).ok()?;
-        lock(&self.0.lines.table).peek(principal, call).cloned()
+        let principal = credential.principal(self.kernel.now()).ok()?;
+        lock(&self.table).peek(principal, call).cloned()
     }
 
     /// A call on one of the caller's own lines that has not ended, by the id its party knows it by.
@@ -248,8 +235,8 @@ impl Broker {
         credential: &Credential,
         request_id: &str,
     ) -> Option<Arc<LineCall>> {
-        let principal = credential.principal(self.0.kernel.now()).ok()?;
-        let table = lock(&self.0.lines.table);
+        let principal = credential.principal(self.kernel.now()).ok()?;
+        let table = lock(&self.table);
         let call = table.waiting(principal.id, request_id).ok()?.id;
         table.peek(principal, call).cloned()
     }
@@ -257,8 +244,8 @@ impl Broker {
     /// Counts the changes of what is offered on lines: for whoever shows a list and wants to know
     /// when to look again.
     #[must_use]
-    pub fn tools_changed(&self) -> watch::Receiver<u64> {
-        self.0.lines.changes.subscribe()
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 }
 
