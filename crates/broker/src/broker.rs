@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use ringback_blobs::{Blobs, OpenBlobsError, Roots, RootsError, UploadLimits, Uploads};
 use ringback_core::deadline::Deadline;
-use ringback_core::jobs::{JobLimits, StopReason};
+use ringback_core::jobs::StopReason;
 use ringback_core::waiting::{Waiting, waiting};
 use ringback_core::{Now, policy};
-use ringback_models::Models;
 use ringback_proto::ids::{CallId, RequestId, StreamId};
 use ringback_proto::principal::{Principal, PrincipalId};
 use ringback_proto::record::RepeatKey;
@@ -22,23 +21,21 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Auditor;
-use crate::call::{Answer, Call, CallControl, CallStop, Calls};
+use crate::call::{Answer, Call, CallControl, CallStop};
 use crate::config::Config;
-use crate::containers::Containers;
+use crate::disk::Space;
 use crate::handler::{self, SyncContext};
-use crate::handlers::{Facts, Studio};
-use crate::identity::{Credential, Tokens};
-use crate::jobs::Jobs;
+use crate::identity::Credential;
 use crate::kernel::{
     Alarm, Blocking, Clock, Entropy, EventHub, Kernel, Reserve, Subscription, Tasks, Unstored,
 };
 use crate::lines::{CallContext, Callers, LineRequest, Lines};
 use crate::repeats::repeat_key;
 use crate::replies::{AnswerBy, Followed, Pending, Replies, job_reply, reply};
-use crate::sessions::{Sessions, Space};
-use crate::shared::Shared;
+use crate::rooms::Found;
+use crate::rooms::Rooms;
 use crate::stream::Stream;
-use crate::{failure, upkeep};
+use crate::{carry_out, failure, upkeep};
 
 /// A tool without a job reads or writes the store, or waits as long as `job_poll` and `event_poll`
 /// may; twice that is plenty.
@@ -102,7 +99,7 @@ pub struct UnderWay {
 
 /// The broker. Cloning gives another handle.
 #[derive(Debug, Clone)]
-pub struct Broker(pub(crate) Arc<Shared>);
+pub struct Broker(pub(crate) Arc<Rooms>);
 
 impl Broker {
     /// Opens the data directory and takes up what the last run left.
@@ -125,7 +122,7 @@ impl Broker {
         let blobs = Blobs::open(&config.data_dir.join(ringback_blobs::DIR))?;
         let roots = Roots::open(config.file_roots.iter().map(AsRef::as_ref))?;
         let auditor = Auditor::open(&config.data_dir)?;
-        let tokens = Tokens::load(store.tokens()?);
+        let tokens = store.tokens()?;
         let unfinished = store.unfinished_jobs()?;
         let journal = Journal::open(&config.data_dir)?;
         let left = store.live_sessions()?;
@@ -137,13 +134,7 @@ impl Broker {
                 ..UploadLimits::default()
             },
         );
-        let limits = JobLimits {
-            running_max: config.jobs_running_max,
-            live_max: config.jobs_live_max,
-            live_per_principal_max: config.jobs_per_principal_max,
-        };
-        let models = Arc::new(Models::new(config.studio.models.clone()));
-        let kernel = Arc::new(Kernel {
+        let kernel = Kernel {
             events: Arc::new(EventHub::new(clock.now().unix, config.events_kept_max)),
             alarm: Alarm::new(),
             reserve: Reserve::new(&config.data_dir, config.sessions.disk.reserve_bytes),
@@ -160,28 +151,14 @@ impl Broker {
             uploads,
             roots,
             auditor,
-        });
-        let config = &kernel.config;
-        let calls = Arc::new(Calls::new(Arc::clone(&kernel)));
-        let lines = Arc::new(Lines::new(Arc::clone(&kernel), Arc::clone(&calls)));
-        let shared = Arc::new(Shared {
-            facts: Facts::new(config, Arc::clone(&models), kernel.now()),
-            jobs: Jobs::new(limits),
-            studio: Studio::new(config.studio.clone(), models),
-            sessions: Sessions::new(config.sessions.clone(), journal),
-            containers: Containers::new(config.containers.clone()),
-            callers: Callers::on(&lines),
-            calls,
-            lines,
-            tokens,
-            kernel,
-        });
-        shared.restore(unfinished).await.map_err(StartError::Restore)?;
-        shared.restore_sessions(left).await.map_err(StartError::Restore)?;
-        shared.end_leftover_agents().await;
-        shared.remove_leftover_servers().await;
-        upkeep::start(&shared);
-        Ok(Self(shared))
+        };
+        let rooms = Rooms::build(kernel, Found { tokens, journal });
+        rooms.jobs.restore(unfinished).await.map_err(StartError::Restore)?;
+        rooms.sessions.restore_sessions(left).await.map_err(StartError::Restore)?;
+        rooms.sandboxes.end_leftover_agents().await;
+        rooms.offers.remove_leftover_servers().await;
+        upkeep::start(&rooms);
+        Ok(Self(rooms))
     }
 
     /// The token behind a secret.
@@ -189,7 +166,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid.
     pub fn authenticate(&self, secret: &str) -> Result<Credential> {
-        self.0.tokens.authenticate(secret, self.0.kernel.now())
+        self.0.identity.tokens.authenticate(secret, self.0.kernel.now())
     }
 
     /// The token whose bytes are the secret key of a public key, for handshakes that prove the one
@@ -198,14 +175,14 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid.
     pub fn authenticate_key(&self, public_key: &[u8; 32]) -> Result<Credential> {
-        self.0.tokens.authenticate_key(public_key, self.0.kernel.now())
+        self.0.identity.tokens.authenticate_key(public_key, self.0.kernel.now())
     }
 
     /// The credential of a token that an edge authenticated earlier, by its public id. `None` for
     /// anything else: nobody becomes local by saying so.
     #[must_use]
     pub fn credential(&self, id: PrincipalId) -> Option<Credential> {
-        self.0.tokens.credential(id)
+        self.0.identity.tokens.credential(id)
     }
 
     /// Whether a principal sees every event, or only its own.
@@ -223,10 +200,10 @@ impl Broker {
     /// # Errors
     /// When it cannot be stored.
     pub async fn first_token(&self) -> Result<Option<ringback_proto::secret::Secret>> {
-        if !self.0.tokens.list().is_empty() {
+        if !self.0.identity.tokens.list().is_empty() {
             return Ok(None);
         }
-        let token = self.0.create_token(crate::handlers::first_token()).await?;
+        let token = self.0.identity.create_token(crate::handlers::first_token()).await?;
         Ok(Some(token.token))
     }
 
@@ -274,8 +251,8 @@ impl Broker {
             n_jobs: self.0.jobs.len(),
             n_repeats: self.0.calls.repeats.len(),
             lines: self.0.lines.counts(),
-            n_sessions: self.0.sessions.n_live(),
-            n_event_bytes: crate::sync::lock(&self.0.sessions.table).n_event_bytes(),
+            n_sessions: self.0.register.n_live(),
+            n_event_bytes: crate::sync::lock(&self.0.register.table).n_event_bytes(),
         }
     }
 
@@ -300,22 +277,22 @@ impl Broker {
     /// Takes a call. Refusals and `Sync` tools are answered at once.
     #[must_use]
     pub fn call(&self, call: Call<'_>) -> Answer {
-        let shared = &self.0;
-        let now = shared.kernel.now();
+        let rooms = &self.0;
+        let now = rooms.kernel.now();
         let edge = call.edge;
         let (principal, request) = match admit(&call, now) {
             Ok(admitted) => (Arc::clone(admitted), call.envelope.request),
             Err(error) => {
-                let call_id = CallId::from_random(shared.kernel.entropy.bytes());
+                let call_id = CallId::from_random(rooms.kernel.entropy.bytes());
                 let what = (edge, call.envelope.request.name());
-                shared.kernel.auditor.refused(now, call.credential, what, call_id, &error);
+                rooms.kernel.auditor.refused(now, call.credential, what, call_id, &error);
                 return Answer::Now(error.into());
             }
         };
         let request = match request {
             ToolCall::Native(request) => request,
             ToolCall::Named { name, arguments } => {
-                return shared.lines.call(LineRequest {
+                return rooms.lines.call(LineRequest {
                     credential: call.credential,
                     edge,
                     tool: name,
@@ -329,16 +306,16 @@ impl Broker {
         };
         let row = request.row();
         let ctx =
-            SyncContext { now, principal: &principal, facts: &shared.facts, lines: &shared.lines };
+            SyncContext { now, principal: &principal, facts: &rooms.facts, lines: &rooms.lines };
         let request = match handler::answer(&ctx, request) {
             Ok(answered) => {
-                shared.kernel.auditor.counted(row, answered.is_ok());
+                rooms.kernel.auditor.counted(row, answered.is_ok());
                 return Answer::Now(reply(answered));
             }
             Err(request) => request,
         };
         let asked = Asked {
-            id: CallId::from_random(shared.kernel.entropy.bytes()),
+            id: CallId::from_random(rooms.kernel.entropy.bytes()),
             row,
             held: call.credential.session().map(|_| call.credential.clone()),
             principal,
@@ -347,13 +324,13 @@ impl Broker {
                 now,
                 call.envelope.options.deadline_ms.map(std::num::NonZeroU64::get),
                 (!row.makes_job).then_some(PLAIN_CALL_MS_MAX),
-                shared.kernel.config.call_ms_max,
+                rooms.kernel.config.call_ms_max,
             ),
             request_id: call.request_id.filter(|_| row.recognises_repeats()),
             repeat: None,
             trace: tracing::Span::current(),
         };
-        shared.kernel.auditor.admitted(now, &asked, call.request_id);
+        rooms.kernel.auditor.admitted(now, &asked, call.request_id);
         let waiting = waiting(row.timing, &call.envelope.options, edge.habit());
         let later = if row.makes_job {
             Ok(self.start_job(asked, request, waiting))
@@ -362,7 +339,7 @@ impl Broker {
         };
         later.unwrap_or_else(|refused| {
             let (asked, error) = *refused;
-            shared.kernel.auditor.each(now, &asked, Some(&error), Instant::now());
+            rooms.kernel.auditor.each(now, &asked, Some(&error), Instant::now());
             Answer::Now(error.into())
         })
     }
@@ -370,23 +347,23 @@ impl Broker {
     /// Stops: running jobs get `grace` to end by themselves, then they are interrupted. Pending
     /// ones run after the next start.
     pub async fn stop(&self, grace: Duration) {
-        let shared = &self.0;
-        shared.interrupt_sessions().await;
-        shared.end_containers().await;
-        let live = shared.close_jobs();
-        let waited = tokio::time::timeout(grace, shared.jobs_ended()).await;
+        let rooms = &self.0;
+        rooms.sessions.interrupt_sessions().await;
+        rooms.containers.end_containers().await;
+        let live = rooms.jobs.close_jobs();
+        let waited = tokio::time::timeout(grace, rooms.jobs.jobs_ended()).await;
         if waited.is_err() {
             tracing::warn!(jobs = live.len(), "jobs did not end in time and are interrupted");
-            for job in shared.close_jobs() {
-                if let Err(error) = shared.stop_job(job, StopReason::Shutdown).await {
+            for job in rooms.jobs.close_jobs() {
+                if let Err(error) = rooms.jobs.stop_job(job, StopReason::Shutdown).await {
                     tracing::error!(%job, %error, "a job could not be told to stop");
                 }
             }
         }
-        shared.kernel.stopping.cancel();
-        shared.kernel.tasks.end().await;
-        shared.store_token_changes().await;
-        let (store, auditor) = (shared.kernel.store.clone(), shared.kernel.auditor.clone());
+        rooms.kernel.stopping.cancel();
+        rooms.kernel.tasks.end().await;
+        rooms.identity.store_token_changes().await;
+        let (store, auditor) = (rooms.kernel.store.clone(), rooms.kernel.auditor.clone());
         let closed = tokio::task::spawn_blocking(move || {
             auditor.close();
             store.close();
@@ -401,8 +378,8 @@ impl Broker {
         asked: Asked,
         request: ToolRequest,
     ) -> Result<Answer, Box<(Asked, Error)>> {
-        let shared = Arc::clone(&self.0);
-        let admitted = match shared.calls.admit(asked.id, asked.principal.id, asked.deadline) {
+        let rooms = Arc::clone(&self.0);
+        let admitted = match rooms.calls.admit(asked.id, asked.principal.id, asked.deadline) {
             Ok(admitted) => admitted,
             Err(error) => return Err(Box::new((asked, error))),
         };
@@ -412,8 +389,8 @@ impl Broker {
         let call = async move {
             let asked = asked.identified(&request);
             match asked.repeat {
-                Some(key) => shared.once(asked, key, request, admitted).await,
-                None => shared.plain(&asked, request, &admitted).await,
+                Some(key) => carry_out::once(&rooms, asked, key, request, admitted).await,
+                None => carry_out::plain(&rooms, &asked, request, &admitted).await,
             }
         };
         let call: Pending<_> = if finishes { self.finishing(call) } else { Box::pin(call) };
@@ -421,13 +398,13 @@ impl Broker {
     }
 
     fn start_job(&self, asked: Asked, request: ToolRequest, waiting: Waiting) -> Answer {
-        let shared = Arc::clone(&self.0);
+        let (kernel, jobs) = (&self.0.kernel, Arc::clone(&self.0.jobs));
         let stop = Arc::new(CallStop::new(asked.deadline.allowed_ms));
         let stream = (waiting == Waiting::Stream)
-            .then(|| Arc::new(Stream::new(StreamId::from_random(shared.kernel.entropy.bytes()))));
+            .then(|| Arc::new(Stream::new(StreamId::from_random(kernel.entropy.bytes()))));
         let control = CallControl { stop: Arc::clone(&stop), stream: stream.clone() };
-        let (row, began) = (asked.row, Arc::clone(&shared));
-        let answer_by = AnswerBy::new(&shared, row, asked.deadline);
+        let (row, began) = (asked.row, Arc::clone(&jobs));
+        let answer_by = AnswerBy::new(kernel, row, asked.deadline);
         let job_stream = stream.clone();
         let begun = self.finishing_with(async move {
             let asked = asked.identified(&request);
@@ -436,12 +413,12 @@ impl Broker {
         let replies = match stream {
             Some(stream) => Replies::stream(Box::pin(async move {
                 let job = answer_by.within(begun).await??;
-                Ok(Followed { shared, row, job, stream, stop, answer_by })
+                Ok(Followed { jobs, row, job, stream, stop, answer_by })
             })),
             None => Replies::one(Box::pin(async move {
                 let answer = async {
                     match begun.await {
-                        Ok(job) => job_reply(&shared, row, job, waiting, &stop).await,
+                        Ok(job) => job_reply(&jobs, row, job, waiting, &stop).await,
                         Err(error) => error.into(),
                     }
                 };

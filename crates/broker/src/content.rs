@@ -55,7 +55,7 @@ impl Broker {
             last: None,
         };
         let transfer = Transfer::begin(self, credential, edge, request.into())?;
-        let writer = Some(transfer.ctx.shared.kernel.blobs.writer());
+        let writer = Some(transfer.ctx.rooms.kernel.blobs.writer());
         Ok(BlobWriter { transfer, writer, waiting: Vec::new(), size: 0, n_checked: 0 })
     }
 }
@@ -87,7 +87,7 @@ impl BlobReader {
     /// # Errors
     /// When the disk fails, or the call's time is up.
     pub async fn read(&mut self, offset: u64, length: u64) -> Result<Bytes> {
-        let (hash, blobs) = (self.hash, self.transfer.ctx.shared.kernel.blobs.clone());
+        let (hash, blobs) = (self.hash, self.transfer.ctx.rooms.kernel.blobs.clone());
         let read = move || blobs.read_range(hash, offset, length).map_err(failure::read_blob);
         let read = self.transfer.step(read).await;
         self.transfer.noted(read)
@@ -131,7 +131,7 @@ impl BlobWriter {
     /// `too_large` beyond the limit of one blob; when the disk fails, or the call's time is up.
     pub async fn write(&mut self, piece: &[u8]) -> Result<()> {
         self.size += piece.len() as u64;
-        let bytes_max = self.transfer.ctx.shared.kernel.config.upload_bytes_max;
+        let bytes_max = self.transfer.ctx.rooms.kernel.config.upload_bytes_max;
         if self.size > bytes_max {
             let message = format!("a blob has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return self.transfer.noted(Err(Error::new(ErrorKind::TooLarge, message)));
@@ -173,9 +173,9 @@ impl BlobWriter {
         let ctx = &self.transfer.ctx;
         // Once for every so many bytes: looking at the disk costs more than writing a little.
         if self.size > self.n_checked {
-            ctx.shared.check_account(&ctx.principal, self.size)?;
+            ctx.rooms.disk.check_account(&ctx.principal, self.size)?;
             if self.size >= WRITE_BYTES as u64 {
-                ctx.shared.check_free(ROOM_BYTES).await?;
+                ctx.rooms.disk.check_free(ROOM_BYTES).await?;
             }
             self.n_checked = self.size + ROOM_BYTES;
         }
@@ -209,22 +209,22 @@ impl Transfer {
         edge: Edge,
         request: ToolRequest,
     ) -> Result<Self> {
-        let shared = &broker.0;
-        let (now, row) = (shared.kernel.now(), request.row());
-        let id = CallId::from_random(shared.kernel.entropy.bytes());
+        let rooms = &broker.0;
+        let (now, row) = (rooms.kernel.now(), request.row());
+        let id = CallId::from_random(rooms.kernel.entropy.bytes());
         let envelope = RequestEnvelope::plain(request);
         let call = Call { credential, edge, envelope, request_id: None };
         let refused = |error| {
-            shared.kernel.auditor.refused(now, credential, (edge, row.name), id, &error);
+            rooms.kernel.auditor.refused(now, credential, (edge, row.name), id, &error);
             error
         };
         let principal = admit(&call, now).map_err(refused)?.clone();
         // As long as it takes: a slow line has a large file too.
-        let deadline = Deadline::smallest(now, None, None, shared.kernel.config.call_ms_max);
-        let admitted = shared.calls.admit(id, principal.id, deadline).map_err(refused)?;
+        let deadline = Deadline::smallest(now, None, None, rooms.kernel.config.call_ms_max);
+        let admitted = rooms.calls.admit(id, principal.id, deadline).map_err(refused)?;
         let stop = admitted.stop.token.clone();
         let ctx = Context {
-            shared: shared.clone(),
+            rooms: rooms.clone(),
             principal: principal.clone(),
             job: None,
             edge: Some(edge),
@@ -233,13 +233,13 @@ impl Transfer {
         let (request_id, repeat, trace) = (None, None, tracing::Span::current());
         let held = credential.session().map(|_| credential.clone());
         let asked = Asked { id, row, principal, held, edge, deadline, request_id, repeat, trace };
-        shared.kernel.auditor.admitted(now, &asked, None);
+        rooms.kernel.auditor.admitted(now, &asked, None);
         Ok(Self { ctx, asked, admitted, began: Instant::now(), is_over: false })
     }
 
     async fn find(&self, hash: BlobHash) -> Result<(u64, String)> {
         let own_type = check_readable(&self.ctx, hash).await?;
-        let blobs = self.ctx.shared.kernel.blobs.clone();
+        let blobs = self.ctx.rooms.kernel.blobs.clone();
         let inspect = move || blobs.inspect(hash).map_err(failure::read_blob);
         let info = self.step(inspect).await?.ok_or_else(|| Error::not_found("blob", hash))?;
         Ok((info.size, own_type.unwrap_or(info.mime_type)))
@@ -253,7 +253,7 @@ impl Transfer {
         if self.ctx.stop.is_cancelled() {
             return Err(self.admitted.stop.stopped(self.asked.row.name).await);
         }
-        self.ctx.shared.kernel.blocking(work).await
+        self.ctx.rooms.kernel.blocking(work).await
     }
 
     /// A failure ends the call.
@@ -266,8 +266,8 @@ impl Transfer {
 
     fn end(&mut self, error: Option<&Error>) {
         if !std::mem::replace(&mut self.is_over, true) {
-            let shared = &self.ctx.shared;
-            shared.kernel.auditor.each(shared.kernel.now(), &self.asked, error, self.began);
+            let rooms = &self.ctx.rooms;
+            rooms.kernel.auditor.each(rooms.kernel.now(), &self.asked, error, self.began);
         }
     }
 }

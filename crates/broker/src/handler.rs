@@ -80,7 +80,7 @@
 //! }
 //! ```
 //!
-//! One that reaches for what is shared, and so for content, store and agents:
+//! One that reaches for what is rooms, and so for content, store and agents:
 //!
 //! ```compile_fail,E0609
 //! use ringback_broker::handler::{SyncContext, SyncHandler};
@@ -90,7 +90,7 @@
 //! struct Mine;
 //! impl SyncHandler<tools::Ping> for Mine {
 //!     fn handle(ctx: &SyncContext<'_>, _: PingRequest) -> ringback_proto::Result<PongResponse> {
-//!         let _ = &ctx.shared;
+//!         let _ = &ctx.rooms;
 //!         Ok(PongResponse { uptime_ms: 0, version: String::new() })
 //!     }
 //! }
@@ -129,7 +129,7 @@ use crate::call::Edge;
 use crate::handlers::{Facts, Native};
 use crate::jobs::LiveJob;
 use crate::lines::Lines;
-use crate::shared::{Shared, visible};
+use crate::rooms::{Rooms, visible};
 
 /// What a tool that answers at once may look at: nothing in it can wait.
 #[derive(Debug, Clone, Copy)]
@@ -165,7 +165,7 @@ pub trait Handler<T: Tool> {
 /// What a tool that may wait works with.
 #[derive(Debug, Clone)]
 pub struct Context {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) rooms: Arc<Rooms>,
     pub(crate) principal: Arc<Principal>,
     /// The job this work is, if it is one.
     pub(crate) job: Option<Arc<LiveJob>>,
@@ -177,7 +177,7 @@ pub struct Context {
 
 impl Context {
     pub(crate) fn now(&self) -> Now {
-        self.shared.kernel.now()
+        self.rooms.kernel.now()
     }
 
     pub(crate) fn sight(&self) -> Sight {
@@ -189,19 +189,19 @@ impl Context {
     }
 
     pub(crate) async fn commit(&self, records: Vec<Record>) -> Result<Vec<Applied>> {
-        self.shared.kernel.commit(records).await
+        self.rooms.kernel.commit(records).await
     }
 
     /// Writes records of a deletion, also on a full disk as far as that is possible.
     pub(crate) async fn commit_end(&self, records: Vec<Record>) -> Result<()> {
-        self.shared.kernel.commit_deletion(records).await
+        self.rooms.kernel.commit_deletion(records).await
     }
 
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Store) -> Result<T, ReadError> + Send + 'static,
     ) -> Result<T> {
-        self.shared.kernel.read(read).await
+        self.rooms.kernel.read(read).await
     }
 
     /// Runs something on a thread that may block. It should look at the flag now and then: a job
@@ -212,8 +212,8 @@ impl Context {
     ) -> Result<T> {
         let stop = self.stop.clone();
         match &self.job {
-            None => self.shared.kernel.blocking(move || work(&stop)).await,
-            Some(job) => self.shared.kernel.blocking.run(&job.blocking, move || work(&stop)).await,
+            None => self.rooms.kernel.blocking(move || work(&stop)).await,
+            Some(job) => self.rooms.kernel.blocking.run(&job.blocking, move || work(&stop)).await,
         }
     }
 
@@ -224,7 +224,7 @@ impl Context {
         work: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         match &self.job {
-            None => self.shared.kernel.tasks.spawn(work),
+            None => self.rooms.kernel.tasks.spawn(work),
             Some(job) => job.blocking.spawn(work),
         }
     }
@@ -232,12 +232,12 @@ impl Context {
     /// Tells how far the work is, or sends a part of its result.
     pub(crate) async fn send(&self, chunk: StreamChunk) {
         if let Some(job) = &self.job {
-            self.shared.send_chunk(job, chunk).await;
+            self.rooms.jobs.send_chunk(job, chunk).await;
         }
     }
 
     pub(crate) fn publish(&self, event: Event) {
-        self.shared.kernel.publish(event, self.principal.id, None);
+        self.rooms.kernel.publish(event, self.principal.id, None);
     }
 }
 
@@ -288,8 +288,8 @@ macro_rules! work_as {
         let ctx = SyncContext {
             now: $ctx.now(),
             principal: &$ctx.principal,
-            facts: &$ctx.shared.facts,
-            lines: &$ctx.shared.lines,
+            facts: &$ctx.rooms.facts,
+            lines: &$ctx.rooms.lines,
         };
         let answered = <Native as SyncHandler<tools::$variant>>::handle(&ctx, $request);
         Box::pin(std::future::ready(answered.map(Into::into)))

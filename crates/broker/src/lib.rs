@@ -16,8 +16,10 @@ mod broker;
 mod call;
 mod carry_out;
 mod config;
+mod confinement;
 mod containers;
 mod content;
+mod disk;
 mod failure;
 pub mod handler;
 mod handlers;
@@ -29,8 +31,8 @@ mod payload;
 mod repeats;
 mod replies;
 mod review;
+mod rooms;
 mod sessions;
-mod shared;
 mod stream;
 mod sync;
 mod upkeep;
@@ -39,8 +41,10 @@ mod workspaces;
 pub use broker::{Broker, Outside, StartError, UnderWay};
 pub use call::{Answer, Call, CallControl, Edge};
 pub use config::{Config, ConfigView, StudioSettings};
+pub use confinement::{Confinement, SandboxRules};
 pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
+pub use disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
 pub use identity::Credential;
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{
@@ -58,8 +62,8 @@ pub use ringback_core::network;
 pub use ringback_core::sessions::{KeptEvents, SessionLimits};
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
-    AgentCommand, AgentProtocol, Confinement, Disk, DiskLimits, Inodes, InsideProgram, KeepFree,
-    ModelDoor, ModelRequest, NetworkConnection, NetworkDoor, NetworkOutcome, RelayDoor,
-    SandboxRules, SessionFollower, SessionPass, SessionSettings, SessionView, Space, Spent,
+    AgentCommand, AgentProtocol, InsideProgram, ModelDoor, ModelRequest, NetworkConnection,
+    NetworkDoor, NetworkOutcome, RelayDoor, SessionFollower, SessionPass, SessionSettings,
+    SessionView, Spent,
 };
 pub use workspaces::START_LIMITS;

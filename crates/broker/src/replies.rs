@@ -13,9 +13,10 @@ use ringback_proto::{Certainty, Error, ErrorKind, ResponseEnvelope, Result, Tool
 use tokio::time::Instant;
 
 use crate::call::CallStop;
-use crate::jobs::Interest;
+use crate::jobs::{Interest, Jobs};
+use crate::kernel::Kernel;
 use crate::lines::LineFollowed;
-use crate::shared::{Outcome, Shared};
+use crate::rooms::Outcome;
 use crate::stream::{Next, Stream};
 
 pub(crate) type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -47,8 +48,8 @@ pub(crate) struct AnswerBy {
 }
 
 impl AnswerBy {
-    pub(crate) fn new(shared: &Shared, row: &'static ToolRow, deadline: Deadline) -> Self {
-        let at = shared.kernel.clock.instant(deadline.at) + STORED_GRACE;
+    pub(crate) fn new(kernel: &Kernel, row: &'static ToolRow, deadline: Deadline) -> Self {
+        let at = kernel.clock.instant(deadline.at) + STORED_GRACE;
         Self { at, allowed_ms: deadline.allowed_ms, tool: row.name }
     }
 
@@ -66,7 +67,7 @@ impl AnswerBy {
 
 /// A job that one caller follows.
 pub(crate) struct Followed {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) jobs: Arc<Jobs>,
     pub(crate) row: &'static ToolRow,
     pub(crate) job: Attached,
     pub(crate) stream: Arc<Stream>,
@@ -176,9 +177,9 @@ impl Followed {
         }
         let next = tokio::select! {
             biased;
-            next = self.stream.next(&self.shared.kernel.clock) => next,
+            next = self.stream.next(&self.jobs.kernel.clock) => next,
             () = self.stop.token.cancelled() => {
-                self.shared.stop_soon(self.job.id());
+                self.jobs.stop_soon(self.job.id());
                 Next::End
             }
         };
@@ -214,14 +215,14 @@ impl Drop for Followed {
     /// A caller that cancels and leaves at once has cancelled all the same.
     fn drop(&mut self) {
         if self.stop.token.is_cancelled() {
-            self.shared.stop_soon(self.job.id());
+            self.jobs.stop_soon(self.job.id());
         }
     }
 }
 
 /// The one reply of a call that makes a job and does not stream.
 pub(crate) async fn job_reply(
-    shared: &Arc<Shared>,
+    jobs: &Arc<Jobs>,
     row: &'static ToolRow,
     job: Attached,
     waiting: Waiting,
@@ -236,7 +237,7 @@ pub(crate) async fn job_reply(
         outcome = job.outcome() => outcome,
         () = tokio::time::sleep(wait) => return handed_out(row, &job),
         () = stop.token.cancelled() => {
-            shared.stop_soon(job.id());
+            jobs.stop_soon(job.id());
             job.outcome().await
         }
     };

@@ -14,13 +14,14 @@ use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::Containers;
 use super::keeper::{code, ended};
 use super::start::{Interior, not_started, refused};
 use super::table::{Found, Place};
+use crate::confinement::Boxes;
+use crate::disk::BoxEnd;
 use crate::failure;
 use crate::handler::Context;
-use crate::sessions::{BoxEnd, Boxes};
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// What is kept of each output of a command.
@@ -43,15 +44,15 @@ pub(crate) struct CommandSpec {
 
 /// A command that is counted until it has ended.
 struct Counted {
-    shared: Arc<Shared>,
+    containers: Arc<Containers>,
     id: u64,
     stop: CancellationToken,
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        lock(&self.shared.containers.table).command_ended(self.id);
-        self.shared.containers.command_ended.notify_waiters();
+        lock(&self.containers.table).command_ended(self.id);
+        self.containers.command_ended.notify_waiters();
     }
 }
 
@@ -61,7 +62,7 @@ enum Said {
     Err(Captured),
 }
 
-impl Shared {
+impl Containers {
     /// Runs a command and waits for its end.
     ///
     /// # Cancel safety
@@ -72,32 +73,32 @@ impl Shared {
         project: ProjectId,
         spec: CommandSpec,
     ) -> Result<ExecResultResponse> {
-        let record = self.visible_project(&ctx.principal, project).await?;
+        let record = self.workspaces.visible_project(&ctx.principal, project).await?;
         if let Some(workspace) = spec.workspace {
-            self.workspace_of(&ctx.principal, &record, workspace).await?;
+            self.workspaces.workspace_of(&ctx.principal, &record, workspace).await?;
         }
-        let boxes = self.boxes("a command").await?;
-        self.check_boxes(&record).await?;
+        let boxes = self.sandboxes.boxes("a command").await?;
+        self.sandboxes.check_boxes(&record).await?;
         let place = match spec.workspace {
             None if boxes.takes_commands() => Place::Container,
             workspace => Place::Box(workspace),
         };
         let counted = self.counted(project, place, &ctx.stop)?;
         // A deletion that came between would not have waited for it.
-        let record = self.visible_project(&ctx.principal, project).await?;
+        let record = self.workspaces.visible_project(&ctx.principal, project).await?;
         if let Some(workspace) = spec.workspace {
-            self.files_of(&ctx.principal, project, workspace).await?;
+            self.workspaces.files_of(&ctx.principal, project, workspace).await?;
         }
         let (limit, program) = (spec.limit, spec.command.first().cloned().unwrap_or_default());
-        let shared = Arc::clone(self);
+        let containers = Arc::clone(self);
         let end = BoxEnd::by(counted.stop.clone());
         let ender = end.clone();
         let running = ctx.finishing(async move {
             let _counted = counted;
             match place {
                 // The container itself is looked after, with all that runs in it.
-                Place::Container => shared.in_container(project, spec, &ender.stop).await,
-                Place::Box(_) => shared.in_box(&boxes, &record, spec, ender).await,
+                Place::Container => containers.in_container(project, spec, &ender.stop).await,
+                Place::Box(_) => containers.in_box(&boxes, &record, spec, ender).await,
             }
         });
         let Some(executed) = running.await.map_err(failure::internal)?? else {
@@ -129,9 +130,9 @@ impl Shared {
         place: Place,
         stop: &CancellationToken,
     ) -> Result<Counted> {
-        let begun = lock(&self.containers.table).begin_command(project, place, stop);
+        let begun = lock(&self.table).begin_command(project, place, stop);
         let (id, stop) = begun.map_err(|refusal| refused(project, refusal))?;
-        Ok(Counted { shared: Arc::clone(self), id, stop })
+        Ok(Counted { containers: Arc::clone(self), id, stop })
     }
 
     /// In the container of its project, which has to run. Nothing if it was told to stop.
@@ -141,7 +142,7 @@ impl Shared {
         spec: CommandSpec,
         stop: &CancellationToken,
     ) -> Result<Option<Executed>> {
-        let found = lock(&self.containers.table).find(project);
+        let found = lock(&self.table).find(project);
         let Some(Found::Running(live)) = found else { return Err(not_running(project)) };
         let exec = live.handle.exec(ExecSpec {
             command: spec.command.into_iter().map(Into::into).collect(),
@@ -167,12 +168,12 @@ impl Shared {
         end: BoxEnd,
     ) -> Result<Option<Executed>> {
         let dir = match spec.workspace {
-            Some(workspace) => self.workspace_path(workspace),
+            Some(workspace) => self.workspaces.workspace_path(workspace),
             None => self.container_dir(project.id).await?,
         };
-        let image = self.ready_image(boxes, project).await?;
+        let image = self.images.ready_image(boxes, project).await?;
         let CommandSpec { command, working_dir, limit, .. } = spec;
-        let _watch = self.watch_box(project.id, dir.clone(), end.clone()).await;
+        let _watch = self.disk.watch_box(project.id, dir.clone(), end.clone()).await;
         let interior = Interior { command, dir, image, working_dir };
         let spec = self.box_spec(boxes, interior, false).await?;
         boxed(boxes, spec, limit, &end.stop).await

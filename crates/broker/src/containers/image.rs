@@ -1,6 +1,7 @@
 //! Images: which one a project has, whether it is there, and how it is built anew.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use ringback_proto::chunk::LogLevel;
 use ringback_proto::ids::ProjectId;
@@ -11,12 +12,13 @@ use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 use ringback_sandbox::{BuildError, BuildSpec, BuiltImage};
 use tokio::sync::mpsc;
 
-use super::{ImageName, ImageSource};
+use super::{ImageName, ImageSource, Images};
+use crate::confinement::{Boxes, Sandboxes};
 use crate::failure;
 use crate::handler::Context;
-use crate::sessions::Boxes;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
 use crate::sync::lock;
+use crate::workspaces::Workspaces;
 
 /// Characters of an image as the engine knows it.
 const REFERENCE_CHARS_MAX: usize = 255;
@@ -27,26 +29,34 @@ const LAST_LINES_MAX: usize = 20;
 
 /// An image that is being built.
 struct Building<'a> {
-    shared: &'a Shared,
+    images: &'a Images,
     name: ImageName,
 }
 
 impl Drop for Building<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.containers.builds).remove(&self.name);
+        lock(&self.images.builds).remove(&self.name);
     }
 }
 
-impl Shared {
+impl Images {
+    pub(crate) fn new(
+        kernel: Arc<Kernel>,
+        workspaces: Arc<Workspaces>,
+        sandboxes: Arc<Sandboxes>,
+    ) -> Self {
+        Self { kernel, workspaces, sandboxes, builds: Mutex::default() }
+    }
+
     /// The image that somebody wants for a project.
     pub(crate) async fn wanted_image(
         &self,
         principal: &Principal,
         image: &str,
     ) -> Result<ProjectImage> {
-        let boxes = self.boxes("an image").await?;
+        let boxes = self.sandboxes.boxes("an image").await?;
         check_images(&boxes, image)?;
-        if self.containers.settings.images.contains_key(image) {
+        if self.kernel.config.containers.images.contains_key(image) {
             return Ok(ProjectImage::Named(image.to_owned()));
         }
         let what = format!(
@@ -65,7 +75,7 @@ impl Shared {
     /// Refuses a project whose image cannot be had here, before anything is made for it.
     pub(crate) async fn check_image(&self, project: &ProjectRecord) -> Result<()> {
         if project.image.is_some() {
-            let boxes = self.boxes("an image").await?;
+            let boxes = self.sandboxes.boxes("an image").await?;
             self.ready_image(&boxes, project).await?;
         }
         Ok(())
@@ -79,7 +89,7 @@ impl Shared {
         if project.image.is_none() {
             return Ok(None);
         }
-        self.image_tag(&self.boxes("an image").await?, project)
+        self.image_tag(&self.sandboxes.boxes("an image").await?, project)
     }
 
     /// What the engine knows the image of a project by, if it has one of its own; it is there.
@@ -117,7 +127,7 @@ impl Shared {
     }
 
     fn source(&self, name: &str) -> Result<(&ImageName, &ImageSource)> {
-        self.containers.settings.images.get_key_value(name).ok_or_else(|| {
+        self.kernel.config.containers.images.get_key_value(name).ok_or_else(|| {
             let message = format!(
                 "there is no image `{name}` in the configuration (sandbox.images), only {}",
                 self.known()
@@ -127,7 +137,8 @@ impl Shared {
     }
 
     fn known(&self) -> String {
-        let names: Vec<_> = self.containers.settings.images.keys().map(ImageName::as_str).collect();
+        let names: Vec<_> =
+            self.kernel.config.containers.images.keys().map(ImageName::as_str).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
@@ -154,7 +165,7 @@ impl Shared {
     }
 
     async fn image_of(&self, principal: &Principal, id: ProjectId) -> Result<String> {
-        let project = self.visible_project(principal, id).await?;
+        let project = self.workspaces.visible_project(principal, id).await?;
         match project.image {
             Some(ProjectImage::Named(name)) => Ok(name),
             Some(ProjectImage::Reference(reference)) => {
@@ -181,14 +192,14 @@ impl Shared {
         request: &ImageRebuildRequest,
     ) -> Result<ImageRebuiltResponse> {
         let name = self.named_image(&ctx.principal, request).await?;
-        let boxes = self.boxes("an image").await?;
+        let boxes = self.sandboxes.boxes("an image").await?;
         check_images(&boxes, &name)?;
         let (name, source) = self.source(&name)?;
-        if !lock(&self.containers.builds).insert(name.clone()) {
+        if !lock(&self.builds).insert(name.clone()) {
             let message = format!("the image `{name}` is being built already; wait for that build");
             return Err(Error::new(ErrorKind::Busy, message));
         }
-        let building = Building { shared: self, name: name.clone() };
+        let building = Building { images: self, name: name.clone() };
         let spec =
             BuildSpec { dir: source.dir.clone().into(), tag: name.tag(), network: source.network };
         let built = build(ctx, &boxes, spec).await?;

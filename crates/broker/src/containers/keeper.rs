@@ -14,9 +14,8 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::ring::Ring;
-use super::{Ended, Make};
-use crate::sessions::{BoxEnd, Watch};
-use crate::shared::Shared;
+use super::{Containers, Ended, Make};
+use crate::disk::{BoxEnd, Watch};
 use crate::sync::lock;
 
 /// What is read at once.
@@ -31,7 +30,7 @@ const EXIT_SIGNAL: i32 = 128;
 /// What belongs to one container.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    pub(super) shared: Arc<Shared>,
+    pub(super) containers: Arc<Containers>,
     pub(super) project: ProjectId,
     pub(super) make: Make,
     pub(super) end: BoxEnd,
@@ -59,9 +58,9 @@ impl Keeper {
         }
         let exit_code = status.map(code);
         tracing::info!(project = %self.project, exit_code, "a container has ended");
-        let since = self.shared.kernel.now().unix;
+        let since = self.containers.kernel.now().unix;
         let ended = Ended { make: self.make, since, exit_code, ring: self.ring };
-        lock(&self.shared.containers.table).end(self.project, Arc::new(ended));
+        lock(&self.containers.table).end(self.project, Arc::new(ended));
         self.over.send_replace(true);
     }
 
@@ -71,7 +70,7 @@ impl Keeper {
             waited = process.wait() => return self.told(waited),
             () = self.end.stop.cancelled() => process.terminate(),
         }
-        let usual = self.shared.sessions.settings.end_grace;
+        let usual = self.containers.kernel.config.sessions.end_grace;
         // One that is ended for the disk's sake would go on writing.
         let grace = if self.end.why().is_some() { Duration::ZERO } else { usual };
         if let Ok(waited) = timeout(grace, process.wait()).await {

@@ -25,7 +25,11 @@ pub(crate) use self::command::CommandSpec;
 pub use self::name::{ImageName, ImageNameError, ImageSource};
 use self::ring::Ring;
 use self::table::{Found, Table};
+use crate::confinement::Sandboxes;
+use crate::disk::DiskGuard;
+use crate::kernel::Kernel;
 use crate::sync::lock;
+use crate::workspaces::Workspaces;
 
 /// Enough for a person's projects; each may take as much memory as an agent.
 const CONTAINERS_MAX: usize = 8;
@@ -45,13 +49,25 @@ impl Default for ContainerSettings {
     }
 }
 
-/// All containers.
+/// The containers of projects, and the commands that run in sandboxes.
 #[derive(Debug)]
 pub(crate) struct Containers {
-    settings: ContainerSettings,
+    kernel: Arc<Kernel>,
+    workspaces: Arc<Workspaces>,
+    sandboxes: Arc<Sandboxes>,
+    images: Arc<Images>,
+    disk: Arc<DiskGuard>,
     table: Mutex<Table<Arc<Live>, Arc<Ended>>>,
     /// A command has ended.
     command_ended: Notify,
+}
+
+/// The images of projects.
+#[derive(Debug)]
+pub(crate) struct Images {
+    workspaces: Arc<Workspaces>,
+    kernel: Arc<Kernel>,
+    sandboxes: Arc<Sandboxes>,
     /// Images that are being built.
     builds: Mutex<HashSet<ImageName>>,
 }
@@ -89,13 +105,16 @@ struct Ended {
 }
 
 impl Containers {
-    pub(crate) fn new(settings: ContainerSettings) -> Self {
-        Self {
-            table: Mutex::new(Table::new(settings.containers_max)),
-            command_ended: Notify::new(),
-            builds: Mutex::default(),
-            settings,
-        }
+    pub(crate) fn new(
+        kernel: Arc<Kernel>,
+        workspaces: Arc<Workspaces>,
+        sandboxes: Arc<Sandboxes>,
+        images: Arc<Images>,
+        disk: Arc<DiskGuard>,
+    ) -> Self {
+        let table = Mutex::new(Table::new(kernel.config.containers.containers_max));
+        let command_ended = Notify::new();
+        Self { kernel, workspaces, sandboxes, images, disk, table, command_ended }
     }
 
     /// How the container of a project is, if it had one.

@@ -15,10 +15,10 @@ use tokio::sync::watch;
 use super::keeper::Keeper;
 use super::ring::Ring;
 use super::table::{Found, Refusal};
-use super::{Live, Make};
+use super::{Containers, Live, Make};
+use crate::confinement::Boxes;
+use crate::disk::{BoxEnd, Watch};
 use crate::failure;
-use crate::sessions::{BoxEnd, Boxes, Watch};
-use crate::shared::Shared;
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -38,7 +38,7 @@ pub(super) struct Interior {
 
 /// The place of a container that is being started; given back if nothing comes of it.
 struct Claim<'a> {
-    shared: &'a Shared,
+    containers: &'a Containers,
     project: ProjectId,
     is_running: bool,
 }
@@ -46,38 +46,38 @@ struct Claim<'a> {
 /// A project that is being deleted. Dropped, it stays.
 #[derive(Debug)]
 pub(crate) struct Leaving {
-    shared: Arc<Shared>,
+    containers: Arc<Containers>,
     project: ProjectId,
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if !self.is_running {
-            lock(&self.shared.containers.table).release(self.project);
+            lock(&self.containers.table).release(self.project);
         }
     }
 }
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        lock(&self.shared.containers.table).stay(self.project);
+        lock(&self.containers.table).stay(self.project);
     }
 }
 
 impl Leaving {
     /// Removes what its container left on the disk.
     pub(crate) async fn remove_dir(&self) -> Result<()> {
-        let dir = self.shared.container_path(self.project);
-        self.shared.kernel.blocking(move || remove(&dir)).await
+        let dir = self.containers.container_path(self.project);
+        self.containers.kernel.blocking(move || remove(&dir)).await
     }
 
     /// The project is gone, and nothing of its container is remembered.
     pub(crate) fn gone(self) {
-        lock(&self.shared.containers.table).forget(self.project);
+        lock(&self.containers.table).forget(self.project);
     }
 }
 
-impl Shared {
+impl Containers {
     /// The directory of a project's container, which is kept as long as the project.
     pub(super) fn container_path(&self, project: ProjectId) -> Utf8PathBuf {
         self.kernel.config.data_dir.join("containers").join(project.to_string())
@@ -93,19 +93,19 @@ impl Shared {
         project: ProjectId,
         command: Option<Vec<String>>,
     ) -> Result<ContainerInfo> {
-        let record = self.visible_project(principal, project).await?;
-        let boxes = self.boxes("a container").await?;
-        self.check_boxes(&record).await?;
-        let claimed = lock(&self.containers.table).claim(project);
+        let record = self.workspaces.visible_project(principal, project).await?;
+        let boxes = self.sandboxes.boxes("a container").await?;
+        self.sandboxes.check_boxes(&record).await?;
+        let claimed = lock(&self.table).claim(project);
         if let Some(live) = claimed.map_err(|refusal| refused(project, refusal))? {
             return running(&live, command.as_ref(), project);
         }
-        let mut claim = Claim { shared: self, project, is_running: false };
+        let mut claim = Claim { containers: self, project, is_running: false };
         // A deletion that came between would not have seen it.
-        let record = self.visible_project(principal, project).await?;
+        let record = self.workspaces.visible_project(principal, project).await?;
         let end = BoxEnd::default();
         let dir = self.container_dir(project).await?;
-        let watch = self.watch_box(project, dir, end.clone()).await;
+        let watch = self.disk.watch_box(project, dir, end.clone()).await;
         let (make, confined) = self.make_container(&boxes, &record, command).await?;
         let info = self.keep_container(project, make, confined, (end, watch))?;
         claim.is_running = true;
@@ -118,7 +118,7 @@ impl Shared {
         project: &ProjectRecord,
         command: Option<Vec<String>>,
     ) -> Result<(Make, Confined)> {
-        let image = self.ready_image(boxes, project).await?;
+        let image = self.images.ready_image(boxes, project).await?;
         let words = command.clone().unwrap_or_else(|| WAIT.map(str::to_owned).into());
         let dir = self.container_dir(project.id).await?;
         let interior = Interior { command: words, dir, image: image.clone(), working_dir: None };
@@ -147,11 +147,11 @@ impl Shared {
             handle: confined.hold.handle(),
         });
         let info = live.info();
-        if !lock(&self.containers.table).run(project, live) {
+        if !lock(&self.table).run(project, live) {
             return Err(refused(project, Refusal::Closed));
         }
-        let shared = Arc::clone(self);
-        let keeper = Keeper { shared, project, make, end, watch, ring, over: done };
+        let containers = Arc::clone(self);
+        let keeper = Keeper { containers, project, make, end, watch, ring, over: done };
         drop(self.kernel.tasks.spawn(keeper.run(confined)));
         Ok(info)
     }
@@ -197,7 +197,7 @@ impl Shared {
     }
 
     async fn inside_program(&self) -> Result<Utf8PathBuf> {
-        let Some(inside) = self.sessions.settings.inside.clone() else {
+        let Some(inside) = self.kernel.config.sessions.inside.clone() else {
             let message = "there is nothing here that could wait in a container; name a `command`";
             return Err(Error::invalid_field("command", message));
         };
@@ -210,25 +210,25 @@ impl Shared {
     /// # Cancel safety
     /// It is stopped all the same.
     pub(crate) async fn stop_container(&self, project: ProjectId) -> Result<Option<ContainerInfo>> {
-        let live = match lock(&self.containers.table).find(project) {
+        let live = match lock(&self.table).find(project) {
             Some(Found::Starting) => return Err(refused(project, Refusal::Starting)),
             Some(Found::Running(live)) => live,
             Some(Found::Ended(ended)) => return Ok(Some(ended.info())),
             None => return Ok(None),
         };
         live.end(project).await;
-        Ok(self.containers.info(project))
+        Ok(self.info(project))
     }
 
     /// Ends the container and the commands of a project that is about to be deleted, and lets none start
     /// until that is decided.
     pub(crate) async fn leave_container(self: &Arc<Self>, project: ProjectId) -> Result<Leaving> {
-        let marked = lock(&self.containers.table).leave(project);
+        let marked = lock(&self.table).leave(project);
         marked.map_err(|refusal| refused(project, refusal))?;
-        let leaving = Leaving { shared: Arc::clone(self), project };
+        let leaving = Leaving { containers: Arc::clone(self), project };
         loop {
-            let ended = self.containers.command_ended.notified();
-            if !lock(&self.containers.table).stop_commands(project) {
+            let ended = self.command_ended.notified();
+            if !lock(&self.table).stop_commands(project) {
                 break;
             }
             ended.await;
@@ -239,7 +239,7 @@ impl Shared {
 
     /// The daemon stops: containers end with it.
     pub(crate) async fn end_containers(&self) {
-        let running = lock(&self.containers.table).close();
+        let running = lock(&self.table).close();
         for live in &running {
             live.stop.cancel();
         }

@@ -115,11 +115,11 @@ impl Handler<tools::AbcToMidi> for Native {
         lineage.creator.get_or_insert_with(|| CREATOR.to_owned());
         let AbcToMidiRequest { abc, tune, .. } = request;
         check_lineage(&ctx, &lineage).await?;
-        let shared = ctx.shared.clone();
+        let rooms = ctx.rooms.clone();
         let converted = ctx.blocking(move |_| {
             let Converted { midi, warnings, seconds, n_notes, info } =
                 convert(&abc, tune, &options)?;
-            let put = |bytes: &[u8], mime| shared.kernel.blobs.put(bytes, mime);
+            let put = |bytes: &[u8], mime| rooms.kernel.blobs.put(bytes, mime);
             let text = put(abc.as_bytes(), ABC_TYPE).map_err(failure::write_blob)?;
             let midi = put(&midi, MIDI_TYPE).map_err(failure::write_blob)?;
             Ok((text, midi, warnings, seconds, n_notes, info))

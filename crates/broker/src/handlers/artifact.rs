@@ -53,9 +53,9 @@ impl Handler<tools::ArtifactCreate> for Native {
         let ArtifactCreateRequest { content_hash, metadata, .. } = request;
         check_lineage(&ctx, &lineage).await?;
         let own_type = check_readable(&ctx, content_hash).await?;
-        let blobs = ctx.shared.kernel.blobs.clone();
+        let blobs = ctx.rooms.kernel.blobs.clone();
         let inspect = move || blobs.inspect(content_hash).map_err(failure::read_blob);
-        let info = ctx.shared.kernel.blocking(inspect).await?;
+        let info = ctx.rooms.kernel.blocking(inspect).await?;
         let mut info = info.ok_or_else(|| Error::not_found("blob", content_hash))?;
         info.mime_type = own_type.unwrap_or(info.mime_type);
         let metadata = metadata.map(|metadata| {
@@ -115,7 +115,7 @@ impl Handler<tools::AddAnnotation> for Native {
             text.as_ref().map_or(Ok(()), |text| check_text(field, text, LABEL_CHARS_MAX))?;
         }
         visible_artifact(&ctx, artifact_id).await?;
-        let annotation_id = AnnotationId::from_random(ctx.shared.kernel.entropy.bytes());
+        let annotation_id = AnnotationId::from_random(ctx.rooms.kernel.entropy.bytes());
         let record = AnnotationRecord {
             id: annotation_id,
             artifact_id,
@@ -153,7 +153,7 @@ pub(super) async fn create(
     metadata: Option<Bytes>,
     mut records: Vec<Record>,
 ) -> Result<ArtifactCreatedResponse> {
-    let artifact_id = ArtifactId::from_random(ctx.shared.kernel.entropy.bytes());
+    let artifact_id = ArtifactId::from_random(ctx.rooms.kernel.entropy.bytes());
     let record = ArtifactRecord {
         id: artifact_id,
         content_hash,

@@ -42,7 +42,7 @@ impl Handler<tools::CallWhy> for Native {
     async fn handle(ctx: Context, request: CallWhyRequest) -> Result<CallExplainedResponse> {
         let (wanted, sight) = (Wanted::read(&request.id)?, ctx.sight());
         let is_wanted = |trace: &Trace| wanted.is(trace) && sight.includes(trace.principal, None);
-        let trace = ctx.shared.kernel.auditor.explain(is_wanted).ok_or_else(|| {
+        let trace = ctx.rooms.kernel.auditor.explain(is_wanted).ok_or_else(|| {
             let id: String = request.id.chars().take(80).collect();
             Error::not_found("recent call", id)
         })?;

@@ -42,9 +42,9 @@ impl Handler<tools::CallerToolResponse> for Native {
             (Some(result), None) => Ok(result.into()),
             (None, None) => Ok(Raw::null().into()),
         };
-        let credential = ctx.shared.credential_of(&ctx.principal)?;
+        let credential = ctx.rooms.identity.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
-        ctx.shared.callers.answer(&credential, root, &request_id, outcome)?;
+        ctx.rooms.callers.answer(&credential, root, &request_id, outcome)?;
         Ok(AckResponse { message: "the agent has your answer".to_owned() })
     }
 }
@@ -55,10 +55,10 @@ impl Handler<tools::CallerToolProgress> for Native {
         if !(0.0..=100.0).contains(&percent) {
             return Err(Error::invalid_field("percent", "`percent` is 0 to 100"));
         }
-        let credential = ctx.shared.credential_of(&ctx.principal)?;
+        let credential = ctx.rooms.identity.credential_of(&ctx.principal)?;
         let root = root_of(&ctx, session_id)?;
         let message = message.unwrap_or_default();
-        ctx.shared.callers.progress(&credential, root, &request_id, percent, message).await?;
+        ctx.rooms.callers.progress(&credential, root, &request_id, percent, message).await?;
         Ok(AckResponse { message: "noted".to_owned() })
     }
 }
@@ -70,8 +70,8 @@ impl Handler<tools::CallerToolRequests> for Native {
     ) -> Result<CallerToolRequestsResponse> {
         let CallerToolRequestsRequest { session_id, caller_id, wait_ms } = request;
         let root = root_of(&ctx, session_id)?;
-        let credential = ctx.shared.credential_of(&ctx.principal)?;
-        let callers = &ctx.shared.callers;
+        let credential = ctx.rooms.identity.credential_of(&ctx.principal)?;
+        let callers = &ctx.rooms.callers;
         let only = caller_id.map(|only| vec![Arc::from(only)]);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
         let calls = callers.poll(&credential, root, only, wait).await?;
@@ -122,7 +122,7 @@ fn told(root: SessionId, call: &LineCall, now: Now) -> CallerToolRequestInfo {
 /// The session whose callers serve a session. One that the principal may not see is not there.
 fn root_of(ctx: &Context, session: SessionId) -> Result<SessionId> {
     let sight = ctx.sight();
-    lock(&ctx.shared.sessions.table)
+    lock(&ctx.rooms.register.table)
         .find(session)
         .filter(|(place, _)| sight.includes(place.owner, Some(place.project)))
         .map(|(place, _)| place.root)

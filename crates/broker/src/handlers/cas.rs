@@ -32,23 +32,23 @@ impl Handler<tools::CasStore> for Native {
                 let message = "`offset` and `last` belong to an upload in pieces: give `upload_id`";
                 return Err(Error::invalid_field("upload_id", message));
             }
-            ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
-            let blobs = ctx.shared.kernel.blobs.clone();
+            ctx.rooms.disk.check_room(&ctx.principal, data.0.len() as u64).await?;
+            let blobs = ctx.rooms.kernel.blobs.clone();
             let put = move || blobs.put(&data.0, &mime_type).map_err(failure::write_blob);
-            let stored = ctx.shared.kernel.blocking(put).await?;
+            let stored = ctx.rooms.kernel.blocking(put).await?;
             return keep(&ctx, stored).await;
         };
-        ctx.shared.check_room(&ctx.principal, data.0.len() as u64).await?;
-        let (shared, owner, now) = (ctx.shared.clone(), ctx.principal.id, ctx.now().unix);
+        ctx.rooms.disk.check_room(&ctx.principal, data.0.len() as u64).await?;
+        let (rooms, owner, now) = (ctx.rooms.clone(), ctx.principal.id, ctx.now().unix);
         let piece = move || {
-            let uploads = &shared.kernel.uploads;
+            let uploads = &rooms.kernel.uploads;
             let size = uploads.append(owner, &upload_id, offset.unwrap_or(0), &data.0, now)?;
             if last != Some(true) {
                 return Ok(Err(CasStoredResponse { hash: None, size, mime_type }));
             }
             uploads.finish(owner, &upload_id, &mime_type, now).map(Ok)
         };
-        match ctx.shared.kernel.blocking(move || piece().map_err(failure::upload)).await? {
+        match ctx.rooms.kernel.blocking(move || piece().map_err(failure::upload)).await? {
             Ok(stored) => keep(&ctx, stored).await,
             Err(unfinished) => Ok(unfinished),
         }
@@ -59,7 +59,7 @@ impl Handler<tools::CasGet> for Native {
     async fn handle(ctx: Context, request: CasGetRequest) -> Result<CasContentResponse> {
         let CasGetRequest { hash, offset, length } = request;
         let own_type = check_readable(&ctx, hash).await?;
-        let blobs = ctx.shared.kernel.blobs.clone();
+        let blobs = ctx.rooms.kernel.blobs.clone();
         let length = length.unwrap_or(GET_BYTES_MAX).min(GET_BYTES_MAX);
         let read = move || {
             let info = blobs.inspect(hash).map_err(failure::read_blob)?;
@@ -67,7 +67,7 @@ impl Handler<tools::CasGet> for Native {
             let data = blobs.read_range(hash, offset.unwrap_or(0), length);
             Ok((info, data.map_err(failure::read_blob)?))
         };
-        let (info, data) = ctx.shared.kernel.blocking(read).await?;
+        let (info, data) = ctx.rooms.kernel.blocking(read).await?;
         let mime_type = own_type.unwrap_or(info.mime_type);
         Ok(CasContentResponse { hash, size: info.size, mime_type, data: Data(data) })
     }
@@ -84,7 +84,7 @@ impl Handler<tools::CasInspect> for Native {
             preview: None,
         };
         let Ok(own_type) = check_readable(&ctx, hash).await else { return Ok(unknown) };
-        let blobs = ctx.shared.kernel.blobs.clone();
+        let blobs = ctx.rooms.kernel.blobs.clone();
         let look = move || {
             let Some(info) = blobs.inspect(hash).map_err(failure::read_blob)? else {
                 return Ok(None);
@@ -92,7 +92,7 @@ impl Handler<tools::CasInspect> for Native {
             let preview = blobs.preview(hash, PREVIEW_BYTES).map_err(failure::read_blob)?;
             Ok(Some((info, preview)))
         };
-        let Some((info, preview)) = ctx.shared.kernel.blocking(look).await? else {
+        let Some((info, preview)) = ctx.rooms.kernel.blocking(look).await? else {
             return Ok(unknown);
         };
         let mime_type = own_type.unwrap_or(info.mime_type);
@@ -115,7 +115,7 @@ impl Handler<tools::CasUploadFile> for Native {
 
 impl Handler<tools::CasStats> for Native {
     async fn handle(ctx: Context, _: CasStatsRequest) -> Result<CasStatsResponse> {
-        let stats = ctx.shared.kernel.blobs.stats();
+        let stats = ctx.rooms.kernel.blobs.stats();
         Ok(CasStatsResponse { blobs: stats.blobs, bytes: stats.bytes })
     }
 }
@@ -144,7 +144,7 @@ pub(crate) async fn claim(ctx: &Context, stored: Stored) -> Result<(String, bool
 /// session whose key made the call.
 pub(crate) fn uploaded(ctx: &Context, stored: &Stored, mime_type: &str) -> Record {
     if stored.new {
-        ctx.shared.count_stored(&ctx.principal, stored.size);
+        ctx.rooms.disk.count_stored(&ctx.principal, stored.size);
     }
     let hash = stored.hash;
     let (owner, at) = (ctx.principal.id, ctx.now().unix);
@@ -165,14 +165,14 @@ pub(crate) async fn check_readable(ctx: &Context, hash: BlobHash) -> Result<Opti
 
 /// Stores a file of this machine that lies in one of the allowed directories.
 pub(super) async fn ingest(ctx: &Context, file_path: String, mime_type: String) -> Result<Stored> {
-    let shared = ctx.shared.clone();
+    let rooms = ctx.rooms.clone();
     let (progress, mut told) = tokio::sync::watch::channel((0, 1));
     let stored = ctx.blocking(move |stop| {
         let path = Utf8PathBuf::from(file_path);
         let mut file =
-            shared.kernel.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
+            rooms.kernel.roots.open_file(&path).map_err(|error| failure::rooted(&error))?;
         let size = file.metadata().map_or(0, |metadata| metadata.len());
-        let mut writer = shared.kernel.blobs.writer();
+        let mut writer = rooms.kernel.blobs.writer();
         let mut told_at = 0;
         loop {
             if stop.is_cancelled() {

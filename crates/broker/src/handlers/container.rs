@@ -37,7 +37,8 @@ impl Handler<tools::ContainerStart> for Native {
         if let Some(command) = &command {
             check_command(command)?;
         }
-        let started = ctx.shared.start_container(&ctx.principal, project_id, command).await?;
+        let started =
+            ctx.rooms.containers.start_container(&ctx.principal, project_id, command).await?;
         Ok(state(project_id, started))
     }
 }
@@ -45,13 +46,13 @@ impl Handler<tools::ContainerStart> for Native {
 impl Handler<tools::ContainerStop> for Native {
     async fn handle(ctx: Context, request: ContainerStopRequest) -> Result<ContainerStateResponse> {
         let id = request.project_id;
-        ctx.shared.visible_project(&ctx.principal, id).await?;
-        match ctx.shared.stop_container(id).await? {
+        ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
+        match ctx.rooms.containers.stop_container(id).await? {
             Some(stopped) => Ok(state(id, stopped)),
             None => Ok(ContainerStateResponse {
                 project_id: id,
                 status: ContainerStatus::Stopped,
-                backend: ctx.shared.boxes("a container").await?.backend().to_owned(),
+                backend: ctx.rooms.sandboxes.boxes("a container").await?.backend().to_owned(),
                 image: None,
                 since: None,
                 exit_code: None,
@@ -67,8 +68,8 @@ impl Handler<tools::ContainerLogs> for Native {
             0 => return Err(Error::invalid_field("lines", "at least 1 line is shown")),
             lines => lines.min(LINES_MAX) as usize,
         };
-        ctx.shared.visible_project(&ctx.principal, id).await?;
-        let (text, truncated) = ctx.shared.containers.logs(id, lines).ok_or_else(|| {
+        ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
+        let (text, truncated) = ctx.rooms.containers.logs(id, lines).ok_or_else(|| {
             let message = format!(
                 "{id} had no container since the daemon was started; start it with \
                  `container_start`"
@@ -93,13 +94,13 @@ impl Handler<tools::ContainerExec> for Native {
         };
         let limit = Duration::from_millis(limit_ms);
         let spec = CommandSpec { command, working_dir, limit, workspace: workspace_id };
-        ctx.shared.run_command(&ctx, project_id, spec).await
+        ctx.rooms.containers.run_command(&ctx, project_id, spec).await
     }
 }
 
 impl Handler<tools::ImageRebuild> for Native {
     async fn handle(ctx: Context, request: ImageRebuildRequest) -> Result<ImageRebuiltResponse> {
-        ctx.shared.rebuild_image(&ctx, &request).await
+        ctx.rooms.images.rebuild_image(&ctx, &request).await
     }
 }
 

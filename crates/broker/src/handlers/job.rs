@@ -35,7 +35,7 @@ impl Handler<tools::JobStatus> for Native {
     async fn handle(ctx: Context, request: JobStatusRequest) -> Result<JobStatusResponse> {
         let record = visible_job(&ctx, request.job_id).await?;
         let result = match record.state {
-            JobState::Complete => Some(Box::new(ctx.shared.stored_result(&record).await?)),
+            JobState::Complete => Some(Box::new(ctx.rooms.jobs.stored_result(&record).await?)),
             JobState::Pending | JobState::Running | JobState::Failed | JobState::Cancelled => None,
         };
         Ok(JobStatusResponse {
@@ -88,7 +88,7 @@ impl Handler<tools::JobPoll> for Native {
         for id in &job_ids {
             visible_job(&ctx, *id).await?;
         }
-        let live: Vec<_> = job_ids.iter().filter_map(|id| ctx.shared.jobs.live(*id)).collect();
+        let live: Vec<_> = job_ids.iter().filter_map(|id| ctx.rooms.jobs.live(*id)).collect();
         let wait = async {
             let ended = live.iter().map(|job| Box::pin(job.outcome()));
             match mode.unwrap_or_default() {
@@ -121,8 +121,8 @@ impl Handler<tools::JobCancel> for Native {
     async fn handle(ctx: Context, request: JobCancelRequest) -> Result<JobCancelledResponse> {
         let job_id = request.job_id;
         visible_job(&ctx, job_id).await?;
-        let live = ctx.shared.jobs.live(job_id);
-        ctx.shared.stop_job(job_id, StopReason::Cancelled).await?;
+        let live = ctx.rooms.jobs.live(job_id);
+        ctx.rooms.jobs.stop_job(job_id, StopReason::Cancelled).await?;
         if let Some(live) = live {
             live.outcome().await;
         }

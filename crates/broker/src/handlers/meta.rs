@@ -129,7 +129,7 @@ impl Handler<tools::EventPoll> for Native {
             ));
         }
         let limit = request.limit.unwrap_or(EVENTS_LIMIT).clamp(1, EVENTS_LIMIT_MAX) as usize;
-        let hub = &ctx.shared.kernel.events;
+        let hub = &ctx.rooms.kernel.events;
         let (epoch, sight) = (hub.epoch(), ctx.sight());
         let cursor = read_cursor(request.cursor.as_deref(), epoch)?;
         let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(EVENTS_WAIT_MS_MAX));

@@ -17,9 +17,11 @@ use ringback_proto::tool::tools;
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::{Native, check_text, list_limit};
+use crate::containers::Containers;
 use crate::handler::{Context, Handler};
+use crate::rooms::visible;
+use crate::sessions::Sessions;
 use crate::sessions::check_network;
-use crate::shared::{Shared, visible};
 use crate::sync::lock;
 
 /// Characters of a project's name.
@@ -48,7 +50,7 @@ impl Handler<tools::ProjectCreate> for Native {
             may_loosen(&ctx.principal, "giving the agents of a project a key")?;
         }
         let limits = limits.unwrap_or_default();
-        if ctx.shared.raises(&limits) {
+        if ctx.rooms.sessions.raises(&limits) {
             may_loosen(&ctx.principal, "limits above the daemon's own")?;
         }
         if let Some(network) = &network {
@@ -59,17 +61,17 @@ impl Handler<tools::ProjectCreate> for Native {
         }
         let permissions = permissions.filter(|policy| !policy.is_empty());
         if let Some(permissions) = &permissions {
-            ctx.shared.check_permissions(&ctx.principal, permissions)?;
+            ctx.rooms.sessions.check_permissions(&ctx.principal, permissions)?;
         }
         if let Some(agent) = &agent {
-            ctx.shared.check_agent(agent)?;
+            ctx.rooms.sessions.check_agent(agent)?;
         }
         let image = match image {
-            Some(image) => Some(ctx.shared.wanted_image(&ctx.principal, &image).await?),
+            Some(image) => Some(ctx.rooms.images.wanted_image(&ctx.principal, &image).await?),
             None => None,
         };
         let record = ProjectRecord {
-            id: ProjectId::from_random(ctx.shared.kernel.entropy.bytes()),
+            id: ProjectId::from_random(ctx.rooms.kernel.entropy.bytes()),
             name,
             description,
             owner: ctx.principal.id,
@@ -82,7 +84,7 @@ impl Handler<tools::ProjectCreate> for Native {
             created_at: ctx.now().unix,
         };
         ctx.commit(vec![Record::ProjectCreated(Box::new(record.clone()))]).await?;
-        Ok(ctx.shared.shown(record))
+        Ok(ctx.rooms.containers.shown(record))
     }
 }
 
@@ -96,45 +98,47 @@ impl Handler<tools::ProjectList> for Native {
                 store.projects(&visible, name, cursor, limit)
             })
             .await?;
-        let projects = page.items.into_iter().map(|record| ctx.shared.shown(record)).collect();
+        let projects =
+            page.items.into_iter().map(|record| ctx.rooms.containers.shown(record)).collect();
         Ok(ProjectListResponse { projects, next_cursor: page.next_cursor })
     }
 }
 
 impl Handler<tools::ProjectGet> for Native {
     async fn handle(ctx: Context, request: ProjectGetRequest) -> Result<ProjectResponse> {
-        let record = ctx.shared.visible_project(&ctx.principal, request.project_id).await?;
-        Ok(ctx.shared.shown(record))
+        let record =
+            ctx.rooms.workspaces.visible_project(&ctx.principal, request.project_id).await?;
+        Ok(ctx.rooms.containers.shown(record))
     }
 }
 
 impl Handler<tools::ProjectUpdate> for Native {
     async fn handle(ctx: Context, request: ProjectUpdateRequest) -> Result<ProjectResponse> {
         let ProjectUpdateRequest { project_id: id, permissions } = request;
-        let mut project = ctx.shared.visible_project(&ctx.principal, id).await?;
+        let mut project = ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
         let Some(permissions) = permissions else {
             let message = "say what is to change: `permissions` is all that can";
             return Err(Error::invalid_field("permissions", message));
         };
-        ctx.shared.check_permissions(&ctx.principal, &permissions)?;
+        ctx.rooms.sessions.check_permissions(&ctx.principal, &permissions)?;
         project.permissions = Some(permissions).filter(|policy| !policy.is_empty());
         let permissions = project.permissions.clone();
         ctx.commit(vec![Record::ProjectPermissions { id, permissions }]).await?;
-        ctx.shared.follow_permissions(id, project.permissions.as_ref())?;
-        Ok(ctx.shared.shown(project))
+        ctx.rooms.sessions.follow_permissions(id, project.permissions.as_ref())?;
+        Ok(ctx.rooms.containers.shown(project))
     }
 }
 
 impl Handler<tools::ProjectDelete> for Native {
     async fn handle(ctx: Context, request: ProjectDeleteRequest) -> Result<AckResponse> {
         let id = request.project_id;
-        ctx.shared.visible_project(&ctx.principal, id).await?;
-        let _closed = ctx.shared.close_for_deletion(Leaving::Project(id))?;
-        let leaving = ctx.shared.leave_container(id).await?;
+        ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
+        let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Project(id))?;
+        let leaving = ctx.rooms.containers.leave_container(id).await?;
         let workspaces = ctx.read(move |store| store.workspaces(id)).await?;
         // What is on the disk goes first: as long as it is there, there is a record to try again with.
         for workspace in workspaces {
-            ctx.shared.remove_workspace_dirs(workspace.id).await?;
+            ctx.rooms.workspaces.remove_workspace_dirs(workspace.id).await?;
         }
         leaving.remove_dir().await?;
         ctx.commit_end(vec![Record::ProjectDeleted { id }]).await?;
@@ -146,8 +150,8 @@ impl Handler<tools::ProjectDelete> for Native {
 impl Handler<tools::WorkspaceList> for Native {
     async fn handle(ctx: Context, request: WorkspaceListRequest) -> Result<WorkspaceListResponse> {
         let id = request.project_id;
-        ctx.shared.visible_project(&ctx.principal, id).await?;
-        let workspaces = ctx.shared.workspaces_of(&ctx.principal, id).await?;
+        ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
+        let workspaces = ctx.rooms.workspaces.workspaces_of(&ctx.principal, id).await?;
         let shown = |workspace: WorkspaceRecord| WorkspaceInfo {
             workspace_id: workspace.id,
             created_at: workspace.created_at,
@@ -160,15 +164,16 @@ impl Handler<tools::WorkspaceList> for Native {
 impl Handler<tools::WorkspaceDelete> for Native {
     async fn handle(ctx: Context, request: WorkspaceDeleteRequest) -> Result<AckResponse> {
         let WorkspaceDeleteRequest { project_id, workspace_id } = request;
-        let project = ctx.shared.visible_project(&ctx.principal, project_id).await?;
-        let workspace = ctx.shared.workspace_of(&ctx.principal, &project, workspace_id).await?;
-        let _closed = ctx.shared.close_for_deletion(Leaving::Workspace(workspace.id))?;
-        if ctx.shared.containers.is_used(workspace_id) {
+        let project = ctx.rooms.workspaces.visible_project(&ctx.principal, project_id).await?;
+        let workspace =
+            ctx.rooms.workspaces.workspace_of(&ctx.principal, &project, workspace_id).await?;
+        let _closed = ctx.rooms.workspaces.close_for_deletion(Leaving::Workspace(workspace.id))?;
+        if ctx.rooms.containers.is_used(workspace_id) {
             let message =
                 format!("a command runs in {workspace_id}; wait for its end, or cancel it");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        ctx.shared.remove_workspace_dirs(workspace_id).await?;
+        ctx.rooms.workspaces.remove_workspace_dirs(workspace_id).await?;
         ctx.commit_end(vec![Record::WorkspaceDeleted { id: workspace_id }]).await?;
         Ok(AckResponse { message: format!("{workspace_id} is deleted") })
     }
@@ -177,19 +182,19 @@ impl Handler<tools::WorkspaceDelete> for Native {
 impl Handler<tools::ConfigLimits> for Native {
     async fn handle(ctx: Context, request: ConfigLimitsRequest) -> Result<LimitsResponse> {
         let id = request.project_id;
-        let project = ctx.shared.visible_project(&ctx.principal, id).await?;
-        let limits = ctx.shared.sessions.settings.limits_of(&project.limits);
+        let project = ctx.rooms.workspaces.visible_project(&ctx.principal, id).await?;
+        let limits = ctx.rooms.kernel.config.sessions.limits_of(&project.limits);
         let mut remaining = RemainingLimits { depth: None, agents: None, sessions: 0 };
         if let Some(session) = request.session_id {
-            let record = ctx.shared.visible_session(&ctx.principal, session).await?;
+            let record = ctx.rooms.register.visible_session(&ctx.principal, session).await?;
             if record.project != id {
                 return Err(Error::not_found("session", session));
             }
-            let n_agents = lock(&ctx.shared.sessions.table).n_agents(record.root);
+            let n_agents = lock(&ctx.rooms.register.table).n_agents(record.root);
             remaining.depth = Some(limits.depth_max.saturating_sub(record.depth));
             remaining.agents = Some(limits.agents_max.saturating_sub(n_agents));
         }
-        let n_live = lock(&ctx.shared.sessions.table).n_live(id);
+        let n_live = lock(&ctx.rooms.register.table).n_live(id);
         remaining.sessions =
             limits.live_max.saturating_sub(u32::try_from(n_live).unwrap_or(u32::MAX));
         Ok(LimitsResponse {
@@ -202,19 +207,21 @@ impl Handler<tools::ConfigLimits> for Native {
     }
 }
 
-impl Shared {
+impl Sessions {
     /// Whether a project asks for more than the daemon gives by itself.
     fn raises(&self, limits: &ProjectLimits) -> bool {
-        let usual = self.sessions.settings.limits;
+        let usual = self.kernel.config.sessions.limits;
         limits.max_depth.is_some_and(|depth| depth > usual.depth_max)
             || limits.max_agents.is_some_and(|agents| agents > usual.agents_max)
             || limits.max_sessions.is_some_and(|sessions| sessions > usual.live_max)
             || limits.idle_ms.is_some_and(|idle_ms| idle_ms > usual.idle_ms)
     }
+}
 
+impl Containers {
     fn shown(&self, record: ProjectRecord) -> ProjectResponse {
         ProjectResponse {
-            container: self.containers.info(record.id),
+            container: self.info(record.id),
             project_id: record.id,
             name: record.name,
             description: record.description,

@@ -14,11 +14,17 @@ use ringback_store::SessionFilter;
 
 use super::{Native, list_limit};
 use crate::handler::{Context, Handler};
-use crate::sessions::{Origin, Outside, StartSession, offered};
-use crate::shared::Shared;
+use crate::sessions::{ELSEWHERE, Origin, Outside, Sessions, StartSession, offered};
 use crate::sync::lock;
 
 /// Sessions that one cleanup removes at most.
+/// Said where an agent is not confined, to everybody who starts one.
+const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process group and \
+    directory, without further confinement";
+/// Said where a server of tools is not confined, of a session whose agent is none of ours.
+const SERVER_NOT_CONFINED: &str = "the server of tools runs as the daemon's own user, in its own \
+    process group and directory, without further confinement";
+
 const CLEANUP_MAX: usize = 500;
 const MS_PER_HOUR: u64 = 60 * 60 * 1000;
 
@@ -36,24 +42,26 @@ impl Handler<tools::SessionSpawn> for Native {
             limits,
         } = request;
         let offer = offered(&ctx.principal, context, caller_id, caller_tools)?;
-        let (shared, principal) = (&ctx.shared, &ctx.principal);
-        let project = shared.visible_project(principal, project_id).await?;
-        let workspace =
-            shared.workspace_for(principal, &project, workspace_id, create_workspace).await?;
+        let (rooms, principal) = (&ctx.rooms, &ctx.principal);
+        let project = rooms.workspaces.visible_project(principal, project_id).await?;
+        let workspace = rooms
+            .workspaces
+            .workspace_for(principal, &project, workspace_id, create_workspace)
+            .await?;
         let origin = Origin::of(principal);
         let principal = std::sync::Arc::clone(principal);
         let key = None;
         let start =
             StartSession { principal, project, workspace, agent, key, origin, network, limits };
-        let record = shared.start_session(start).await?;
+        let record = rooms.sessions.start_session(start).await?;
         if let Some(offer) = offer
-            && let Err(error) = shared.take_offer(&ctx.principal, record.id, offer).await
+            && let Err(error) = rooms.offers.take_offer(&ctx.principal, record.id, offer).await
         {
             let why = "its tools were refused";
-            shared.end_session(record.id, SessionState::Failed, why).await?;
+            rooms.sessions.end_session(record.id, SessionState::Failed, why).await?;
             return Err(error);
         }
-        Ok(shared.shown_session(record))
+        Ok(rooms.sessions.shown_session(record))
     }
 }
 
@@ -62,14 +70,14 @@ impl Handler<tools::SessionMessage> for Native {
         ctx: Context,
         request: SessionMessageRequest,
     ) -> Result<SessionMessagedResponse> {
-        ctx.shared.session_message(&ctx.principal, request).await
+        ctx.rooms.sessions.session_message(&ctx.principal, request).await
     }
 }
 
 impl Handler<tools::SessionEvents> for Native {
     async fn handle(ctx: Context, request: SessionEventsRequest) -> Result<SessionEventsResponse> {
-        ctx.shared.visible_session(&ctx.principal, request.session_id).await?;
-        ctx.shared.events_of(request).await
+        ctx.rooms.register.visible_session(&ctx.principal, request.session_id).await?;
+        ctx.rooms.conversations.events_of(request).await
     }
 }
 
@@ -84,7 +92,7 @@ impl Handler<tools::SessionList> for Native {
                 store.sessions(&visible, filter, request.cursor.as_deref(), limit)
             })
             .await?;
-        let shown = |record| ctx.shared.shown_session(record);
+        let shown = |record| ctx.rooms.sessions.shown_session(record);
         let sessions = page.items.into_iter().map(shown).collect();
         Ok(SessionListResponse { sessions, next_cursor: page.next_cursor })
     }
@@ -92,24 +100,24 @@ impl Handler<tools::SessionList> for Native {
 
 impl Handler<tools::SessionGet> for Native {
     async fn handle(ctx: Context, request: SessionGetRequest) -> Result<SessionResponse> {
-        let record = ctx.shared.visible_session(&ctx.principal, request.session_id).await?;
-        Ok(ctx.shared.shown_session(record))
+        let record = ctx.rooms.register.visible_session(&ctx.principal, request.session_id).await?;
+        Ok(ctx.rooms.sessions.shown_session(record))
     }
 }
 
 impl Handler<tools::SessionEnd> for Native {
     async fn handle(ctx: Context, request: SessionEndRequest) -> Result<AckResponse> {
         let id = request.session_id;
-        ctx.shared.visible_session(&ctx.principal, id).await?;
-        ctx.shared.end_session(id, SessionState::Ended, "it was ended").await?;
+        ctx.rooms.register.visible_session(&ctx.principal, id).await?;
+        ctx.rooms.sessions.end_session(id, SessionState::Ended, "it was ended").await?;
         Ok(AckResponse { message: format!("{id} has ended") })
     }
 }
 
 impl Handler<tools::SessionNetwork> for Native {
     async fn handle(ctx: Context, request: SessionNetworkRequest) -> Result<SessionResponse> {
-        let record = ctx.shared.change_network(&ctx.principal, request).await?;
-        Ok(ctx.shared.shown_session(record))
+        let record = ctx.rooms.networks.change_network(&ctx.principal, request).await?;
+        Ok(ctx.rooms.sessions.shown_session(record))
     }
 }
 
@@ -120,7 +128,7 @@ impl Handler<tools::SessionCleanup> for Native {
         let before = now.saturating_sub(age_ms);
         let (visible, tree) = (ctx.visible(), policy::tree(&ctx.principal));
         // Ends that wait for room on the disk are over as well.
-        ctx.shared.kernel.store_waiting().await;
+        ctx.rooms.kernel.store_waiting().await;
         let over = ctx
             .read(move |store| match tree {
                 None => store.sessions_over(&visible, request.project_id, before, CLEANUP_MAX),
@@ -135,9 +143,9 @@ impl Handler<tools::SessionCleanup> for Native {
         let mut deleted = 0;
         for record in over {
             // What is on the disk first: that makes room for the record.
-            ctx.shared.forget_journal(record.id).await?;
+            ctx.rooms.conversations.forget_journal(record.id).await?;
             ctx.commit_end(vec![Record::SessionDeleted { id: record.id }]).await?;
-            lock(&ctx.shared.sessions.table).forget(record.id);
+            lock(&ctx.rooms.register.table).forget(record.id);
             deleted += 1;
         }
         Ok(CleanedResponse { deleted })
@@ -146,24 +154,35 @@ impl Handler<tools::SessionCleanup> for Native {
 
 impl Handler<tools::SessionOpen> for Native {
     async fn handle(ctx: Context, request: SessionOpenRequest) -> Result<SessionOpenedResponse> {
-        ctx.shared.open_session(&ctx.principal, request).await
+        ctx.rooms.sessions.open_session(&ctx.principal, request).await
     }
 }
 
-impl Shared {
+impl Sessions {
+    /// What everybody who starts a session with this agent should know.
+    fn notice(&self, session: ringback_proto::ids::SessionId, agent: &str) -> Option<&'static str> {
+        let has_server = || self.register.live(session).is_some_and(|live| live.has_server());
+        if self.sandboxes.confiner.is_some() {
+            None
+        } else if agent != ELSEWHERE {
+            Some(NOT_CONFINED)
+        } else {
+            has_server().then_some(SERVER_NOT_CONFINED)
+        }
+    }
+
     fn shown_session(&self, record: SessionRecord) -> SessionResponse {
         let (last_index, state) = {
-            let table = lock(&self.sessions.table);
+            let table = lock(&self.register.table);
             (table.last_index(record.id), table.find(record.id).map(|(_, state)| state))
         };
-        let (network, spending, paused) = match self.sessions.outside(record.id) {
+        let (network, spending, paused) = match self.register.outside(record.id) {
             Some(Outside { network, spending, paused }) => (network, spending, paused),
             None => (None, record.spending, None),
         };
         let SpendingRecord { limits, usage, working_ms } = spending;
         let agent = record.agent;
-        let (confined, notice) =
-            (self.sessions.confines(&agent), self.sessions.notice(record.id, &agent));
+        let (confined, notice) = (self.sandboxes.confines(&agent), self.notice(record.id, &agent));
         SessionResponse {
             session_id: record.id,
             root_session_id: record.root,
@@ -179,9 +198,11 @@ impl Shared {
             last_event_index: last_index
                 .map_or(-1, |index| i64::try_from(index).unwrap_or(i64::MAX)),
             confined,
-            workspace_path: self.workspace_path(record.workspace).into_string(),
+            workspace_path: self.workspaces.workspace_path(record.workspace).into_string(),
             notice: notice.map(str::to_owned),
-            url: state.filter(|state| state.is_live()).and_then(|_| self.session_url(record.id)),
+            url: state
+                .filter(|state| state.is_live())
+                .and_then(|_| self.url_tokens.session_url(record.id)),
             network: network.or(record.network),
             model_usage: (usage != ModelUsage::default()).then_some(usage),
             limits: (!limits.is_none()).then_some(limits),

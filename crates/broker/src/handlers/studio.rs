@@ -46,7 +46,7 @@ impl Studio {
 
 /// Waits for a core to compute on. It is the work's until that has ended, whoever waits for it.
 async fn place(ctx: &Context) -> Result<OwnedSemaphorePermit> {
-    Arc::clone(&ctx.shared.studio.places).acquire_owned().await.map_err(internal)
+    Arc::clone(&ctx.rooms.studio.places).acquire_owned().await.map_err(internal)
 }
 
 /// Runs on a thread of its own, when a core is free.
@@ -66,7 +66,7 @@ async fn compute<T: Send + 'static>(
 
 /// The whole content of a blob that must not be larger than a limit.
 fn read_whole(ctx: &Context, hash: BlobHash, bytes_max: u64) -> Result<Bytes> {
-    let blobs = &ctx.shared.kernel.blobs;
+    let blobs = &ctx.rooms.kernel.blobs;
     let info = blobs.inspect(hash).map_err(read_blob)?;
     let info = info.ok_or_else(|| Error::not_found("blob", hash))?;
     if info.size > bytes_max {

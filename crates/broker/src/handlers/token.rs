@@ -16,8 +16,7 @@ use ringback_proto::{Error, Result};
 use super::{Native, check_text};
 use crate::failure;
 use crate::handler::{Context, Handler};
-use crate::identity::{Token, new_secret, secret_hash};
-use crate::shared::Shared;
+use crate::identity::{Identity, Token, new_secret, secret_hash};
 
 /// Characters of a token's name.
 const NAME_CHARS_MAX: usize = 100;
@@ -27,13 +26,13 @@ const TOKENS_MAX: usize = 10_000;
 impl Handler<tools::TokenCreate> for Native {
     async fn handle(ctx: Context, request: TokenCreateRequest) -> Result<TokenCreatedResponse> {
         may_grant(&ctx.principal, request.scope, &target(&request))?;
-        ctx.shared.create_token(request).await
+        ctx.rooms.identity.create_token(request).await
     }
 }
 
 impl Handler<tools::TokenList> for Native {
     async fn handle(ctx: Context, _: TokenListRequest) -> Result<TokenListResponse> {
-        let mut tokens = ctx.shared.tokens.list();
+        let mut tokens = ctx.rooms.identity.tokens.list();
         tokens.retain(|token| may_grant(&ctx.principal, token.level, &token.target).is_ok());
         let tokens = tokens.into_iter().map(token_info).collect();
         Ok(TokenListResponse { tokens })
@@ -43,19 +42,19 @@ impl Handler<tools::TokenList> for Native {
 impl Handler<tools::TokenRevoke> for Native {
     async fn handle(ctx: Context, request: TokenRevokeRequest) -> Result<AckResponse> {
         let id = request.token_id;
-        let (shared, now) = (&ctx.shared, ctx.now());
+        let (rooms, now) = (&ctx.rooms, ctx.now());
         // What the caller could not have made is not there.
         let within = |token: &Arc<Token>| {
             let Principal { level, target, .. } = token.principal().as_ref();
             may_grant(&ctx.principal, *level, target).is_ok()
         };
-        let token = shared.tokens.find(id).filter(within);
+        let token = rooms.identity.tokens.find(id).filter(within);
         let token = token.ok_or_else(|| Error::not_found("token", id))?;
         // In memory first: should the write fail, the token is dead all the same until a restart,
         // with the keys of the agents that it started, and the caller learns that it must try again.
-        shared.tokens.revoke(&token, now);
-        let ending = Arc::clone(shared);
-        let ended = shared.kernel.tasks.spawn(async move {
+        rooms.identity.tokens.revoke(&token, now);
+        let ending = Arc::clone(&rooms.sessions);
+        let ended = rooms.kernel.tasks.spawn(async move {
             let why = "the token that started it was revoked";
             ending.end_sessions_of(PrincipalId::Token(id), why).await;
         });
@@ -65,7 +64,7 @@ impl Handler<tools::TokenRevoke> for Native {
     }
 }
 
-impl Shared {
+impl Identity {
     pub(crate) async fn create_token(
         &self,
         request: TokenCreateRequest,

@@ -23,8 +23,7 @@ use super::cas::{check_readable, uploaded};
 use super::{Native, artifact};
 use crate::failure;
 use crate::handler::{Context, Handler};
-use crate::shared::Shared;
-use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, compare, kind, told};
+use crate::workspaces::{Compared, NOW_LIMITS, START_LIMITS, Workspaces, compare, kind, told};
 
 /// A file that goes into the answer itself; a larger one is stored.
 const INLINE_BYTES_MAX: u64 = 1 << 20;
@@ -41,15 +40,15 @@ impl Handler<tools::WorkspaceGet> for Native {
         request: WorkspaceGetRequest,
     ) -> Result<WorkspaceContentResponse> {
         let id = request.workspace_id;
-        ctx.shared.files_of(&ctx.principal, request.project_id, id).await?;
-        let (shared, sizing) = (ctx.shared.clone(), request.clone());
+        ctx.rooms.workspaces.files_of(&ctx.principal, request.project_id, id).await?;
+        let (rooms, sizing) = (ctx.rooms.clone(), request.clone());
         // What is stored counts before it is: a hole in a file takes nothing there, and all of it here.
-        let to_store = ctx.blocking(move |_| shared.to_store(&sizing)).await?;
+        let to_store = ctx.blocking(move |_| rooms.workspaces.to_store(&sizing)).await?;
         if to_store > 0 {
-            ctx.shared.check_room(&ctx.principal, to_store).await?;
+            ctx.rooms.disk.check_room(&ctx.principal, to_store).await?;
         }
-        let shared = ctx.shared.clone();
-        let got = ctx.blocking(move |stop| shared.get(&request, to_store, stop)).await?;
+        let rooms = ctx.rooms.clone();
+        let got = ctx.blocking(move |stop| rooms.workspaces.get(&request, to_store, stop)).await?;
         let Got { mut answer, stored } = got;
         let Some(stored) = stored else { return Ok(answer) };
         let (hash, is_archive) = (stored.hash, answer.kind == FileKind::Directory);
@@ -74,14 +73,14 @@ impl Handler<tools::WorkspacePut> for Native {
     async fn handle(ctx: Context, request: WorkspacePutRequest) -> Result<AckResponse> {
         let WorkspacePutRequest { project_id, workspace_id, path, data, content_hash, .. } =
             request;
-        ctx.shared.files_of(&ctx.principal, project_id, workspace_id).await?;
+        ctx.rooms.workspaces.files_of(&ctx.principal, project_id, workspace_id).await?;
         let content = match (data, content_hash) {
             (Some(Data(bytes)), None) => Content::Bytes(bytes),
             (None, Some(hash)) => {
                 check_readable(&ctx, hash).await?;
-                let blobs = ctx.shared.kernel.blobs.clone();
+                let blobs = ctx.rooms.kernel.blobs.clone();
                 let open = move || blobs.open_blob(hash).map_err(failure::read_blob);
-                Content::Blob(ctx.shared.kernel.blocking(open).await?)
+                Content::Blob(ctx.rooms.kernel.blocking(open).await?)
             }
             (Some(_), Some(_)) | (None, None) => {
                 let message = "give either the bytes as `data` or stored content as `content_hash`";
@@ -89,15 +88,15 @@ impl Handler<tools::WorkspacePut> for Native {
             }
         };
         let (executable, is_archive) = (request.executable, request.archive);
-        let bytes_max = ctx.shared.kernel.config.upload_bytes_max;
+        let bytes_max = ctx.rooms.kernel.config.upload_bytes_max;
         if content.size() > bytes_max {
             let message = format!("a file has at most {bytes_max} bytes (limits.upload_bytes_max)");
             return Err(Error::new(ErrorKind::TooLarge, message));
         }
-        ctx.shared.check_room(&ctx.principal, content.size()).await?;
-        let shared = ctx.shared.clone();
+        ctx.rooms.disk.check_room(&ctx.principal, content.size()).await?;
+        let rooms = ctx.rooms.clone();
         let message = ctx.blocking(move |_| {
-            let tree = shared.tree(workspace_id)?;
+            let tree = rooms.workspaces.tree(workspace_id)?;
             if is_archive {
                 let below = path.unwrap_or_default();
                 return put_archive(&tree, Path::new(&below), content);
@@ -119,11 +118,12 @@ impl Handler<tools::WorkspacePut> for Native {
 impl Handler<tools::WorkspaceDiff> for Native {
     async fn handle(ctx: Context, request: WorkspaceDiffRequest) -> Result<WorkspaceDiffResponse> {
         let WorkspaceDiffRequest { project_id, workspace_id, path } = request;
-        ctx.shared.files_of(&ctx.principal, project_id, workspace_id).await?;
+        ctx.rooms.workspaces.files_of(&ctx.principal, project_id, workspace_id).await?;
         let below = PathBuf::from(path.unwrap_or_default());
-        let shared = ctx.shared.clone();
+        let rooms = ctx.rooms.clone();
         let compared = ctx.blocking(move |stop| {
-            let (tree, start) = (shared.tree(workspace_id)?, shared.start_of(workspace_id)?);
+            let (tree, start) =
+                (rooms.workspaces.tree(workspace_id)?, rooms.workspaces.start_of(workspace_id)?);
             compare(&tree, &start, &below, stop)
         });
         let Compared { diff, changes, truncated, skipped } = compared.await?;
@@ -160,7 +160,7 @@ fn put_archive(tree: &Tree, below: &Path, content: Content) -> Result<String> {
     Ok(format!("{} files are written, {} bytes", unpacked.files, unpacked.bytes))
 }
 
-impl Shared {
+impl Workspaces {
     /// How much would be stored of what is asked for. Blocks.
     fn to_store(&self, request: &WorkspaceGetRequest) -> Result<u64> {
         let tree = self.tree(request.workspace_id)?;

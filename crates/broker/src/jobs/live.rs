@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Span;
 
+use super::Jobs;
 use crate::identity::Credential;
-use crate::shared::{Outcome, Shared};
+use crate::rooms::Outcome;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -49,14 +50,14 @@ pub(super) struct Callers {
 /// One caller's interest in a job. Dropped, the caller has left.
 #[derive(Debug)]
 pub(crate) struct Interest {
-    shared: Arc<Shared>,
+    jobs: Arc<Jobs>,
     live: Arc<LiveJob>,
 }
 
 impl Interest {
-    pub(crate) fn new(shared: &Arc<Shared>, live: Arc<LiveJob>) -> Self {
+    pub(crate) fn new(jobs: &Arc<Jobs>, live: Arc<LiveJob>) -> Self {
         lock(&live.callers).n_waiting += 1;
-        Self { shared: Arc::clone(shared), live }
+        Self { jobs: Arc::clone(jobs), live }
     }
 
     /// The caller is told the job's id, so the job goes on without it.
@@ -81,7 +82,7 @@ impl Drop for Interest {
             callers.n_waiting == 0 && !callers.is_known
         };
         if is_abandoned && self.live.outcome.get().is_none() {
-            self.shared.stop_soon(self.live.id);
+            self.jobs.stop_soon(self.live.id);
         }
     }
 }

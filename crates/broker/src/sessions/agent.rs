@@ -11,7 +11,7 @@ use ringback_agents::{
 };
 
 use super::AgentCommand;
-use super::installed::{Installed, Programs};
+use crate::confinement::{Installed, Programs};
 
 /// The word in an agent's command that stands for the program inside.
 pub(super) const INSIDE: &str = "{inside}";

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringback_agents::Attached;
 use ringback_blobs::Tree;
@@ -10,21 +9,18 @@ use ringback_core::policy;
 use ringback_core::sessions::Where;
 use ringback_proto::ids::{ProjectId, SessionId, WorkspaceId};
 use ringback_proto::principal::{AgentKey, HeldBy, Principal};
-use ringback_proto::record::{ProjectRecord, SessionRecord, SessionState, WorkspaceRecord};
+use ringback_proto::record::SessionState;
 use ringback_proto::request::{
-    Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionEventsRequest,
-    SessionEventsResponse, SessionMessageRequest, SessionMessagedResponse,
+    Attachment, CallerServer, CallerTool, SessionContext, SessionEventInfo, SessionMessageRequest,
+    SessionMessagedResponse,
 };
 use ringback_proto::{Error, ErrorKind, Result};
 
 use super::keeper::Order;
 use super::say::event;
 use super::server::check_server;
-use super::{Origin, StartSession};
+use super::{Origin, Sessions, StartSession};
 use crate::failure;
-use crate::identity::Credential;
-use crate::lines::ToolOffer;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// The longest message.
@@ -33,12 +29,6 @@ const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const ATTACHMENTS_MAX: usize = 32;
 /// What is in the files of one message that an agent is shown: a line of its has no room for more.
 const SHOWN_BYTES_MAX: usize = 1 << 20;
-/// Events that one request gets when it does not say.
-const EVENTS_DEFAULT: u32 = 100;
-/// Events that one request gets at most.
-const EVENTS_MAX: u32 = 1000;
-/// The longest wait for an event.
-const WAIT_MS_MAX: u64 = 30_000;
 
 /// What a caller offers with a message, wherever in it that stands.
 pub(crate) fn offered(
@@ -85,51 +75,7 @@ pub(crate) enum Offered {
     Server(Box<CallerServer>),
 }
 
-impl Shared {
-    /// A project that this principal may see.
-    pub(crate) async fn visible_project(
-        &self,
-        principal: &Principal,
-        id: ProjectId,
-    ) -> Result<ProjectRecord> {
-        let sight = policy::sight_of_projects(principal);
-        self.kernel
-            .read(move |store| store.project(id))
-            .await?
-            .filter(|project| sight.includes(project.owner, Some(project.id)))
-            .ok_or_else(|| Error::not_found("project", id))
-    }
-
-    /// A session that this principal may see.
-    pub(crate) async fn visible_session(
-        &self,
-        principal: &Principal,
-        id: SessionId,
-    ) -> Result<SessionRecord> {
-        let (sight, tree) = (policy::sight(principal), policy::tree(principal));
-        let found = self.kernel.read(move |store| match tree {
-            Some(tree) if !store.comes_from(id, tree)? => Ok(None),
-            Some(_) => store.session(id),
-            None => {
-                let found = store.session(id)?;
-                Ok(found.filter(|session| sight.includes(session.owner, Some(session.project))))
-            }
-        });
-        found.await?.ok_or_else(|| Error::not_found("session", id))
-    }
-
-    /// The credential of a principal, for what is done in its name.
-    pub(crate) fn credential_of(&self, principal: &Arc<Principal>) -> Result<Credential> {
-        policy::no_agent(principal, "calling back")?;
-        match self.tokens.credential(principal.id) {
-            Some(credential) => Ok(credential),
-            None if principal.id == ringback_proto::principal::PrincipalId::Local => {
-                Ok(Credential::Local(Arc::clone(principal)))
-            }
-            None => Err(Error::new(ErrorKind::Unauthenticated, "the token is gone")),
-        }
-    }
-
+impl Sessions {
     /// A caller's message: to a session it names, to the one that is live in the workspace, or to a
     /// new one.
     pub(crate) async fn session_message(
@@ -158,16 +104,16 @@ impl Shared {
             }
         };
         if let Some(offer) = offer {
-            self.take_offer(principal, found.place.id, offer).await?;
+            self.offers.take_offer(principal, found.place.id, offer).await?;
         }
         self.put_files(found.place.workspace, &request.attachments).await?;
-        if let Some(live) = self.sessions.live(found.place.id)
+        if let Some(live) = self.register.live(found.place.id)
             && principal.held_by.is_none()
         {
             live.account.reopen();
         }
         let mut told = self.deliver(found, request.message, request.attachments)?;
-        if let Some((url, token)) = self.first_pass(principal, found.place) {
+        if let Some((url, token)) = self.url_tokens.first_pass(principal, found.place) {
             (told.url, told.token) = (Some(url), token);
         }
         Ok(told)
@@ -188,16 +134,16 @@ impl Shared {
             let message = "an answer, an abort and a message are sent one by one";
             return Err(Error::invalid_field("message", message));
         }
-        let record = self.visible_session(principal, session).await?;
+        let record = self.register.visible_session(principal, session).await?;
         match answer {
             Some(_) => policy::may_answer(principal, record.owner)?,
             None => policy::may_hold_back(principal, record.owner)?,
         }
-        let live = self.sessions.live(session).ok_or_else(|| {
+        let live = self.register.live(session).ok_or_else(|| {
             let message = format!("session {session} has no agent under way");
             Error::new(ErrorKind::Conflict, message)
         })?;
-        let last = lock(&self.sessions.table).last_index(session);
+        let last = lock(&self.register.table).last_index(session);
         let pass = |order| match live.orders.try_send(order) {
             Ok(()) => Ok(()),
             Err(_) => Err(Error::busy("the queue of messages of this session")),
@@ -206,8 +152,8 @@ impl Shared {
             Some(answer) => {
                 // What asks at a limit may be another session of the same budget.
                 let asker = live.account.asker(&answer.request_id).unwrap_or(session);
-                self.answer_question(asker, &answer, || {
-                    let is_limit = self.answer_limit(&live, &answer)?;
+                self.conversations.answer_question(asker, &answer, || {
+                    let is_limit = self.budgets.answer_limit(&live, &answer)?;
                     if is_limit { Ok(()) } else { pass(Order::Answer(answer.clone())) }
                 })?;
             }
@@ -220,7 +166,7 @@ impl Shared {
             spawned: false,
             workspace_created: false,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: self.sessions.confines(&live.agent),
+            confined: self.sandboxes.confines(&live.agent),
             url: None,
             token: None,
         })
@@ -235,7 +181,7 @@ impl Shared {
     ) -> Result<SessionMessagedResponse> {
         check_message(&message, &[])?;
         let place = {
-            let table = lock(&self.sessions.table);
+            let table = lock(&self.register.table);
             if let Some(to) = to
                 && !table.comes_from(to, session)
             {
@@ -248,8 +194,8 @@ impl Shared {
             let found = Found { place, spawned: false, made_workspace: false };
             return self.deliver(found, message, Vec::new());
         }
-        let owner = self.tokens.principal(place.owner, self.kernel.now())?;
-        let project = self.visible_project(&owner, place.project).await?;
+        let owner = self.identity.tokens.principal(place.owner, self.kernel.now())?;
+        let project = self.workspaces.visible_project(&owner, place.project).await?;
         let id = place.workspace;
         let workspace = self.kernel.read(move |store| store.workspace(id)).await?;
         let held_by = Some(HeldBy { session, key: AgentKey::Made });
@@ -269,63 +215,14 @@ impl Shared {
         self.deliver(found, message, Vec::new())
     }
 
-    /// Takes what a caller offers a session.
-    pub(crate) async fn take_offer(
-        self: &Arc<Self>,
-        principal: &Arc<Principal>,
-        session: SessionId,
-        offer: Offer,
-    ) -> Result<()> {
-        let Offer { caller_id, what } = offer;
-        match what {
-            Offered::Tools(tools) => self.declare(principal, session, &caller_id, tools),
-            Offered::Server(server) => {
-                self.serve_caller(principal, session, caller_id, *server).await
-            }
-        }
-    }
-
-    /// Offers the agent of a session tools of whoever started it.
-    pub(crate) fn declare(
-        self: &Arc<Self>,
-        principal: &Arc<Principal>,
-        session: SessionId,
-        caller_id: &str,
-        tools: Vec<CallerTool>,
-    ) -> Result<()> {
-        let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
-        let place = place.ok_or_else(|| Error::not_found("session", session))?;
-        if place.owner != principal.id {
-            return Err(Error::forbidden(
-                "offering tools to this session",
-                "the token that started it",
-            ));
-        }
-        let tools = tools.into_iter().map(|tool| ToolOffer {
-            name: tool.name,
-            description: tool.description.unwrap_or_default(),
-            input_schema: tool.input_schema.map(Into::into),
-            timeout_ms: tool.timeout_ms,
-            ..ToolOffer::default()
-        });
-        let credential = self.credential_of(principal)?;
-        let tools = tools.collect();
-        self.callers.declare(&credential, place.root, caller_id, tools)
-    }
-
-    /// The tools offered to a session end with it; a child's are its root's.
-    pub(super) fn end_callers(self: &Arc<Self>, session: SessionId) {
-        self.callers.end(session);
-    }
-
     async fn named_session(
         self: &Arc<Self>,
         principal: &Arc<Principal>,
         session: SessionId,
         request: &SessionMessageRequest,
     ) -> Result<Found> {
-        let record = self.visible_session(principal, session).await?;
-        let live = lock(&self.sessions.table).find(session).filter(|(_, state)| state.is_live());
+        let record = self.register.visible_session(principal, session).await?;
+        let live = lock(&self.register.table).find(session).filter(|(_, state)| state.is_live());
         if let Some((place, _)) = live {
             check_no_key(request)?;
             return Ok(Found { place, spawned: false, made_workspace: false });
@@ -339,7 +236,7 @@ impl Shared {
         }
         // It would be outside of the tree of the agent, and of its limits.
         policy::no_agent(principal, "continuing this session")?;
-        let project = self.visible_project(principal, record.project).await?;
+        let project = self.workspaces.visible_project(principal, record.project).await?;
         let id = record.workspace;
         let workspace = self.kernel.read(move |store| store.workspace(id)).await?;
         let workspace = workspace.ok_or_else(|| Error::not_found("workspace", id))?;
@@ -363,12 +260,13 @@ impl Shared {
         project: ProjectId,
         request: &SessionMessageRequest,
     ) -> Result<Found> {
-        let project = self.visible_project(principal, project).await?;
+        let project = self.workspaces.visible_project(principal, project).await?;
         let workspace = self
+            .workspaces
             .workspace_for(principal, &project, request.workspace_id, request.create_workspace)
             .await?;
         if let Some(workspace) = &workspace {
-            let table = lock(&self.sessions.table);
+            let table = lock(&self.register.table);
             let live = match principal.held_by {
                 None => table.live_in(principal.id, workspace.id),
                 Some(HeldBy { session, .. }) => table.live_below(session, workspace.id),
@@ -377,7 +275,7 @@ impl Shared {
             drop(table);
             // A message to whatever agent is there is not for one that nobody here starts.
             if let Some((place, _)) = found
-                && !self.is_elsewhere(place.id)
+                && !self.register.is_elsewhere(place.id)
             {
                 check_no_network(request)?;
                 check_no_limits(request)?;
@@ -393,31 +291,11 @@ impl Shared {
         self.spawn(start).await
     }
 
-    /// The workspace a session is to work in: the one named, the one last used, or none yet.
-    pub(crate) async fn workspace_for(
-        &self,
-        principal: &Principal,
-        project: &ProjectRecord,
-        named: Option<WorkspaceId>,
-        create: bool,
-    ) -> Result<Option<WorkspaceRecord>> {
-        if let Some(named) = named {
-            return self.workspace_of(principal, project, named).await.map(Some);
-        }
-        if create {
-            return Ok(None);
-        }
-        let all = self.workspaces_of(principal, project.id).await?;
-        let used =
-            |workspace: &WorkspaceRecord| workspace.last_session_at.unwrap_or(workspace.created_at);
-        Ok(all.into_iter().max_by_key(used))
-    }
-
     /// Starts a session and tells whether a workspace was made for it.
     pub(crate) async fn spawn(self: &Arc<Self>, start: StartSession) -> Result<Found> {
         let made_workspace = start.workspace.is_none();
         let record = self.start_session(start).await?;
-        let place = lock(&self.sessions.table).find(record.id).map(|(place, _)| place);
+        let place = lock(&self.register.table).find(record.id).map(|(place, _)| place);
         let place = place.ok_or_else(|| Error::not_found("session", record.id))?;
         Ok(Found { place, spawned: true, made_workspace })
     }
@@ -427,7 +305,7 @@ impl Shared {
         if files.is_empty() {
             return Ok(());
         }
-        let (path, files) = (self.workspace_path(workspace), files.to_vec());
+        let (path, files) = (self.workspaces.workspace_path(workspace), files.to_vec());
         self.kernel
             .blocking(move || {
                 let tree = Tree::open(path.as_std_path()).map_err(failure::tree)?;
@@ -449,18 +327,18 @@ impl Shared {
     ) -> Result<SessionMessagedResponse> {
         let place = found.place;
         let live =
-            self.sessions.live(place.id).ok_or_else(|| Error::not_found("session", place.id))?;
+            self.register.live(place.id).ok_or_else(|| Error::not_found("session", place.id))?;
         let last = {
-            let mut table = lock(&self.sessions.table);
+            let mut table = lock(&self.register.table);
             table.begin_turn(place.id)?;
             table.last_index(place.id)
         };
         let attached = attached(files);
         let role = Some("user".to_owned());
         let text = Some(super::say::bounded(message.clone()));
-        self.say(place.id, SessionEventInfo { role, text, ..event("message") });
+        self.conversations.say(place.id, SessionEventInfo { role, text, ..event("message") });
         if live.orders.try_send(Order::Message(message, attached)).is_err() {
-            lock(&self.sessions.table).end_turn(self.kernel.now(), place.id);
+            lock(&self.register.table).end_turn(self.kernel.now(), place.id);
             return Err(Error::busy("the queue of messages of this session"));
         }
         Ok(SessionMessagedResponse {
@@ -470,41 +348,10 @@ impl Shared {
             spawned: found.spawned,
             workspace_created: found.made_workspace,
             last_event_index: last.map_or(-1, |last| i64::try_from(last).unwrap_or(i64::MAX)),
-            confined: self.sessions.confines(&live.agent),
+            confined: self.sandboxes.confines(&live.agent),
             url: None,
             token: None,
         })
-    }
-
-    /// What a session said, waiting for something if asked.
-    pub(crate) async fn events_of(
-        &self,
-        request: SessionEventsRequest,
-    ) -> Result<SessionEventsResponse> {
-        let session = request.session_id;
-        let since = match request.since_index {
-            None | Some(-1) => None,
-            Some(index) => Some(u64::try_from(index).map_err(|_| {
-                Error::invalid_field("since_index", "`since_index` is -1 or an index")
-            })?),
-        };
-        let limit = request.max_events.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX) as usize;
-        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
-        let deadline = tokio::time::Instant::now() + wait;
-        loop {
-            let rung = self.sessions.bells.of(session).notified();
-            let is_live = self.sessions.live(session).is_some();
-            let page = self.said(session, since, limit, request.include_children).await?;
-            if !page.events.is_empty() || !is_live {
-                return Ok(page);
-            }
-            tokio::select! {
-                biased;
-                () = tokio::time::sleep_until(deadline) => return Ok(page),
-                () = self.kernel.stopping.cancelled() => return Ok(page),
-                () = rung => {}
-            }
-        }
     }
 }
 

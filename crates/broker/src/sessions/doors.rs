@@ -13,12 +13,11 @@ use ringback_proto::request::{
 use ringback_proto::{Error, Result};
 
 use super::say::event;
-use super::{ModelDoor, ModelRequest, RelayDoor};
+use super::{Conversations, ModelDoor, ModelRequest, RelayDoor};
 use crate::Broker;
 use crate::call::{Answer, Edge};
 use crate::identity::Credential;
 use crate::lines::{CallerCall, CallerTools};
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Events that a follower gets at once.
@@ -42,14 +41,14 @@ pub struct SessionView {
 impl Broker {
     /// Who opens the sockets of sessions. The first one set stays.
     pub fn set_relay(&self, relay: Arc<dyn RelayDoor>) {
-        if self.0.sessions.relay.set(relay).is_err() {
+        if self.0.sockets.relay.set(relay).is_err() {
             tracing::error!("the sockets of sessions were given to somebody already");
         }
     }
 
     /// Who opens the doors of sessions to models. The first one set stays.
     pub fn set_models(&self, models: Arc<dyn ModelDoor>) {
-        if self.0.sessions.models.set(models).is_err() {
+        if self.0.sockets.models.set(models).is_err() {
             tracing::error!("the doors to models were given to somebody already");
         }
     }
@@ -57,26 +56,26 @@ impl Broker {
     /// A session made a request of its model: into its events, into the audit, and into what it has
     /// spent.
     pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {
-        let shared = &self.0;
+        let rooms = &self.0;
         let Some(view) = self.session_view(session) else { return };
-        let call = CallId::from_random(shared.kernel.entropy.bytes());
-        shared.kernel.auditor.model_requested(
-            shared.kernel.now(),
+        let call = CallId::from_random(rooms.kernel.entropy.bytes());
+        rooms.kernel.auditor.model_requested(
+            rooms.kernel.now(),
             call,
             (view.owner, session),
             request,
         );
         let (text, tool_name) = (Some(request.to_string()), Some(request.model.clone()));
-        shared.say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
-        shared.spent(session, request.usage);
+        rooms
+            .conversations
+            .say(session, SessionEventInfo { text, tool_name, ..event("model_request") });
+        rooms.budgets.spent(session, request.usage);
     }
 
     /// A session of this run.
     #[must_use]
     pub fn session_view(&self, session: SessionId) -> Option<SessionView> {
-        let (place, status) = lock(&self.0.sessions.table).find(session)?;
-        let (id, root, project, owner) = (place.id, place.root, place.project, place.owner);
-        Some(SessionView { id, root, project, owner, status })
+        self.0.register.view(session)
     }
 
     /// The token behind a secret that is shown inside a session: also the session's own key, which
@@ -85,7 +84,7 @@ impl Broker {
     /// # Errors
     /// `unauthenticated` when there is none that is valid here.
     pub fn authenticate_in(&self, session: SessionId, secret: &str) -> Result<Credential> {
-        self.0.tokens.authenticate_in(session, secret, self.0.kernel.now())
+        self.0.identity.tokens.authenticate_in(session, secret, self.0.kernel.now())
     }
 
     /// The tools that callers offer the agent of a session.
@@ -107,7 +106,7 @@ impl Broker {
     ) -> Answer {
         let view = self.session_view(session).ok_or_else(|| Error::not_found("session", session));
         let principal = view.and_then(|view| {
-            let principal = self.0.tokens.principal(view.owner, self.0.kernel.now())?;
+            let principal = self.0.identity.tokens.principal(view.owner, self.0.kernel.now())?;
             Ok((view.root, principal))
         });
         match principal {
@@ -136,7 +135,7 @@ impl Broker {
         message: String,
         to: Option<SessionId>,
     ) -> Result<SessionMessagedResponse> {
-        self.0.message_from(session, message, to).await
+        self.0.sessions.message_from(session, message, to).await
     }
 
     /// The agent of a session reads the events of it, or of one that comes from it.
@@ -148,10 +147,10 @@ impl Broker {
         session: SessionId,
         request: SessionEventsRequest,
     ) -> Result<SessionEventsResponse> {
-        if !lock(&self.0.sessions.table).comes_from(request.session_id, session) {
+        if !lock(&self.0.register.table).comes_from(request.session_id, session) {
             return Err(Error::not_found("session", request.session_id));
         }
-        self.0.events_of(request).await
+        self.0.conversations.events_of(request).await
     }
 
     /// Follows what a session says after a number, with what its children say.
@@ -165,16 +164,16 @@ impl Broker {
         since: Option<u64>,
     ) -> Result<SessionFollower> {
         let principal = Arc::clone(credential.principal(self.0.kernel.now())?);
-        self.0.visible_session(&principal, session).await?;
-        let (shared, credential) = (Arc::clone(&self.0), credential.clone());
-        Ok(SessionFollower { shared, credential, session, since, over: false })
+        self.0.register.visible_session(&principal, session).await?;
+        let (conversations, credential) = (Arc::clone(&self.0.conversations), credential.clone());
+        Ok(SessionFollower { conversations, credential, session, since, over: false })
     }
 }
 
 /// Somebody who follows a session.
 #[derive(Debug)]
 pub struct SessionFollower {
-    shared: Arc<Shared>,
+    conversations: Arc<Conversations>,
     credential: Credential,
     session: SessionId,
     since: Option<u64>,
@@ -189,9 +188,10 @@ impl SessionFollower {
     /// Dropping it loses nothing.
     pub async fn next(&mut self) -> Option<Vec<SessionEventInfo>> {
         while !self.over {
-            let rung = self.shared.sessions.bells.of(self.session).notified();
-            let is_live = self.shared.sessions.live(self.session).is_some();
-            let page = self.shared.said(self.session, self.since, FOLLOW_MAX, true).await.ok()?;
+            let rung = self.conversations.bells.of(self.session).notified();
+            let is_live = self.conversations.register.live(self.session).is_some();
+            let page =
+                self.conversations.said(self.session, self.since, FOLLOW_MAX, true).await.ok()?;
             let n_events = page.events.len();
             self.since = u64::try_from(page.last_index).ok();
             self.over = !is_live && n_events < FOLLOW_MAX;
@@ -203,7 +203,7 @@ impl SessionFollower {
             }
             tokio::select! {
                 biased;
-                () = self.shared.kernel.stopping.cancelled() => return None,
+                () = self.conversations.kernel.stopping.cancelled() => return None,
                 () = self.credential.ended() => return None,
                 () = rung => {}
             }

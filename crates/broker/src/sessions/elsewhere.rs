@@ -13,14 +13,13 @@ use ringback_proto::{Error, ErrorKind, Result};
 use ringback_store::Visible;
 
 use super::caller::Offer;
-use super::{Origin, StartSession, offered};
-use crate::shared::Shared;
+use super::{Origin, Sessions, StartSession, offered};
 use crate::sync::lock;
 
 /// The agent of a session whose agent runs elsewhere, and the project of those that name none.
 pub(crate) const ELSEWHERE: &str = "elsewhere";
 
-impl Shared {
+impl Sessions {
     /// Opens a session, or gives another token for one that is there.
     pub(crate) async fn open_session(
         self: &Arc<Self>,
@@ -33,17 +32,17 @@ impl Shared {
         if let Some(session) = session_id {
             self.check_own(principal, session)?;
             if let Some(offer) = offer {
-                self.take_offer(principal, session, offer).await?;
+                self.offers.take_offer(principal, session, offer).await?;
             }
-            let (url, token) = self.new_pass(session)?;
+            let (url, token) = self.url_tokens.new_pass(session)?;
             return Ok(SessionOpenedResponse { session_id: session, url, token });
         }
         let mut project = match project_id {
-            Some(project) => self.visible_project(principal, project).await?,
+            Some(project) => self.workspaces.visible_project(principal, project).await?,
             None => self.project_elsewhere(principal).await?,
         };
         if let Some(ttl_ms) = ttl_ms {
-            if ttl_ms > self.sessions.settings.limits_of(&project.limits).idle_ms {
+            if ttl_ms > self.kernel.config.sessions.limits_of(&project.limits).idle_ms {
                 may_loosen(principal, "a time above the project's own")?;
             }
             project.limits.idle_ms = Some(ttl_ms);
@@ -74,27 +73,22 @@ impl Shared {
         offer: Option<Offer>,
     ) -> Result<SessionOpenedResponse> {
         if let Some(offer) = offer {
-            self.take_offer(principal, session, offer).await?;
+            self.offers.take_offer(principal, session, offer).await?;
         }
-        let (url, token) = self.new_pass(session)?;
+        let (url, token) = self.url_tokens.new_pass(session)?;
         // Nobody tells when its agent works: it counts as used when something is asked at its URL.
         let (now, state) = (self.kernel.now(), SessionState::Idle);
-        lock(&self.sessions.table).rest(now, session);
+        lock(&self.register.table).rest(now, session);
         let rests = Record::SessionChanged { id: session, state, at: now.unix };
         self.kernel.commit_or_later(vec![rests]).await?;
-        self.say_state(session, state, None);
+        self.conversations.say_state(session, state, None);
         self.kernel.alarm.ring();
         Ok(SessionOpenedResponse { session_id: session, url, token })
     }
 
-    /// Whether the agent of a live session runs elsewhere.
-    pub(super) fn is_elsewhere(&self, session: SessionId) -> bool {
-        self.sessions.live(session).is_some_and(|live| live.agent == ELSEWHERE)
-    }
-
     /// Only who started a session hands it to others.
     fn check_own(&self, principal: &Principal, session: SessionId) -> Result<()> {
-        let table = lock(&self.sessions.table);
+        let table = lock(&self.register.table);
         let is_own = |place: &Where| match principal.held_by {
             None => place.owner == principal.id,
             Some(HeldBy { session: own, .. }) => table.comes_from(session, own),

@@ -9,13 +9,12 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
-use super::Live;
 use super::keeper::Order;
-use crate::shared::Shared;
+use super::{Live, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
-impl Shared {
+impl Sessions {
     /// Ends a session and all it started: their agents, sockets, keys and the tools offered to them.
     /// When it returns, no process of theirs is left. None of it waits for room on the disk.
     pub(crate) async fn end_session(
@@ -24,7 +23,7 @@ impl Shared {
         state: SessionState,
         why: &str,
     ) -> Result<()> {
-        let ended = lock(&self.sessions.table).end(session, state);
+        let ended = lock(&self.register.table).end(session, state);
         self.end_these(ended, state, why).await
     }
 
@@ -37,7 +36,7 @@ impl Shared {
     ) -> Result<()> {
         let mut stored = Ok(());
         for id in ended {
-            let live = self.sessions.live(id);
+            let live = self.register.live(id);
             let at = self.kernel.now().unix;
             let mut records = vec![Record::SessionChanged { id, state, at }];
             if let Some(live) = live {
@@ -46,12 +45,12 @@ impl Shared {
             }
             // One that cannot be stored does not keep the others alive.
             stored = self.kernel.commit_or_later(records).await.and(stored);
-            self.say_state(id, state, Some(why.to_owned()));
+            self.conversations.say_state(id, state, Some(why.to_owned()));
             // Only now is it over for whoever follows it: its last word was said.
-            lock(&self.sessions.live).remove(&id);
-            self.forget_stored(id);
-            self.release_events(id);
-            self.sessions.bells.of(id).notify_waiters();
+            lock(&self.register.live).remove(&id);
+            self.disk.forget_stored(id);
+            self.conversations.release_events(id);
+            self.conversations.bells.of(id).notify_waiters();
         }
         stored
     }
@@ -65,9 +64,9 @@ impl Shared {
         live.account.end(id);
         let key = live.key.as_ref().map(|key| key.id);
         if let Some(key) = key {
-            self.revoke_key(key);
+            self.identity.revoke_key(key);
         }
-        self.end_callers(id);
+        self.offers.end_callers(id);
         let mut over = live.over.clone();
         drop(live.orders.send(Order::End).await);
         if over.wait_for(|over| *over).await.is_err() {
@@ -81,24 +80,16 @@ impl Shared {
         key
     }
 
-    /// Nobody can use the key from now on; that it is revoked is still to be stored.
-    fn revoke_key(&self, id: TokenId) {
-        if let Some(token) = self.tokens.find(id) {
-            self.tokens.revoke(&token, self.kernel.now());
-        }
-        self.tokens.forget(id);
-    }
-
     /// Ends the sessions that have had nothing to do for too long, each by itself.
     pub(crate) fn end_idle_sessions(self: &Arc<Self>) {
-        let idle = lock(&self.sessions.table).idle_too_long(self.kernel.now());
+        let idle = lock(&self.register.table).idle_too_long(self.kernel.now());
         for session in idle {
             let state = SessionState::Ended;
-            let ended = lock(&self.sessions.table).end(session, state);
-            let shared = Arc::clone(self);
+            let ended = lock(&self.register.table).end(session, state);
+            let sessions = Arc::clone(self);
             drop(self.kernel.tasks.spawn(async move {
                 let why = "it had nothing to do for too long";
-                if let Err(error) = shared.end_these(ended, state, why).await {
+                if let Err(error) = sessions.end_these(ended, state, why).await {
                     tracing::error!(%session, %error, "the end of an idle session is not stored");
                 }
             }));
@@ -107,13 +98,13 @@ impl Shared {
 
     /// Ends the sessions that a principal started, all at once: its token is not valid any more.
     pub(crate) async fn end_sessions_of(self: &Arc<Self>, owner: PrincipalId, why: &'static str) {
-        let roots = lock(&self.sessions.table).roots_of(owner);
+        let roots = lock(&self.register.table).roots_of(owner);
         let ending: Vec<_> = roots
             .into_iter()
             .map(|session| {
-                let shared = Arc::clone(self);
+                let sessions = Arc::clone(self);
                 self.kernel.tasks.spawn(async move {
-                    let ended = shared.end_session(session, SessionState::Ended, why).await;
+                    let ended = sessions.end_session(session, SessionState::Ended, why).await;
                     if let Err(error) = ended {
                         tracing::error!(%session, %error, "a session could not be ended");
                     }
@@ -129,7 +120,7 @@ impl Shared {
 
     /// The daemon stops: agents end with it, and their sessions can be taken up again.
     pub(crate) async fn interrupt_sessions(self: &Arc<Self>) {
-        let live = lock(&self.sessions.table).all_live();
+        let live = lock(&self.register.table).all_live();
         for session in live {
             let why = "the daemon stopped";
             if let Err(error) = self.end_session(session, SessionState::Interrupted, why).await {
@@ -146,15 +137,15 @@ impl Shared {
             let (id, state) = (record.id, SessionState::Interrupted);
             let mut records = vec![Record::SessionChanged { id, state, at }];
             if let Some(key) = record.key
-                && let Some(token) = self.tokens.find(key)
+                && let Some(token) = self.identity.tokens.find(key)
             {
-                self.tokens.revoke(&token, now);
+                self.identity.tokens.revoke(&token, now);
                 records.push(Record::TokenRevoked { id: key, at });
             }
             self.kernel.commit_or_later(records).await?;
-            record.key.into_iter().for_each(|key| self.tokens.forget(key));
+            record.key.into_iter().for_each(|key| self.identity.tokens.forget(key));
             // What it said is worth less than a daemon that starts.
-            let index = match self.next_journaled(id) {
+            let index = match self.conversations.next_journaled(id) {
                 Ok(index) => index,
                 Err(error) => {
                     tracing::error!(session = %id, %error, "that it was interrupted is not journaled");
@@ -169,7 +160,7 @@ impl Shared {
                 text: Some(text),
                 ..super::say::event("status")
             };
-            self.journal(id, index, &event);
+            self.conversations.journal(id, index, &event);
         }
         Ok(())
     }

@@ -17,15 +17,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::agent::{Answers, INSIDE, Place, Ready};
-use super::confine::{BoxLauncher, Seen};
-use super::disk::Watch;
 use super::heard::shown;
-use super::installed::Programs;
 use super::say::{bounded, event};
 use super::server::Served;
-use super::{ELSEWHERE, Key};
+use super::{ELSEWHERE, Key, Sessions};
+use crate::confinement::{BoxLauncher, Programs, Seen};
+use crate::disk::Watch;
 use crate::failure::causes;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Messages that may wait for the keeper.
@@ -63,7 +61,7 @@ struct Running {
 /// What belongs to one session's agent.
 #[derive(Debug)]
 pub(super) struct Keeper {
-    shared: Arc<Shared>,
+    sessions: Arc<Sessions>,
     place: Where,
     agent: String,
     kept: Kept,
@@ -86,7 +84,7 @@ pub(super) struct Kept {
 
 impl Keeper {
     pub(super) fn new(
-        shared: Arc<Shared>,
+        sessions: Arc<Sessions>,
         place: Where,
         agent: &str,
         kept: Kept,
@@ -94,7 +92,7 @@ impl Keeper {
     ) -> Self {
         let agent = agent.to_owned();
         let conversation = kept.is_new.then_some(None);
-        Self { shared, place, agent, kept, done, conversation }
+        Self { sessions, place, agent, kept, done, conversation }
     }
 
     pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
@@ -116,8 +114,8 @@ impl Keeper {
                     Some(Order::Abort) => self.pass(&running, AgentHandle::abort),
                     Some(Order::Serve(served)) => drop(servers.spawn(served.run())),
                 },
-                () = self.shared.time_to_look(self.place.id) => {
-                    self.shared.look_at_work(self.place.id);
+                () = self.sessions.budgets.time_to_look(self.place.id) => {
+                    self.sessions.budgets.look_at_work(self.place.id);
                 }
                 heard = next(&mut running) => match heard {
                     Some(heard) => Box::pin(self.hear(heard)).await,
@@ -128,13 +126,13 @@ impl Keeper {
             }
         }
         Box::pin(self.end(running, servers)).await;
-        self.shared.work_ends(self.place.id);
+        self.sessions.budgets.work_ends(self.place.id);
         self.done.send_replace(true);
     }
 
     /// Ends the agent, and the servers that are callers.
     async fn end(&self, running: Option<Box<Running>>, mut servers: JoinSet<()>) {
-        let grace = self.shared.sessions.settings.end_grace;
+        let grace = self.sessions.kernel.config.sessions.end_grace;
         if let Some(running) = running {
             let Running { mut agent, handle, launcher, _watch } = *running;
             handle.terminate(grace);
@@ -143,7 +141,7 @@ impl Keeper {
                 launcher.gone().await;
             }
         }
-        self.shared.take_questions_back(self.place.id);
+        self.sessions.conversations.take_questions_back(self.place.id);
         // Their streams have ended with the session, and so do they; each has the grace of an agent.
         let ended = async { while servers.join_next().await.is_some() {} };
         if tokio::time::timeout(grace + SERVERS_SLACK, ended).await.is_err() {
@@ -169,7 +167,7 @@ impl Keeper {
             }
         }
         self.changed(SessionState::Running).await;
-        self.shared.work_begins(self.place.id);
+        self.sessions.budgets.work_begins(self.place.id);
         if let Some(running) = running
             && let Err(error) = running.handle.send_with(text, attached)
         {
@@ -194,10 +192,10 @@ impl Keeper {
     }
 
     async fn start(&mut self) -> Result<Running, String> {
-        let settings = &self.shared.sessions.settings;
+        let settings = &self.sessions.kernel.config.sessions;
         let usual = settings.agents.get(&self.agent).cloned();
         let usual = usual.ok_or_else(|| format!("there is no agent `{}`", self.agent))?;
-        self.shared.check_disk().await.map_err(|error| error.to_string())?;
+        self.sessions.disk.check_disk().await.map_err(|error| error.to_string())?;
         let has_network = self.has_network();
         let is_wanted = usual.wants_inside(settings.inside.is_some(), has_network);
         let inside = self.prepare(is_wanted).await.map_err(|error| error.to_string())?;
@@ -205,10 +203,10 @@ impl Keeper {
         let conversation = self.conversation().await;
         let place = self.agent_place(inside.as_deref(), has_network);
         let permissions = Answers { overall, policy: self.kept.permissions.clone() };
-        let image = self.shared.image_of_sessions(&project).await;
+        let image = self.sessions.images.image_of_sessions(&project).await;
         let image = image.map_err(|error| error.to_string())?;
-        let (confiner, dir) = (self.shared.sessions.confiner.clone(), self.kept.dir.clone());
-        let path = self.shared.sessions.settings.path.clone();
+        let (confiner, dir) = (self.sessions.sandboxes.confiner.clone(), self.kept.dir.clone());
+        let path = self.sessions.kernel.config.sessions.path.clone();
         let begin = move || {
             let programs = match &confiner {
                 None => Programs::Here(path),
@@ -222,10 +220,10 @@ impl Keeper {
             let begun = Driver::start(spec, protocol, files).map_err(|error| causes(&error))?;
             Ok::<_, String>((begun, launcher))
         };
-        let before = self.shared.measured_before(self.place).await;
-        let begun = self.shared.kernel.blocking(move || Ok(begin())).await;
+        let before = self.sessions.disk.measured_before(self.place).await;
+        let begun = self.sessions.kernel.blocking(move || Ok(begin())).await;
         let ((agent, handle), launcher) = begun.map_err(|error| error.to_string())??;
-        let watch = self.shared.watch(self.place, &handle, before);
+        let watch = self.sessions.disk.watch(self.place, &handle, before);
         Ok(Running { agent, handle, launcher, _watch: watch })
     }
 
@@ -234,10 +232,10 @@ impl Keeper {
         let id = self.place.project;
         let mut known = None;
         loop {
-            let project = self.shared.kernel.read(move |store| store.project(id)).await;
+            let project = self.sessions.kernel.read(move |store| store.project(id)).await;
             let project = project.map_err(|error| error.to_string())?;
             let project = project.ok_or_else(|| format!("there is no project {id} any more"))?;
-            let policy = self.shared.policy_for(project.permissions.as_ref(), &self.agent);
+            let policy = self.sessions.policy_for(project.permissions.as_ref(), &self.agent);
             let policy = policy.map_err(|error| causes(&error))?;
             let overall = policy.overall();
             // A change that came after this was read sets its own.
@@ -251,14 +249,15 @@ impl Keeper {
 
     /// Whether there is a door to the network now.
     fn has_network(&self) -> bool {
-        let network = self.shared.sessions.live(self.place.id).and_then(|live| live.network());
+        let network = self.sessions.register.live(self.place.id).and_then(|live| live.network());
         network.is_some_and(|network| network.mode.has_door())
     }
 
     /// The conversation to go on with: of this agent's predecessor, or of an earlier run.
     async fn conversation(&mut self) -> Option<String> {
         if self.conversation.is_none() {
-            self.conversation = Some(self.shared.conversation_of(self.place.id).await);
+            self.conversation =
+                Some(self.sessions.conversations.conversation_of(self.place.id).await);
         }
         self.conversation.clone().flatten()
     }
@@ -266,12 +265,12 @@ impl Keeper {
     /// Remembers how the workspace is, with which what an agent does is compared if it is the first
     /// there, and gives the path of the program inside if that is wanted.
     async fn prepare(&self, wants_inside: bool) -> ringback_proto::Result<Option<Utf8PathBuf>> {
-        let inside = self.shared.sessions.settings.inside.clone().filter(|_| wants_inside);
+        let inside = self.sessions.kernel.config.sessions.inside.clone().filter(|_| wants_inside);
         if wants_inside && inside.is_none() {
             let message = format!("there is no program that `{INSIDE}` could stand for");
             return Err(Error::new(ErrorKind::Internal, message));
         }
-        let remember = self.shared.remember_start(self.place.workspace);
+        let remember = self.sessions.workspaces.remember_start(self.place.workspace);
         let work = move || {
             remember()?;
             let path = inside.map(|inside| inside.path()).transpose();
@@ -280,14 +279,14 @@ impl Keeper {
                 Error::new(ErrorKind::Internal, message).with_source(error)
             })
         };
-        self.shared.kernel.blocking(work).await
+        self.sessions.kernel.blocking(work).await
     }
 
     /// What belongs to the session, as its agent sees it.
     fn agent_place(&self, inside: Option<&Utf8Path>, has_network: bool) -> Place {
-        let host_workspace = self.shared.workspace_path(self.place.workspace);
-        let host_home = self.shared.home_path(self.place.workspace);
-        let is_confined = self.shared.sessions.confiner.is_some();
+        let host_workspace = self.sessions.workspaces.workspace_path(self.place.workspace);
+        let host_home = self.sessions.workspaces.home_path(self.place.workspace);
+        let is_confined = self.sessions.sandboxes.confiner.is_some();
         let Seen { workspace, home, session_dir, inside } =
             Seen::of(is_confined, &host_workspace, &host_home, &self.kept.dir, inside);
         let socket = session_dir.join("relay.sock");
@@ -318,7 +317,7 @@ impl Keeper {
     }
 
     fn say(&self, event: SessionEventInfo) {
-        self.shared.say(self.place.id, event);
+        self.sessions.conversations.say(self.place.id, event);
     }
 
     async fn hear(&mut self, heard: AgentEvent) {
@@ -333,7 +332,7 @@ impl Keeper {
             After::GoesOn => {}
             After::TurnEnded => self.turn_ended().await,
             After::Gone => {
-                self.shared.take_questions_back(self.place.id);
+                self.sessions.conversations.take_questions_back(self.place.id);
                 self.rests().await;
             }
         }
@@ -341,8 +340,8 @@ impl Keeper {
 
     /// The agent is done with a message.
     async fn turn_ended(&self) {
-        let now = self.shared.kernel.now();
-        let settled = lock(&self.shared.sessions.table).end_turn(now, self.place.id);
+        let now = self.sessions.kernel.now();
+        let settled = lock(&self.sessions.register.table).end_turn(now, self.place.id);
         if let Some(state) = settled {
             self.settled(state).await;
         }
@@ -350,18 +349,18 @@ impl Keeper {
 
     /// The agent has nothing to do any more. A message starts another.
     async fn rests(&self) {
-        let now = self.shared.kernel.now();
-        let settled = lock(&self.shared.sessions.table).rest(now, self.place.id);
+        let now = self.sessions.kernel.now();
+        let settled = lock(&self.sessions.register.table).rest(now, self.place.id);
         if let Some(state) = settled {
             self.settled(state).await;
         }
     }
 
     async fn settled(&self, state: SessionState) {
-        self.shared.work_ends(self.place.id);
+        self.sessions.budgets.work_ends(self.place.id);
         self.changed(state).await;
         // There is another moment now at which a session is idle for too long.
-        self.shared.kernel.alarm.ring();
+        self.sessions.kernel.alarm.ring();
     }
 
     /// The agent is of no use any more. The session stays: a message may start another agent.
@@ -372,13 +371,13 @@ impl Keeper {
 
     async fn changed(&self, state: SessionState) {
         self.store(state).await;
-        self.shared.say_state(self.place.id, state, None);
+        self.sessions.conversations.say_state(self.place.id, state, None);
     }
 
     async fn store(&self, state: SessionState) {
-        let at = self.shared.kernel.now().unix;
+        let at = self.sessions.kernel.now().unix;
         let changed = Record::SessionChanged { id: self.place.id, state, at };
-        if let Err(error) = self.shared.kernel.commit_or_later(vec![changed]).await {
+        if let Err(error) = self.sessions.kernel.commit_or_later(vec![changed]).await {
             tracing::error!(session = %self.place.id, %error, "a session's state is not stored");
         }
     }

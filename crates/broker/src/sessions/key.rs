@@ -10,9 +10,8 @@ use ringback_proto::record::TokenRecord;
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, Result};
 
-use super::StartSession;
+use super::{Sessions, StartSession};
 use crate::identity::{NewKey, Token, new_secret, secret_hash};
-use crate::shared::Shared;
 
 /// The key that a session's agent has. It is kept in memory alone.
 #[derive(Debug, Clone)]
@@ -28,7 +27,7 @@ pub(super) struct MadeKey {
     pub(super) token: Token,
 }
 
-impl Shared {
+impl Sessions {
     /// The key the agent of a session gets.
     pub(super) fn session_key(
         &self,
@@ -52,22 +51,22 @@ impl Shared {
         let Some(grant) = grant else { return Ok(None) };
         let starters = match owner {
             PrincipalId::Local => None,
-            PrincipalId::Token(id) => self.tokens.find(id),
+            PrincipalId::Token(id) => self.identity.tokens.find(id),
         };
         let behind = starters.into_iter().chain(parents).collect();
         Ok(Some(self.new_key(session, grant, passed, behind)))
     }
 
+    /// The key of a session that is live.
+    fn key_of(&self, session: SessionId) -> Option<Arc<Token>> {
+        let live = self.register.live(session)?;
+        self.identity.tokens.find(live.key.as_ref()?.id)
+    }
+
     /// A token of the caller's own. Its agent gets a key that acts as it, and never the token itself.
     fn passed_token(&self, secret: &Secret) -> Result<Arc<Token>> {
         let refused = |error: Error| Error::invalid_field("api_key", error.message().to_owned());
-        self.tokens.passed(secret.expose(), self.kernel.now()).map_err(refused)
-    }
-
-    /// The key of a session that is live.
-    fn key_of(&self, session: SessionId) -> Option<Arc<Token>> {
-        let live = self.sessions.live(session)?;
-        self.tokens.find(live.key.as_ref()?.id)
+        self.identity.tokens.passed(secret.expose(), self.kernel.now()).map_err(refused)
     }
 
     fn new_key(

@@ -6,21 +6,18 @@
 //! many, when a session is idle for too long) are core's.
 
 mod agent;
-mod boxes;
 mod caller;
-mod confine;
-mod disk;
 mod doors;
 mod elsewhere;
 mod end;
 mod heard;
-mod installed;
 mod keeper;
 mod key;
 mod network;
 mod pass;
 mod permissions;
 mod questions;
+mod register;
 mod say;
 mod server;
 mod spending;
@@ -33,37 +30,38 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{Permissions, SharedPolicy};
-use ringback_core::sessions::{KeptEvents, SessionLimits, SessionTable};
+use ringback_core::sessions::{KeptEvents, SessionLimits};
 use ringback_proto::ids::SessionId;
-use ringback_proto::network::NetworkPolicy;
-use ringback_proto::record::SpendingRecord;
-use ringback_proto::request::{
-    CallerServer, ModelUsage, ProjectLimits, SessionEventInfo, SessionPause, SpendLimits,
-};
-use ringback_store::journal::Journal;
-use tokio::sync::{Notify, mpsc, watch};
+use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SpendLimits};
+use tokio::sync::{mpsc, watch};
 
 pub use self::agent::AgentProtocol;
-pub(crate) use self::boxes::Boxes;
 pub(crate) use self::caller::offered;
-use self::confine::Confiner;
-pub use self::confine::{Confinement, SandboxRules};
-pub(crate) use self::disk::{BoxEnd, Watch};
-pub use self::disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
 pub use self::doors::{SessionFollower, SessionView};
 pub(crate) use self::elsewhere::ELSEWHERE;
 use self::keeper::Order;
 use self::key::Key;
+pub(crate) use self::network::Networks;
 pub(crate) use self::network::check_network;
 use self::network::{Doors, Reach};
 pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
 use self::pass::Bearer;
 pub use self::pass::SessionPass;
-use self::questions::Questions;
+pub(crate) use self::pass::UrlTokens;
+pub(crate) use self::register::{Outside, Register};
+pub(crate) use self::say::{Conversations, event};
+pub(crate) use self::server::Offers;
 use self::spending::Account;
+pub(crate) use self::spending::Budgets;
 pub use self::spending::Spent;
 pub(crate) use self::start::{Origin, StartSession};
+use crate::confinement::{Confinement, Sandboxes};
+use crate::containers::Images;
+use crate::disk::{DiskGuard, DiskLimits};
+use crate::identity::Identity;
+use crate::kernel::Kernel;
 use crate::sync::lock;
+use crate::workspaces::Workspaces;
 
 /// How sessions are run.
 #[derive(Debug, Clone)]
@@ -235,35 +233,29 @@ impl std::fmt::Display for ModelRequest {
     }
 }
 
-/// All sessions.
-#[derive(Debug)]
-pub(crate) struct Sessions {
-    pub(crate) settings: SessionSettings,
-    /// What confines agents; `None` if nothing does.
-    confiner: Option<Arc<Confiner>>,
-    pub(crate) table: Mutex<SessionTable<SessionEventInfo>>,
-    live: Mutex<HashMap<SessionId, Arc<Live>>>,
-    journal: Arc<Journal>,
-    questions: Mutex<Questions>,
-    guard: disk::Guard,
+/// The sockets by which sessions reach others.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets {
     relay: OnceLock<Arc<dyn RelayDoor>>,
-    /// Where the URLs of sessions start, if there is a listener for them.
-    url: OnceLock<String>,
     models: OnceLock<Arc<dyn ModelDoor>>,
     networks: OnceLock<Arc<dyn NetworkDoor>>,
-    bells: Bells,
 }
 
-/// Wake whoever follows a session. A few sessions share one: their followers look once too often,
-/// and miss nothing.
+/// The life of sessions: how they start, work and end.
 #[derive(Debug)]
-struct Bells([Notify; 64]);
-
-impl Bells {
-    fn of(&self, session: SessionId) -> &Notify {
-        let [.., last] = session.as_bytes();
-        &self.0[usize::from(*last) % self.0.len()]
-    }
+pub(crate) struct Sessions {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) register: Arc<Register>,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) workspaces: Arc<Workspaces>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) images: Arc<Images>,
+    pub(crate) disk: Arc<DiskGuard>,
+    pub(crate) budgets: Arc<Budgets>,
+    pub(crate) networks: Arc<Networks>,
+    pub(crate) url_tokens: Arc<UrlTokens>,
+    pub(crate) offers: Arc<Offers>,
 }
 
 /// A live session's running parts.
@@ -291,49 +283,9 @@ pub(crate) struct Live {
     servers: Mutex<HashMap<String, CallerServer>>,
 }
 
-/// What a live session may reach and spend, has spent, and is asked about.
-#[derive(Debug)]
-pub(crate) struct Outside {
-    pub(crate) network: Option<NetworkPolicy>,
-    pub(crate) spending: SpendingRecord,
-    pub(crate) paused: Option<SessionPause>,
-}
-
-impl Sessions {
-    pub(crate) fn new(settings: SessionSettings, journal: Journal) -> Self {
-        Self {
-            confiner: Confiner::new(&settings.confinement),
-            table: Mutex::new(SessionTable::new(settings.events_kept)),
-            live: Mutex::new(HashMap::new()),
-            questions: Mutex::default(),
-            guard: disk::Guard::default(),
-            relay: OnceLock::new(),
-            url: OnceLock::new(),
-            models: OnceLock::new(),
-            networks: OnceLock::new(),
-            bells: Bells(std::array::from_fn(|_| Notify::new())),
-            journal: Arc::new(journal),
-            settings,
-        }
-    }
-
-    pub(crate) fn live(&self, session: SessionId) -> Option<Arc<Live>> {
-        lock(&self.live).get(&session).cloned()
-    }
-
-    /// How a session stands with the outside, if it is live.
-    pub(crate) fn outside(&self, id: SessionId) -> Option<Outside> {
-        let live = self.live(id)?;
-        let network = live.network().map(Arc::unwrap_or_clone);
-        let (spending, paused) = (live.account.record(id), live.account.pause());
-        Some(Outside { network, spending, paused })
-    }
-
-    pub(crate) fn n_live(&self) -> usize {
-        lock(&self.live).len()
-    }
-
-    pub(crate) fn next_idle(&self) -> Option<u64> {
-        lock(&self.table).next_idle()
+impl Live {
+    /// Whether a tool server is one of its callers.
+    pub(crate) fn has_server(&self) -> bool {
+        !lock(&self.servers).is_empty()
     }
 }

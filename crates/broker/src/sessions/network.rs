@@ -19,9 +19,10 @@ use tokio::sync::{Semaphore, watch};
 
 use super::say::event;
 use super::start::{StartSession, not_made};
-use super::{ELSEWHERE, Live, Origin};
+use super::{Conversations, ELSEWHERE, Live, Origin, Register, Sockets};
 use crate::Broker;
-use crate::shared::Shared;
+use crate::confinement::Sandboxes;
+use crate::kernel::Kernel;
 use crate::sync::lock;
 
 /// Said where an agent is under way that was started without a network.
@@ -171,7 +172,7 @@ impl Live {
 impl Broker {
     /// Who opens the doors of sessions to the network. The first one set stays.
     pub fn set_network(&self, network: Arc<dyn NetworkDoor>) {
-        if self.0.sessions.networks.set(network).is_err() {
+        if self.0.sockets.networks.set(network).is_err() {
             tracing::error!("the doors to the network were given to somebody already");
         }
     }
@@ -179,23 +180,28 @@ impl Broker {
     /// A session asked for a place of the network: into the audit, and into its events if it was
     /// refused.
     pub fn network_asked(&self, session: SessionId, asked: &NetworkConnection) {
-        let shared = &self.0;
+        let rooms = &self.0;
         let Some(view) = self.session_view(session) else { return };
-        let call = CallId::from_random(shared.kernel.entropy.bytes());
-        shared.kernel.auditor.network_asked(
-            shared.kernel.now(),
-            call,
-            (view.owner, session),
-            asked,
-        );
+        let call = CallId::from_random(rooms.kernel.entropy.bytes());
+        rooms.kernel.auditor.network_asked(rooms.kernel.now(), call, (view.owner, session), asked);
         if let Some(why) = asked.outcome.told() {
             let text = Some(format!("{}: {why}", asked.place));
-            shared.say(session, SessionEventInfo { text, ..event("network_refused") });
+            rooms.conversations.say(session, SessionEventInfo { text, ..event("network_refused") });
         }
     }
 }
 
-impl Shared {
+/// What sessions may reach.
+#[derive(Debug)]
+pub(crate) struct Networks {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) register: Arc<Register>,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) sockets: Arc<Sockets>,
+}
+
+impl Networks {
     /// What a session may reach: what was asked for, what its project says, or the model of its
     /// agent. `None` for an agent that is not confined.
     pub(super) fn network_of(
@@ -207,7 +213,7 @@ impl Shared {
         if let Some(asked) = asked {
             check_network(asked)?;
         }
-        if !self.sessions.confines(agent) {
+        if !self.sandboxes.confines(agent) {
             let said = asked.or(start.project.network.as_ref().filter(|_| agent != ELSEWHERE));
             return check_unconfined(agent, said).map(|()| None);
         }
@@ -217,7 +223,7 @@ impl Shared {
         };
         // What an agent starts reaches no further than itself.
         let parent = start.origin.parent();
-        let agents = parent.and_then(|parent| self.sessions.live(parent)?.network());
+        let agents = parent.and_then(|parent| self.register.live(parent)?.network());
         let usual = match (before, agents) {
             (Some(before), Some(agents)) if !is_within(&before, &agents) => agents.as_ref().clone(),
             (Some(before), Some(_) | None) => before,
@@ -235,14 +241,14 @@ impl Shared {
 
     /// Where nobody says anything: the model that the configuration gives an agent.
     fn usual_network(&self, agent: &str) -> NetworkPolicy {
-        let agent = self.sessions.settings.agents.get(agent);
+        let agent = self.kernel.config.sessions.agents.get(agent);
         let has_model = agent.is_some_and(|agent| agent.provider.is_some());
         NetworkPolicy::of(if has_model { NetworkMode::Model } else { NetworkMode::None })
     }
 
     /// Opens what an agent reaches others by.
     pub(super) fn open_doors(&self, holder: Holder<'_>) -> Result<Doors> {
-        let relay = self.sessions.relay.get().map(|relay| relay.open(holder.id, holder.dir));
+        let relay = self.sockets.relay.get().map(|relay| relay.open(holder.id, holder.dir));
         let relay =
             relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
         let mut doors = Doors { _relay: relay.map(Socket), ..Doors::default() };
@@ -254,13 +260,18 @@ impl Shared {
     fn adjust(&self, doors: &mut Doors, holder: Holder<'_>) -> Result<()> {
         let Holder { id, dir, agent, reach } = holder;
         let mode = reach.map(|reach| reach.policy().mode);
-        let provider =
-            self.sessions.settings.agents.get(agent).and_then(|agent| agent.provider.as_deref());
+        let provider = self
+            .kernel
+            .config
+            .sessions
+            .agents
+            .get(agent)
+            .and_then(|agent| agent.provider.as_deref());
         match provider.filter(|_| mode.is_none_or(|mode| mode >= NetworkMode::Model)) {
             None => doors.model = None,
             Some(_) if doors.model.is_some() => {}
             Some(model) => {
-                let opened = match self.sessions.models.get() {
+                let opened = match self.sockets.models.get() {
                     Some(models) => models.open(id, dir, model),
                     None => Err(std::io::Error::other("this daemon has no models")),
                 };
@@ -272,7 +283,7 @@ impl Shared {
             None => doors.network = None,
             Some(_) if doors.network.is_some() => {}
             Some(reach) => {
-                let opened = match self.sessions.networks.get() {
+                let opened = match self.sockets.networks.get() {
                     Some(networks) => networks.open(id, dir, reach.policy.subscribe()),
                     None => Err(std::io::Error::other("this daemon has no door to the network")),
                 };
@@ -292,9 +303,9 @@ impl Shared {
     ) -> Result<SessionRecord> {
         let SessionNetworkRequest { session_id: id, network: policy } = request;
         check_network(&policy)?;
-        let record = self.visible_session(principal, id).await?;
+        let record = self.register.visible_session(principal, id).await?;
         may_hold_back(principal, record.owner)?;
-        let live = self.sessions.live(id).ok_or_else(|| {
+        let live = self.register.live(id).ok_or_else(|| {
             let message = format!("session {id} is not live; a message continues it first");
             Error::new(ErrorKind::Conflict, message)
         })?;
@@ -320,7 +331,8 @@ impl Shared {
         drop(changing);
         let is_new = policy.mode.has_door() && !before.mode.has_door();
         let text = if is_new { format!("{policy}; {NEXT_START}") } else { policy.to_string() };
-        self.say(id, SessionEventInfo { text: Some(text), ..event("network_changed") });
+        self.conversations
+            .say(id, SessionEventInfo { text: Some(text), ..event("network_changed") });
         Ok(SessionRecord { network: Some(policy), ..record })
     }
 
@@ -338,7 +350,7 @@ impl Shared {
     /// What a session's agent started reaches no further than itself, also from now on.
     fn narrow_children(&self, of: SessionId, policy: &NetworkPolicy) {
         let live: Vec<_> = {
-            let table = lock(&self.sessions.table);
+            let table = lock(&self.register.table);
             let ids = table.all_live().into_iter();
             ids.filter_map(|id| table.find(id)).map(|(place, _)| place).collect()
         };
@@ -356,20 +368,20 @@ impl Shared {
 
     /// The same for a session that was just started, if the other changed meanwhile.
     pub(super) fn narrow_to(&self, maker: SessionId, id: SessionId) {
-        if let Some(policy) = self.sessions.live(maker).and_then(|live| live.network()) {
+        if let Some(policy) = self.register.live(maker).and_then(|live| live.network()) {
             self.narrow(id, &policy);
         }
     }
 
     fn narrow(&self, id: SessionId, policy: &NetworkPolicy) {
-        let Some(live) = self.sessions.live(id) else { return };
+        let Some(live) = self.register.live(id) else { return };
         if live.network().is_none_or(|network| is_within(&network, policy)) {
             return;
         }
         match self.apply(id, &live, policy) {
             Ok(()) => {
                 let text = Some(policy.to_string());
-                self.say(id, SessionEventInfo { text, ..event("network_changed") });
+                self.conversations.say(id, SessionEventInfo { text, ..event("network_changed") });
             }
             Err(error) => {
                 tracing::debug!(session = %id, %error, "a session ended before its network changed");

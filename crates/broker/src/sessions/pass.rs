@@ -1,7 +1,7 @@
 //! The URL of a session: who may enter there. Every live session has at most one bearer token, of which
 //! only the hash is kept, in memory: it dies with the session, and with the daemon.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use ringback_core::policy::authorize;
 use ringback_core::sessions::Where;
@@ -13,11 +13,11 @@ use ringback_proto::{Error, ErrorKind, Result};
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 
-use super::Live;
+use super::{Live, Register};
 use crate::Broker;
-use crate::identity::{Credential, new_secret, secret_hash};
+use crate::identity::{Credential, Identity, new_secret, secret_hash};
+use crate::kernel::Kernel;
 use crate::lines::OfferedTool;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// Where the URLs of sessions are, below the daemon's own.
@@ -104,7 +104,7 @@ impl Broker {
     /// Where the daemon is reached, such as `http://127.0.0.1:7180`: the URLs of sessions start with
     /// it. The first one set stays.
     pub fn set_session_url(&self, base: String) {
-        if self.0.sessions.url.set(base).is_err() {
+        if self.0.url_tokens.url.set(base).is_err() {
             tracing::error!("the URLs of sessions were given a start already");
         }
     }
@@ -116,7 +116,7 @@ impl Broker {
     pub fn enter_session(&self, session: SessionId, secret: &str) -> Result<SessionPass> {
         // One that is being ended still has its parts, but it is over for whoever comes now.
         let is_live = self.session_view(session).is_some_and(|view| view.status.is_live());
-        let live = self.0.sessions.live(session).filter(|_| is_live).ok_or_else(|| {
+        let live = self.0.register.live(session).filter(|_| is_live).ok_or_else(|| {
             let message = format!("there is no session {session} here: it has ended");
             Error::new(ErrorKind::NotFound, message)
         })?;
@@ -124,8 +124,8 @@ impl Broker {
             let message = "this is not the token of this session's URL";
             Error::new(ErrorKind::Unauthenticated, message)
         })?;
-        lock(&self.0.sessions.table).touch(self.0.kernel.now(), session);
-        Ok(self.0.pass(session, &live, ended))
+        lock(&self.0.register.table).touch(self.0.kernel.now(), session);
+        Ok(self.0.url_tokens.pass(session, &live, ended))
     }
 
     /// The daemon's own tools that somebody at a session's URL may call, and those on lines.
@@ -142,15 +142,25 @@ impl Broker {
     }
 }
 
-impl Shared {
+/// The URLs of sessions, and the tokens that open them.
+#[derive(Debug)]
+pub(crate) struct UrlTokens {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) register: Arc<Register>,
+    /// Where the URLs of sessions start, if there is a listener for them.
+    pub(crate) url: OnceLock<String>,
+}
+
+impl UrlTokens {
     fn pass(&self, session: SessionId, live: &Live, ended: CancellationToken) -> SessionPass {
-        let key = live.key.as_ref().and_then(|key| self.tokens.find(key.id));
+        let key = live.key.as_ref().and_then(|key| self.identity.tokens.find(key.id));
         SessionPass { session, key: key.map(Credential::Token), ended }
     }
 
     /// Where a session is reached, if anything listens there.
     pub(crate) fn session_url(&self, session: SessionId) -> Option<String> {
-        self.sessions.url.get().map(|base| format!("{base}{PATH}{session}"))
+        self.url.get().map(|base| format!("{base}{PATH}{session}"))
     }
 
     /// The URL of a session, for who started it, with its token if nobody has been given one.
@@ -164,7 +174,7 @@ impl Shared {
             Some(HeldBy { session, .. }) => place.parent == Some(session),
         };
         let url = self.session_url(place.id).filter(|_| is_own)?;
-        let live = self.sessions.live(place.id)?;
+        let live = self.register.live(place.id)?;
         let token = (!live.bearer.is_issued()).then(|| self.issue(&live));
         Some((url, token))
     }
@@ -175,7 +185,7 @@ impl Shared {
             let message = "this daemon has no HTTP listener, so its sessions have no URL";
             Error::new(ErrorKind::Conflict, message)
         })?;
-        let live = self.sessions.live(session);
+        let live = self.register.live(session);
         let live = live.ok_or_else(|| Error::not_found("session", session))?;
         Ok((url, self.issue(&live)))
     }

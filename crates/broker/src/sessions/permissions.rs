@@ -7,8 +7,7 @@ use ringback_proto::permission::{PermissionMode, PermissionPolicy};
 use ringback_proto::principal::Principal;
 use ringback_proto::{Error, Result};
 
-use super::{ELSEWHERE, SessionSettings};
-use crate::shared::Shared;
+use super::{ELSEWHERE, SessionSettings, Sessions};
 use crate::sync::lock;
 
 /// What holds for an agent.
@@ -51,7 +50,7 @@ impl SessionSettings {
     }
 }
 
-impl Shared {
+impl Sessions {
     /// Whether a project may answer so. To allow what the settings of some agent do not is to loosen
     /// them: an agent that cannot ask would do what nobody was asked for.
     pub(crate) fn check_permissions(
@@ -62,7 +61,7 @@ impl Shared {
         let refused = |message: String| Error::invalid_field("permissions", message);
         wanted.check().map_err(|error| refused(error.to_string()))?;
         policy(Some(wanted), Permissions::Ask).map_err(|error| refused(error.to_string()))?;
-        let least = self.sessions.settings.permissions_least();
+        let least = self.kernel.config.sessions.permissions_least();
         if wanted.most().is_some_and(|most| most > least) {
             ringback_core::policy::may_loosen(
                 principal,
@@ -78,7 +77,7 @@ impl Shared {
         project: Option<&PermissionPolicy>,
         agent: &str,
     ) -> std::result::Result<Policy, PatternError> {
-        policy(project, self.sessions.settings.permissions_of(agent))
+        policy(project, self.kernel.config.sessions.permissions_of(agent))
     }
 
     /// Lets the sessions of a project that live follow it from their next question on.
@@ -87,12 +86,12 @@ impl Shared {
         project: ProjectId,
         wanted: Option<&PermissionPolicy>,
     ) -> Result<()> {
-        let live: Vec<_> = lock(&self.sessions.live)
+        let live: Vec<_> = lock(&self.register.live)
             .iter()
             .map(|(id, live)| (*id, std::sync::Arc::clone(live)))
             .collect();
         for (id, live) in live {
-            let place = lock(&self.sessions.table).find(id).map(|(place, _)| place);
+            let place = lock(&self.register.table).find(id).map(|(place, _)| place);
             let is_of_it = place.is_some_and(|place| place.project == project);
             if is_of_it && live.agent != ELSEWHERE {
                 let policy = self.policy_for(wanted, &live.agent);

@@ -9,10 +9,10 @@ use ringback_proto::principal::Level;
 use ringback_proto::request::{PermissionAnswer, PermissionChoice, SessionEventInfo};
 use ringback_proto::{Error, ErrorKind, Result};
 
+use super::Conversations;
 use super::say::event;
 use crate::Broker;
 use crate::identity::Credential;
-use crate::shared::Shared;
 use crate::sync::lock;
 
 /// The event of a question, and of its end.
@@ -94,10 +94,10 @@ impl Questions {
     }
 }
 
-impl Shared {
+impl Conversations {
     /// Before an event is told: whoever reads it finds the question as it says.
     pub(super) fn note_question(&self, session: SessionId, event: &SessionEventInfo) {
-        lock(&self.sessions.questions).note(session, event);
+        lock(&self.questions).note(session, event);
     }
 
     /// Takes a question for an answer, which `pass` passes on.
@@ -107,15 +107,15 @@ impl Shared {
         answer: &PermissionAnswer,
         pass: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        lock(&self.sessions.questions).take(session, answer)?;
+        lock(&self.questions).take(session, answer)?;
         pass().inspect_err(|_| {
-            lock(&self.sessions.questions).give_back(session, &answer.request_id);
+            lock(&self.questions).give_back(session, &answer.request_id);
         })
     }
 
     /// Whoever asked is gone.
     pub(super) fn take_questions_back(&self, session: SessionId) {
-        let open = lock(&self.sessions.questions).remove_all(session);
+        let open = lock(&self.questions).remove_all(session);
         for request_id in open {
             let (request_id, role) = (Some(request_id), Some("end".to_owned()));
             self.say(session, SessionEventInfo { request_id, role, ..event(ANSWERED) });
@@ -134,6 +134,6 @@ impl Broker {
         is_seen
             && is_own
             && principal.level >= Level::Write
-            && lock(&self.0.sessions.questions).find(session, request_id).is_some()
+            && lock(&self.0.conversations.questions).find(session, request_id).is_some()
     }
 }

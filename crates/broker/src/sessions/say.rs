@@ -1,17 +1,24 @@
 //! What sessions say: into the ring and the journal, and out to whoever follows.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::sessions::Said;
 use ringback_proto::ids::SessionId;
 use ringback_proto::record::SessionState;
-use ringback_proto::request::{PermissionChoice, SessionEventInfo, SessionEventsResponse};
+use ringback_proto::request::{
+    PermissionChoice, SessionEventInfo, SessionEventsRequest, SessionEventsResponse,
+};
 use ringback_proto::{Error, Event, Result};
+use ringback_store::journal::Journal;
+use tokio::sync::Notify;
 
+use super::Register;
 use super::heard::CONVERSATION;
+use super::questions::Questions;
 use crate::failure;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
 use crate::sync::lock;
 
 /// Events that are read at once to look for something.
@@ -25,8 +32,17 @@ const OPTIONS_MAX: usize = 32;
 /// What an ended session keeps in memory if its journal could not be written.
 const LAST_WORDS_BYTES: usize = 64 << 10;
 
+/// Events that one request gets when it does not say.
+const EVENTS_DEFAULT: u32 = 100;
+
+/// Events that one request gets at most.
+const EVENTS_MAX: u32 = 1000;
+
+/// The longest wait for an event.
+const WAIT_MS_MAX: u64 = 30_000;
+
 /// An event of this type that says nothing yet.
-pub(super) fn event(kind: &str) -> SessionEventInfo {
+pub(crate) fn event(kind: &str) -> SessionEventInfo {
     SessionEventInfo {
         index: 0,
         session_id: SessionId::from_random([0; 16]),
@@ -82,9 +98,37 @@ fn weight(event: &SessionEventInfo) -> usize {
     size_of::<SessionEventInfo>() + kind.len() + texts + choices
 }
 
-impl Shared {
+/// What sessions say and ask: in memory, in the journal, and for those who follow.
+#[derive(Debug)]
+pub(crate) struct Conversations {
+    pub(super) kernel: Arc<Kernel>,
+    pub(super) register: Arc<Register>,
+    pub(super) journal: Arc<Journal>,
+    pub(super) questions: Mutex<Questions>,
+    pub(super) bells: Bells,
+}
+
+/// Wake the followers of sessions. A few sessions share one: their followers look once too often,
+/// and miss nothing.
+#[derive(Debug)]
+pub(super) struct Bells([Notify; 64]);
+
+impl Bells {
+    pub(super) fn of(&self, session: SessionId) -> &Notify {
+        let [.., last] = session.as_bytes();
+        &self.0[usize::from(*last) % self.0.len()]
+    }
+}
+
+impl Conversations {
+    pub(crate) fn new(kernel: Arc<Kernel>, register: Arc<Register>, journal: Journal) -> Self {
+        let bells = Bells(std::array::from_fn(|_| Notify::new()));
+        let (journal, questions) = (Arc::new(journal), Mutex::default());
+        Self { kernel, register, journal, questions, bells }
+    }
+
     /// A session says something.
-    pub(super) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
+    pub(crate) fn say(&self, session: SessionId, mut event: SessionEventInfo) {
         event.session_id = session;
         event.at_ms = self.kernel.now().unix;
         bound(&mut event);
@@ -92,7 +136,7 @@ impl Shared {
         let n_bytes = weight(&event);
         let event = Arc::new(event);
         let heard = {
-            let mut table = lock(&self.sessions.table);
+            let mut table = lock(&self.register.table);
             let heard = table.say(session, &event, n_bytes);
             // Written under the lock, so that the journal has the ring's order; it is an append
             // to the page cache, not a sync.
@@ -102,7 +146,7 @@ impl Shared {
             heard
         };
         for (ring, _) in heard {
-            self.sessions.bells.of(ring).notify_waiters();
+            self.bells.of(ring).notify_waiters();
         }
     }
 
@@ -111,7 +155,7 @@ impl Shared {
         let written = rmp_serde::to_vec_named(&numbered)
             .map_err(|error| error.to_string())
             .and_then(|bytes| {
-                let written = self.sessions.journal.append_at(ring, index, Bytes::from(bytes));
+                let written = self.journal.append_at(ring, index, Bytes::from(bytes));
                 written.map_err(|error| failure::causes(&error))
             });
         if let Err(error) = written {
@@ -122,28 +166,28 @@ impl Shared {
     /// A session has ended: what it said is read from its journal from now on. If that could not be
     /// written, its last words stay.
     pub(super) fn release_events(&self, session: SessionId) {
-        let mut table = lock(&self.sessions.table);
-        let written = self.sessions.journal.last_index(session).ok().flatten();
+        let mut table = lock(&self.register.table);
+        let written = self.journal.last_index(session).ok().flatten();
         let is_written = written >= table.last_index(session);
         table.release(session, if is_written { 0 } else { LAST_WORDS_BYTES });
     }
 
     /// The next number in the journal of a session that is not of this run.
     pub(super) fn next_journaled(&self, session: SessionId) -> Result<u64> {
-        let last = self.sessions.journal.last_index(session).map_err(unreadable)?;
+        let last = self.journal.last_index(session).map_err(unreadable)?;
         Ok(last.map_or(0, |last| last + 1))
     }
 
     /// Forgets what a session said.
     pub(crate) async fn forget_journal(&self, session: SessionId) -> Result<()> {
-        let journal = Arc::clone(&self.sessions.journal);
+        let journal = Arc::clone(&self.journal);
         self.kernel.blocking(move || journal.remove(session).map_err(unreadable)).await
     }
 
     /// A session's state changed: in its record, in its events, and for whoever watches.
     pub(super) fn say_state(&self, session: SessionId, state: SessionState, text: Option<String>) {
         self.say(session, SessionEventInfo { status: Some(state), text, ..event("status") });
-        let place = lock(&self.sessions.table).find(session);
+        let place = lock(&self.register.table).find(session);
         if let Some((place, _)) = place {
             let (session_id, project_id) = (session, place.project);
             self.kernel.publish(
@@ -164,7 +208,7 @@ impl Shared {
         with_children: bool,
     ) -> Result<SessionEventsResponse> {
         let page = {
-            let table = lock(&self.sessions.table);
+            let table = lock(&self.register.table);
             table.find(session).and_then(|(_, state)| {
                 table.said(session, since, limit, with_children).map(|page| (page, state))
             })
@@ -179,7 +223,7 @@ impl Shared {
                 oldest_index: page.oldest_index,
             });
         }
-        let state = lock(&self.sessions.table).find(session).map(|(_, state)| state);
+        let state = lock(&self.register.table).find(session).map(|(_, state)| state);
         let state = match state {
             // It may have ended without room to write that down.
             Some(state) => state,
@@ -224,7 +268,7 @@ impl Shared {
         since: Option<u64>,
         limit: usize,
     ) -> Result<Journaled> {
-        let journal = Arc::clone(&self.sessions.journal);
+        let journal = Arc::clone(&self.journal);
         let from = since.map_or(0, |since| since.saturating_add(1));
         self.kernel
             .blocking(move || {
@@ -238,6 +282,37 @@ impl Shared {
                 Ok(Journaled { events: read.collect(), last_index, oldest_index })
             })
             .await
+    }
+
+    /// What a session said, waiting for something if asked.
+    pub(crate) async fn events_of(
+        &self,
+        request: SessionEventsRequest,
+    ) -> Result<SessionEventsResponse> {
+        let session = request.session_id;
+        let since = match request.since_index {
+            None | Some(-1) => None,
+            Some(index) => Some(u64::try_from(index).map_err(|_| {
+                Error::invalid_field("since_index", "`since_index` is -1 or an index")
+            })?),
+        };
+        let limit = request.max_events.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX) as usize;
+        let wait = Duration::from_millis(request.wait_ms.unwrap_or(0).min(WAIT_MS_MAX));
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let rung = self.bells.of(session).notified();
+            let is_live = self.register.live(session).is_some();
+            let page = self.said(session, since, limit, request.include_children).await?;
+            if !page.events.is_empty() || !is_live {
+                return Ok(page);
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(deadline) => return Ok(page),
+                () = self.kernel.stopping.cancelled() => return Ok(page),
+                () = rung => {}
+            }
+        }
     }
 }
 

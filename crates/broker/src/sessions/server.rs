@@ -22,11 +22,17 @@ use ringback_proto::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
 use self::place::{Belongings, unusable};
+use super::caller::{Offer, Offered};
 use super::keeper::Order;
-use crate::identity::Credential;
-use crate::lines::{CallerStream, LineCall};
-use crate::shared::Shared;
+use super::{Register, Sockets};
+use crate::confinement::Sandboxes;
+use crate::containers::Images;
+use crate::disk::DiskGuard;
+use crate::identity::{Credential, Identity};
+use crate::kernel::Kernel;
+use crate::lines::{CallerStream, Callers, LineCall, ToolOffer};
 use crate::sync::lock;
+use crate::workspaces::Workspaces;
 
 /// How long a server may take to list its tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
@@ -39,7 +45,7 @@ const WORDS_MAX: usize = 256;
 /// A server that carries out calls.
 #[derive(Debug)]
 pub(super) struct Served {
-    shared: Arc<Shared>,
+    offers: Arc<Offers>,
     server: ToolServer,
     /// What it has outside of itself. Gone after it.
     belongings: Belongings,
@@ -54,7 +60,70 @@ pub(super) struct Served {
     grace: Duration,
 }
 
-impl Shared {
+/// Tools that callers offer sessions: their own, or those of a tool server that is started for them.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) register: Arc<Register>,
+    pub(crate) callers: Callers,
+    pub(crate) workspaces: Arc<Workspaces>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) images: Arc<Images>,
+    pub(crate) disk: Arc<DiskGuard>,
+    pub(crate) sockets: Arc<Sockets>,
+}
+
+impl Offers {
+    /// Takes what a caller offers a session.
+    pub(crate) async fn take_offer(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        offer: Offer,
+    ) -> Result<()> {
+        let Offer { caller_id, what } = offer;
+        match what {
+            Offered::Tools(tools) => self.declare(principal, session, &caller_id, tools),
+            Offered::Server(server) => {
+                self.serve_caller(principal, session, caller_id, *server).await
+            }
+        }
+    }
+
+    /// Offers the agent of a session tools of whoever started it.
+    pub(crate) fn declare(
+        self: &Arc<Self>,
+        principal: &Arc<Principal>,
+        session: SessionId,
+        caller_id: &str,
+        tools: Vec<CallerTool>,
+    ) -> Result<()> {
+        let place = lock(&self.register.table).find(session).map(|(place, _)| place);
+        let place = place.ok_or_else(|| Error::not_found("session", session))?;
+        if place.owner != principal.id {
+            return Err(Error::forbidden(
+                "offering tools to this session",
+                "the token that started it",
+            ));
+        }
+        let tools = tools.into_iter().map(|tool| ToolOffer {
+            name: tool.name,
+            description: tool.description.unwrap_or_default(),
+            input_schema: tool.input_schema.map(Into::into),
+            timeout_ms: tool.timeout_ms,
+            ..ToolOffer::default()
+        });
+        let credential = self.identity.credential_of(principal)?;
+        let tools = tools.collect();
+        self.callers.declare(&credential, place.root, caller_id, tools)
+    }
+
+    /// The tools offered to a session end with it; a child's are its root's.
+    pub(super) fn end_callers(self: &Arc<Self>, session: SessionId) {
+        self.callers.end(session);
+    }
+
     /// Makes a server a caller of a session. The same one again is what it was.
     pub(crate) async fn serve_caller(
         self: &Arc<Self>,
@@ -63,9 +132,9 @@ impl Shared {
         caller_id: String,
         named: CallerServer,
     ) -> Result<()> {
-        let place = lock(&self.sessions.table).find(session).map(|(place, _)| place);
+        let place = lock(&self.register.table).find(session).map(|(place, _)| place);
         let place = place.ok_or_else(|| Error::not_found("session", session))?;
-        let live = self.sessions.live(place.root);
+        let live = self.register.live(place.root);
         let live = live.ok_or_else(|| Error::not_found("session", place.root))?;
         if let Some(before) = lock(&live.servers).get(&caller_id) {
             let message = format!("`{caller_id}` is another server in this session");
@@ -97,11 +166,11 @@ impl Shared {
         let mut server = ToolServer::over(launched, Era::Legacy).await.map_err(useless)?;
         let listed = server.tools(Instant::now() + LIST_WAIT).await.map_err(useless)?;
         self.declare(principal, place.root, caller_id, tools(listed))?;
-        let credential = self.credential_of(principal)?;
+        let credential = self.identity.credential_of(principal)?;
         let only = Some(vec![Arc::from(caller_id)]);
         let stream = self.callers.open(&credential, place.root, only, Holding::Lasting)?;
         Ok(Served {
-            shared: Arc::clone(self),
+            offers: Arc::clone(self),
             server,
             belongings,
             stream,
@@ -110,13 +179,13 @@ impl Shared {
             root: place.root,
             caller_id: caller_id.to_owned(),
             calls: HashMap::new(),
-            grace: self.sessions.settings.end_grace,
+            grace: self.kernel.config.sessions.end_grace,
         })
     }
 
     fn useless(&self, named: &CallerServer, error: &ServerError) -> Error {
         let confined = match error {
-            ServerError::Ended | ServerError::Late if self.sessions.confiner.is_some() => CONFINED,
+            ServerError::Ended | ServerError::Late if self.sandboxes.confiner.is_some() => CONFINED,
             ServerError::Ended
             | ServerError::Late
             | ServerError::Spawn { .. }
@@ -220,7 +289,7 @@ impl Served {
             }
             Heard::Progress { id, percent, message } => {
                 if let Some(call) = self.calls.get(&id) {
-                    let callers = &self.shared.callers;
+                    let callers = &self.offers.callers;
                     let (own, request) = (&self.credential, &call.request_id);
                     // One that nobody waits for any more is nobody's loss.
                     drop(callers.progress(own, self.root, request, percent, message).await);
@@ -229,7 +298,7 @@ impl Served {
             Heard::Changed => {
                 let listed = self.server.tools(Instant::now() + LIST_WAIT).await?;
                 let (principal, caller_id) = (&self.principal, &self.caller_id);
-                let declared = self.shared.declare(principal, self.root, caller_id, tools(listed));
+                let declared = self.offers.declare(principal, self.root, caller_id, tools(listed));
                 if let Err(error) = declared {
                     let session = self.root;
                     tracing::warn!(%session, caller_id, %error, "tools of a server are not taken");
@@ -246,6 +315,6 @@ impl Served {
         };
         let (own, request) = (&self.credential, &call.request_id);
         // One that comes too late changes nothing, and was logged.
-        drop(self.shared.callers.answer(own, self.root, request, outcome));
+        drop(self.offers.callers.answer(own, self.root, request, outcome));
     }
 }

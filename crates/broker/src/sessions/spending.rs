@@ -16,9 +16,9 @@ use tokio::sync::Notify;
 use super::keeper::Order;
 use super::say::event;
 use super::start::StartSession;
-use super::{Live, Origin};
+use super::{Conversations, Live, Origin, Register, Sockets};
 use crate::Broker;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
 use crate::sync::lock;
 
 /// What the ids of these questions begin with. Drivers make those of what agents ask, with other names.
@@ -122,13 +122,13 @@ impl Broker {
     /// # Cancel safety
     /// Dropping it loses nothing.
     pub async fn may_ask_model(&self, session: SessionId) -> std::result::Result<(), Spent> {
-        let Some(live) = self.0.sessions.live(session) else { return Ok(()) };
+        let Some(live) = self.0.register.live(session) else { return Ok(()) };
         let budget = &live.account.budget;
         loop {
             let changed = budget.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            match self.0.look_at(budget) {
+            match self.0.budgets.look_at(budget) {
                 Verdict::Goes => return Ok(()),
                 Verdict::Asks(_) | Verdict::Waits => changed.await,
                 Verdict::Refused => {
@@ -140,7 +140,16 @@ impl Broker {
     }
 }
 
-impl Shared {
+/// What sessions spend.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) register: Arc<Register>,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) sockets: Arc<Sockets>,
+}
+
+impl Budgets {
     /// What a session is to spend from. With limits of its own for one that an agent starts there would
     /// be two budgets where one was given.
     pub(super) fn account_of(
@@ -157,7 +166,7 @@ impl Shared {
             self.check_limits(limits, agent)?;
         }
         let parent = start.origin.parent();
-        if let Some(parent) = parent.and_then(|parent| self.sessions.live(parent)) {
+        if let Some(parent) = parent.and_then(|parent| self.register.live(parent)) {
             if start.limits.is_some() {
                 let message = "a session that an agent starts spends from that agent's budget";
                 return Err(Error::invalid_field("limits", message));
@@ -166,7 +175,7 @@ impl Shared {
             return Ok(Account::new(budget, before.unwrap_or_default()));
         }
         let spent = before.unwrap_or_else(|| {
-            let usual = self.sessions.settings.spending;
+            let usual = self.kernel.config.sessions.spending;
             let limits = start.limits.unwrap_or_default();
             let limits = limits.or(start.project.limits.spending()).or(usual);
             SpendingRecord { limits, ..SpendingRecord::default() }
@@ -195,7 +204,8 @@ impl Shared {
             return Ok(());
         }
         let field = if max_tokens.is_some() { "limits.max_tokens" } else { "limits.max_micro_usd" };
-        let provider = self.sessions.settings.agents.get(agent).and_then(|it| it.provider.as_ref());
+        let provider =
+            self.kernel.config.sessions.agents.get(agent).and_then(|it| it.provider.as_ref());
         let Some(provider) = provider else {
             let message = format!(
                 "the agent `{agent}` has no `provider`, so nobody counts what its model takes; give it \
@@ -203,7 +213,7 @@ impl Shared {
             );
             return refused(field, message);
         };
-        let has_prices = self.sessions.models.get().is_some_and(|it| it.has_prices(provider));
+        let has_prices = self.sockets.models.get().is_some_and(|it| it.has_prices(provider));
         if max_micro_usd.is_some() && !has_prices {
             let message = format!(
                 "nobody knows what the models of `{provider}` cost; say so in the daemon's \
@@ -216,21 +226,21 @@ impl Shared {
 
     /// A session asked its model.
     pub(super) fn spent(self: &Arc<Self>, id: SessionId, usage: ModelUsage) {
-        let Some(live) = self.sessions.live(id) else { return };
+        let Some(live) = self.register.live(id) else { return };
         live.account.add(id, |ledger| ledger.spend(usage));
         self.store_spent(id, &live.account);
     }
 
     /// The agent of a session begins to work.
     pub(super) fn work_begins(&self, id: SessionId) {
-        if let Some(live) = self.sessions.live(id) {
+        if let Some(live) = self.register.live(id) {
             lock(&live.account.working_since).get_or_insert(self.kernel.now().mono);
         }
     }
 
     /// The agent of a session rests, or is gone.
     pub(super) fn work_ends(self: &Arc<Self>, id: SessionId) {
-        let Some(live) = self.sessions.live(id) else { return };
+        let Some(live) = self.register.live(id) else { return };
         let Some(since) = lock(&live.account.working_since).take() else { return };
         self.worked(id, &live.account, since);
         self.store_spent(id, &live.account);
@@ -243,7 +253,7 @@ impl Shared {
 
     /// Resolves when it is time to look at how long an agent has worked; never if nobody limits that.
     pub(super) async fn time_to_look(&self, id: SessionId) {
-        let since = self.sessions.live(id).and_then(|live| {
+        let since = self.register.live(id).and_then(|live| {
             let limits = lock(&live.account.budget.ledger).record().limits;
             let since = *lock(&live.account.working_since);
             limits.max_time_ms.and(since)
@@ -256,7 +266,7 @@ impl Shared {
 
     /// Counts how long an agent has worked until now, and asks if that is too long.
     pub(super) fn look_at_work(self: &Arc<Self>, id: SessionId) {
-        let Some(live) = self.sessions.live(id) else { return };
+        let Some(live) = self.register.live(id) else { return };
         let now = self.kernel.now().mono;
         let since = lock(&live.account.working_since).replace(now);
         if let Some(since) = since {
@@ -269,20 +279,20 @@ impl Shared {
     fn look_at(self: &Arc<Self>, budget: &Arc<Budget>) -> Verdict {
         let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
         let request_id = format!("{LIMIT_ID}{}", &digits[..16]);
-        let wait = self.sessions.settings.limit_wait;
+        let wait = self.kernel.config.sessions.limit_wait;
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
         let (verdict, spent) = {
             let mut ledger = lock(&budget.ledger);
             (ledger.check(self.kernel.now(), wait_ms, request_id), ledger.record())
         };
         if let Verdict::Asks(question) = &verdict {
-            self.say(budget.holder, asked(question, &spent));
-            let (shared, budget) = (Arc::clone(self), Arc::clone(budget));
+            self.conversations.say(budget.holder, asked(question, &spent));
+            let (budgets, budget) = (Arc::clone(self), Arc::clone(budget));
             let id = question.request_id.clone();
             drop(
                 self.kernel
                     .tasks
-                    .spawn(async move { shared.wait_for_answer(&budget, &id, wait).await }),
+                    .spawn(async move { budgets.wait_for_answer(&budget, &id, wait).await }),
             );
         }
         verdict
@@ -362,9 +372,9 @@ impl Shared {
         budget.changed.notify_waiters();
         let what = reached.map_or_else(|| "a limit".to_owned(), |limit| said(limit, &spent));
         let text = Some(format!("stopped at a limit: {what}"));
-        self.say(budget.holder, SessionEventInfo { text, ..event("error") });
+        self.conversations.say(budget.holder, SessionEventInfo { text, ..event("error") });
         let stopped: Vec<_> = {
-            let live = lock(&self.sessions.live);
+            let live = lock(&self.register.live);
             let is_of = |live: &&Arc<Live>| std::ptr::eq(Arc::as_ptr(&live.account.budget), budget);
             live.values().filter(is_of).cloned().collect()
         };
@@ -378,7 +388,8 @@ impl Shared {
     fn say_answered(&self, id: SessionId, request_id: &str, option: Option<&str>, by: &str) {
         let (request_id, role) = (Some(request_id.to_owned()), Some(by.to_owned()));
         let text = option.map(str::to_owned);
-        self.say(id, SessionEventInfo { request_id, role, text, ..event("permission_answer") });
+        self.conversations
+            .say(id, SessionEventInfo { request_id, role, text, ..event("permission_answer") });
     }
 
     /// Makes what a session has spent last. It only grows, so that the order of writes does not matter.
@@ -391,10 +402,10 @@ impl Shared {
     }
 
     fn store(self: &Arc<Self>, id: SessionId, spending: SpendingRecord) {
-        let shared = Arc::clone(self);
+        let kernel = Arc::clone(&self.kernel);
         drop(self.kernel.tasks.spawn(async move {
             let record = Record::SessionSpent { id, spending: Box::new(spending) };
-            if let Err(error) = shared.kernel.commit_for_sure(&[record]).await {
+            if let Err(error) = kernel.commit_for_sure(&[record]).await {
                 tracing::error!(session = %id, %error, "what a session has spent is not stored");
             }
         }));

@@ -19,8 +19,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::keeper::{Keeper, Kept, ORDERS_MAX};
 use super::network::{Doors, Holder, Reach};
-use super::{Account, Bearer, ELSEWHERE, Key, Live};
-use crate::shared::Shared;
+use super::{Account, Bearer, ELSEWHERE, Key, Live, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -73,24 +72,13 @@ pub(crate) struct StartSession {
     pub(crate) limits: Option<SpendLimits>,
 }
 
-impl Shared {
-    /// The directory of a workspace.
-    pub(crate) fn workspace_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
-        self.kernel.config.data_dir.join("workspaces").join(workspace.to_string())
-    }
-
-    /// The home of the agents in a workspace: what they keep for themselves, such as their
-    /// conversations. Beside the workspaces, so that it is no part of what they made.
-    pub(crate) fn home_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
-        self.kernel.config.data_dir.join("homes").join(workspace.to_string())
-    }
-
+impl Sessions {
     /// Starts a session. Its agent is started by its first message.
     pub(crate) async fn start_session(
         self: &Arc<Self>,
         start: StartSession,
     ) -> Result<SessionRecord> {
-        let settings = &self.sessions.settings;
+        let settings = &self.kernel.config.sessions;
         let agent = start
             .agent
             .clone()
@@ -101,11 +89,11 @@ impl Shared {
             .unwrap_or_else(|| settings.agent_default.clone());
         self.check_agent(&agent)?;
         if agent != ELSEWHERE {
-            self.check_confinement(start.project.image.is_some()).await?;
-            self.check_image(&start.project).await?;
-            self.check_disk().await?;
+            self.sandboxes.check_confinement(start.project.image.is_some()).await?;
+            self.images.check_image(&start.project).await?;
+            self.disk.check_disk().await?;
         }
-        let network = self.network_of(&start, &agent)?;
+        let network = self.networks.network_of(&start, &agent)?;
         let now = self.kernel.now().unix;
         let workspace = start.workspace.clone().unwrap_or_else(|| WorkspaceRecord {
             id: WorkspaceId::from_random(self.kernel.entropy.bytes()),
@@ -118,8 +106,8 @@ impl Shared {
             Origin::Again(record) => (record.id, self.next_index(record.id).await?),
         };
         let parent = start.origin.parent();
-        let account = self.account_of(&start, &agent, id)?;
-        let place = lock(&self.sessions.table).start(NewSession {
+        let account = self.budgets.account_of(&start, &agent, id)?;
+        let place = lock(&self.register.table).start(NewSession {
             id,
             project: start.project.id,
             workspace: workspace.id,
@@ -131,22 +119,22 @@ impl Shared {
         let equipped = Equipped { agent: &agent, network, account };
         let made = self.equip(&start, equipped, &workspace, place).await;
         if made.is_err() {
-            let mut table = lock(&self.sessions.table);
+            let mut table = lock(&self.register.table);
             table.end(id, SessionState::Failed);
             table.forget(id);
         }
         if let Some(parent) = parent {
-            self.narrow_to(parent, id);
+            self.networks.narrow_to(parent, id);
         }
         made
     }
 
     /// Whether there is an agent of this name.
     pub(crate) fn check_agent(&self, agent: &str) -> Result<()> {
-        if agent == ELSEWHERE || self.sessions.settings.agents.contains_key(agent) {
+        if agent == ELSEWHERE || self.kernel.config.sessions.agents.contains_key(agent) {
             return Ok(());
         }
-        let names: Vec<_> = self.sessions.settings.agents.keys().map(String::as_str).collect();
+        let names: Vec<_> = self.kernel.config.sessions.agents.keys().map(String::as_str).collect();
         let how = match preset(agent) {
             Some(_) => format!(
                 "add `[sessions.agents.{agent}]` with `preset = \"{agent}\"` to the configuration and \
@@ -164,8 +152,8 @@ impl Shared {
 
     /// The number that a session which ran before goes on with.
     async fn next_index(self: &Arc<Self>, session: SessionId) -> Result<u64> {
-        let shared = Arc::clone(self);
-        self.kernel.blocking(move || shared.next_journaled(session)).await
+        let conversations = Arc::clone(&self.conversations);
+        self.kernel.blocking(move || conversations.next_journaled(session)).await
     }
 
     /// Gives a session that has its place everything it needs.
@@ -181,7 +169,7 @@ impl Shared {
         let dir = self.make_dirs(workspace.id).await?;
         let reach = network.clone().map(Reach::new);
         let holder = Holder { id: place.id, dir: &dir, agent, reach: reach.as_ref() };
-        let doors = self.open_doors(holder)?;
+        let doors = self.networks.open_doors(holder)?;
         let mut records = Vec::new();
         if start.workspace.is_none() {
             records.push(Record::WorkspaceCreated(workspace.clone()));
@@ -219,7 +207,7 @@ impl Shared {
             return Err(error);
         }
         let key = made.map(|made| {
-            self.tokens.insert_token(Arc::new(made.token));
+            self.identity.tokens.insert_token(Arc::new(made.token));
             made.key
         });
         let is_new = matches!(start.origin, Origin::New { .. });
@@ -231,7 +219,7 @@ impl Shared {
     async fn take_dirs_back(&self, start: &StartSession, workspace: WorkspaceId, dir: Utf8PathBuf) {
         let mut removed = self.kernel.blocking(move || remove(&dir)).await;
         if start.workspace.is_none() {
-            removed = self.remove_workspace_dirs(workspace).await.and(removed);
+            removed = self.workspaces.remove_workspace_dirs(workspace).await.and(removed);
         }
         if let Err(error) = removed {
             tracing::warn!(%error, "a directory of a session that was not started is left");
@@ -257,8 +245,8 @@ impl Shared {
             bearer: Bearer::default(),
             servers: Mutex::default(),
         });
-        lock(&self.sessions.live).insert(place.id, live);
-        self.say_state(place.id, SessionState::Starting, None);
+        lock(&self.register.live).insert(place.id, live);
+        self.conversations.say_state(place.id, SessionState::Starting, None);
         let kept = Kept { is_new, dir, key, permissions };
         let keeper = Keeper::new(Arc::clone(self), place, agent, kept, done);
         drop(self.kernel.tasks.spawn(keeper.run(inbox)));
@@ -267,9 +255,10 @@ impl Shared {
     /// Makes the workspace's directory, its home and one for the socket, which only this user can
     /// enter.
     async fn make_dirs(&self, workspace: WorkspaceId) -> Result<Utf8PathBuf> {
-        let (workspace, home) = (self.workspace_path(workspace), self.home_path(workspace));
+        let (workspace, home) =
+            (self.workspaces.workspace_path(workspace), self.workspaces.home_path(workspace));
         let digits = blake3::Hash::from_bytes(self.kernel.entropy.bytes()).to_hex();
-        let dir = self.sessions.settings.run_dir.join("s").join(&digits[..12]);
+        let dir = self.kernel.config.sessions.run_dir.join("s").join(&digits[..12]);
         let made = dir.clone();
         self.kernel
             .blocking(move || {

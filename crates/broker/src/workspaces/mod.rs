@@ -9,6 +9,9 @@ mod remove;
 mod start;
 mod unified;
 
+use std::sync::Arc;
+
+use camino::Utf8PathBuf;
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, Skipped, TreeLimits};
 use ringback_core::policy;
@@ -23,7 +26,8 @@ pub(crate) use self::diff::{Compared, compare};
 pub(crate) use self::remove::remove;
 pub use self::start::START_LIMITS;
 use crate::failure;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
+use crate::sessions::Register;
 use crate::sync::lock;
 
 /// How much of a workspace is looked at, what is ignored aside: an agent may have made far more than
@@ -43,7 +47,63 @@ pub(crate) fn told(skipped: &[Skipped]) -> Vec<WorkspaceSkipped> {
     told.collect()
 }
 
-impl Shared {
+/// Projects and workspaces: whose they are, where they lie, and what is in them.
+#[derive(Debug)]
+pub(crate) struct Workspaces {
+    pub(crate) kernel: Arc<Kernel>,
+    register: Arc<Register>,
+}
+
+impl Workspaces {
+    pub(crate) const fn new(kernel: Arc<Kernel>, register: Arc<Register>) -> Self {
+        Self { kernel, register }
+    }
+
+    /// The directory of a workspace.
+    pub(crate) fn workspace_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
+        self.kernel.config.data_dir.join("workspaces").join(workspace.to_string())
+    }
+
+    /// The home of the agents in a workspace: what they keep for themselves, such as their
+    /// conversations. Beside the workspaces, so that it is no part of what they made.
+    pub(crate) fn home_path(&self, workspace: WorkspaceId) -> Utf8PathBuf {
+        self.kernel.config.data_dir.join("homes").join(workspace.to_string())
+    }
+
+    /// A project that this principal may see.
+    pub(crate) async fn visible_project(
+        &self,
+        principal: &Principal,
+        id: ProjectId,
+    ) -> Result<ProjectRecord> {
+        let sight = policy::sight_of_projects(principal);
+        self.kernel
+            .read(move |store| store.project(id))
+            .await?
+            .filter(|project| sight.includes(project.owner, Some(project.id)))
+            .ok_or_else(|| Error::not_found("project", id))
+    }
+
+    /// The workspace a session is to work in: the one named, the one last used, or none yet.
+    pub(crate) async fn workspace_for(
+        &self,
+        principal: &Principal,
+        project: &ProjectRecord,
+        named: Option<WorkspaceId>,
+        create: bool,
+    ) -> Result<Option<WorkspaceRecord>> {
+        if let Some(named) = named {
+            return self.workspace_of(principal, project, named).await.map(Some);
+        }
+        if create {
+            return Ok(None);
+        }
+        let all = self.workspaces_of(principal, project.id).await?;
+        let used =
+            |workspace: &WorkspaceRecord| workspace.last_session_at.unwrap_or(workspace.created_at);
+        Ok(all.into_iter().max_by_key(used))
+    }
+
     /// A workspace by its id, for a principal that may see its project. It is the one rule for whatever
     /// names a workspace: to the key of a session, the workspaces of others are not there.
     pub(crate) async fn workspace_of(
@@ -89,7 +149,7 @@ impl Shared {
         project: ProjectId,
         workspace: WorkspaceId,
     ) -> Result<WorkspaceRecord> {
-        lock(&self.sessions.table).check_stays(Leaving::Workspace(workspace))?;
+        lock(&self.register.table).check_stays(Leaving::Workspace(workspace))?;
         let project = self.visible_project(principal, project).await?;
         self.workspace_of(principal, &project, workspace).await
     }

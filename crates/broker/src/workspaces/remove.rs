@@ -8,31 +8,32 @@ use ringback_core::sessions::Leaving;
 use ringback_proto::ids::WorkspaceId;
 use ringback_proto::{Certainty, Error, Result};
 
+use super::Workspaces;
 use crate::failure;
-use crate::shared::Shared;
+use crate::sessions::Register;
 use crate::sync::lock;
 
 /// Something that is being deleted, and that nothing starts in. Dropped, it is open again.
 #[derive(Debug)]
 pub(crate) struct Closed {
-    shared: Arc<Shared>,
+    register: Arc<Register>,
     what: Leaving,
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        lock(&self.shared.sessions.table).stay(self.what);
+        lock(&self.register.table).stay(self.what);
     }
 }
 
-impl Shared {
+impl Workspaces {
     /// Lets no session start in what is about to be deleted.
     ///
     /// # Errors
     /// `conflict` when one works in it, or it is being deleted already.
-    pub(crate) fn close_for_deletion(self: &Arc<Self>, what: Leaving) -> Result<Closed> {
-        lock(&self.sessions.table).leave(what)?;
-        Ok(Closed { shared: Arc::clone(self), what })
+    pub(crate) fn close_for_deletion(&self, what: Leaving) -> Result<Closed> {
+        lock(&self.register.table).leave(what)?;
+        Ok(Closed { register: Arc::clone(&self.register), what })
     }
 
     /// Removes what a workspace has on the disk: its files, the home of its agents, and how it was at

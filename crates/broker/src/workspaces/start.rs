@@ -14,21 +14,22 @@ use ringback_proto::ids::{BlobHash, WorkspaceId};
 use ringback_proto::request::{FileKind, FileState};
 use ringback_proto::{Error, ErrorKind, Result};
 
+use super::Workspaces;
 use crate::failure;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
 
 /// What is remembered of a workspace's start at most, and what an archive may put there: a directory of
 /// sources has far less, and each start is a copy.
 pub const START_LIMITS: TreeLimits = TreeLimits { entries_max: 20_000, bytes_max: 256 << 20 };
 
-impl Shared {
+impl Workspaces {
     /// Remembers how a workspace is, unless that is known of an earlier moment. One that is too large
     /// is remembered as such: its agent can start, and its changes cannot be told. May block.
     pub(crate) fn remember_start(
         &self,
         workspace: WorkspaceId,
     ) -> impl FnOnce() -> Result<()> + use<> {
-        let (root, starts) = (self.workspace_path(workspace), Starts::of(self, workspace));
+        let (root, starts) = (self.workspace_path(workspace), Starts::of(&self.kernel, workspace));
         move || starts.remember(&root)
     }
 
@@ -37,7 +38,7 @@ impl Shared {
         &self,
         workspace: WorkspaceId,
     ) -> impl FnOnce() -> io::Result<()> + use<> {
-        let starts = Starts::of(self, workspace);
+        let starts = Starts::of(&self.kernel, workspace);
         move || {
             for path in [&starts.archive, &starts.refusal] {
                 match fs::remove_file(path) {
@@ -51,7 +52,7 @@ impl Shared {
 
     /// How a workspace was. May block.
     pub(crate) fn start_of(&self, workspace: WorkspaceId) -> Result<Start> {
-        let starts = Starts::of(self, workspace);
+        let starts = Starts::of(&self.kernel, workspace);
         if let Ok(why) = fs::read_to_string(&starts.refusal) {
             let message = format!("how {workspace} was at its start is not known: then {why}");
             return Err(Error::new(ErrorKind::TooLarge, message));
@@ -77,8 +78,8 @@ struct Starts {
 }
 
 impl Starts {
-    fn of(shared: &Shared, workspace: WorkspaceId) -> Self {
-        let dir = shared.kernel.config.data_dir.join("starts");
+    fn of(kernel: &Kernel, workspace: WorkspaceId) -> Self {
+        let dir = kernel.config.data_dir.join("starts");
         Self {
             archive: dir.join(format!("{workspace}.tar")),
             refusal: dir.join(format!("{workspace}.refused")),

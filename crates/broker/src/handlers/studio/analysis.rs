@@ -101,7 +101,7 @@ impl Handler<tools::ClapAnalyze> for Native {
 }
 
 fn has_service(ctx: &Context, service: Service) -> bool {
-    ctx.shared.studio.models.endpoint(service).is_some()
+    ctx.rooms.studio.models.endpoint(service).is_some()
 }
 
 fn embedded_beats(sound: &Sound, include_frames: bool) -> BeatsAnalyzedResponse {
@@ -251,11 +251,11 @@ impl Source {
     fn read(&self, ctx: &Context, stop: &CancellationToken) -> Result<Sound> {
         match self {
             Self::Blob(field, hash) => {
-                let blob = ctx.shared.kernel.blobs.open_blob(*hash).map_err(read_blob)?;
+                let blob = ctx.rooms.kernel.blobs.open_blob(*hash).map_err(read_blob)?;
                 decode(ctx, field, blob, stop)
             }
             Self::Path(path) => {
-                let file = ctx.shared.kernel.roots.open_file(Utf8Path::new(path));
+                let file = ctx.rooms.kernel.roots.open_file(Utf8Path::new(path));
                 decode(ctx, "audio_path", file.map_err(|error| rooted(&error))?, stop)
             }
         }
@@ -275,7 +275,7 @@ fn decode(
     stop: &CancellationToken,
 ) -> Result<Sound> {
     let limits = DecodeLimits {
-        seconds_max: ctx.shared.studio.settings.audio_seconds_max.into(),
+        seconds_max: ctx.rooms.studio.settings.audio_seconds_max.into(),
         ..DecodeLimits::default()
     };
     Sound::read(file, limits, &|| !stop.is_cancelled())
@@ -296,7 +296,7 @@ async fn keep_analysis<T: Serialize>(
 ) -> Result<ArtifactId> {
     let (tool, backend, input) = about;
     let bytes = rmp_serde::to_vec_named(analysis).map_err(internal)?;
-    let blobs = ctx.shared.kernel.blobs.clone();
+    let blobs = ctx.rooms.kernel.blobs.clone();
     let stored = ctx.blocking(move |_| blobs.put(&bytes, MSGPACK).map_err(write_blob)).await?;
     let input = input.map_or(Value::Null, |hash| Value::Text(hash.to_string()));
     let metadata = map([("input_hash", input), ("backend", Value::Text(backend))]);

@@ -135,7 +135,7 @@ impl Handler<tools::OrpheusClassify> for Native {
         let field = "midi_hash";
         let file = read(&ctx, field, request.midi_hash).await?;
         let service = Service::OrpheusClassifier;
-        let (labels, backend) = if ctx.shared.studio.models.endpoint(service).is_some() {
+        let (labels, backend) = if ctx.rooms.studio.models.endpoint(service).is_some() {
             let found = predict(&ctx, ClassifyPredict { midi_input: Base64(file) }).await?;
             let found = found.classification;
             let human = if found.is_human { found.confidence } else { 1.0 - found.confidence };
@@ -169,7 +169,7 @@ async fn orpheus(
         check_readable(ctx, hash).await?;
         sources.push((field, read(ctx, field, hash).await?));
     }
-    let made = if ctx.shared.studio.models.endpoint(what.service()).is_some() {
+    let made = if ctx.rooms.studio.models.endpoint(what.service()).is_some() {
         by_service(ctx, what, &how, sources).await?
     } else {
         embedded(ctx, what, &how, sources).await?
@@ -284,7 +284,7 @@ async fn embedded(
     sources: Vec<(&'static str, Bytes)>,
 ) -> Result<Made> {
     // A drawn seed stays below 2^53, so that JSON can carry it.
-    let drawn = || u64::from_le_bytes(ctx.shared.kernel.entropy.bytes()) >> 11;
+    let drawn = || u64::from_le_bytes(ctx.rooms.kernel.entropy.bytes()) >> 11;
     let seed = how.seed.unwrap_or_else(drawn);
     let settings = Settings {
         n_notes: (how.max_tokens / TOKENS_PER_NOTE).max(1) as usize,
@@ -337,7 +337,7 @@ async fn keep_all(
 ) -> Result<ArtifactsCreatedResponse> {
     let Made { files, backend, seed, is_embedded } = made;
     if files.len() > 1 && lineage.variation_set_id.is_none() {
-        let id = VariationSetId::from_random(ctx.shared.kernel.entropy.bytes());
+        let id = VariationSetId::from_random(ctx.rooms.kernel.entropy.bytes());
         lineage.variation_set_id = Some(id);
     }
     let maker = if is_embedded { "embedded_model" } else { "agent_orpheus" };
@@ -346,7 +346,7 @@ async fn keep_all(
     let (tool_label, service) = (format!("tool:{tool}"), what.service());
     let mut artifacts = Vec::new();
     for (index, file) in files.into_iter().enumerate() {
-        let blobs = ctx.shared.kernel.blobs.clone();
+        let blobs = ctx.rooms.kernel.blobs.clone();
         let (stored, seconds, n_notes) = compute(ctx, move |_, _| {
             let sequence = Sequence::read(&file)
                 .map_err(|error| failure::malformed(service, error.to_string()))?;

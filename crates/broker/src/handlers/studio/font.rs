@@ -83,7 +83,7 @@ pub(super) fn load(ctx: &Context, hash: Option<BlobHash>) -> Result<(Font, Strin
 }
 
 fn own_font(ctx: &Context) -> Result<(Vec<u8>, String)> {
-    let configured = ctx.shared.studio.settings.soundfont.as_deref();
+    let configured = ctx.rooms.studio.settings.soundfont.as_deref();
     let path = find(configured.map(AsRef::as_ref), &SEARCHED_DIRS)
         .map_err(|error| failure::find_font(&error))?;
     let mut bytes = Vec::new();

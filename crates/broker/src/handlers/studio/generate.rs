@@ -105,8 +105,8 @@ async fn keep_sound(
             return Err(failure::malformed(service, reason));
         }
     };
-    let (blobs, file) = (ctx.shared.kernel.blobs.clone(), audio.audio_base64.0);
-    let seconds_max = ctx.shared.studio.settings.audio_seconds_max.into();
+    let (blobs, file) = (ctx.rooms.kernel.blobs.clone(), audio.audio_base64.0);
+    let seconds_max = ctx.rooms.studio.settings.audio_seconds_max.into();
     let (stored, seconds, sample_rate) = compute(ctx, move |_, stop| {
         let (seconds, sample_rate) =
             heard(service, file.clone(), seconds_max, &|| !stop.is_cancelled())?;

@@ -141,9 +141,9 @@ fn render_to_blob(
     let score = Score::read(&midi).map_err(|error| failure::score(&error))?;
     let (font, font_name) = load(ctx, request.soundfont_hash)?;
     // The header of a file of sound tells its length, which only the end of the tail decides.
-    let mut file = tempfile::tempfile_in(&ctx.shared.kernel.config.data_dir).map_err(internal)?;
+    let mut file = tempfile::tempfile_in(&ctx.rooms.kernel.config.data_dir).map_err(internal)?;
     let limits = RenderLimits {
-        seconds_max: ctx.shared.studio.settings.render_seconds_max.into(),
+        seconds_max: ctx.rooms.studio.settings.render_seconds_max.into(),
         ..RenderLimits::default()
     };
     let sample_rate = settings.sample_rate;
@@ -157,7 +157,7 @@ fn render_to_blob(
 
 fn store(ctx: &Context, mut file: File, mime_type: &str) -> Result<Stored> {
     file.seek(SeekFrom::Start(0)).map_err(internal)?;
-    let mut writer = ctx.shared.kernel.blobs.writer();
+    let mut writer = ctx.rooms.kernel.blobs.writer();
     let path = camino::Utf8Path::new("the render");
     while writer.read_piece(&mut file, path).map_err(write_blob)? > 0 {}
     writer.finish(mime_type).map_err(write_blob)

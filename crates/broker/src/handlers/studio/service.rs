@@ -18,7 +18,7 @@ where
     let service = request.service();
     let job = ctx.job.as_ref().map(|job| job.id.to_string());
     let body = ctx.blocking(move |_| Ok(encode(&request, job.as_deref()))).await?;
-    let studio = &ctx.shared.studio;
+    let studio = &ctx.rooms.studio;
     // The newest is enough: it says all that an older one did.
     let (sender, mut told) = watch::channel(None);
     let tell = move |what: Told| {

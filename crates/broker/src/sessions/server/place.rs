@@ -15,14 +15,14 @@ use ringback_proto::{Error, ErrorKind, Result};
 use ringback_sandbox::{Confined, Hold, ReadOnly, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
 
+use crate::confinement::{BoxProcess, Confiner, Installed, Programs};
+use crate::disk::{BoxEnd, Watch};
 use crate::failure::causes;
+use crate::kernel::Kernel;
+use crate::sessions::Offers;
 use crate::sessions::agent::{PATH, proxy_env};
-use crate::sessions::confine::{BoxProcess, Confiner};
-use crate::sessions::disk::{BoxEnd, Watch};
-use crate::sessions::installed::{Installed, Programs};
 use crate::sessions::network::{Socket, check_network};
 use crate::sessions::start::{not_made, private_dir};
-use crate::shared::Shared;
 use crate::workspaces;
 
 /// The part of an argument that stands for where the workspace is.
@@ -33,7 +33,7 @@ const DOOR: &str = "/mcp/network.sock";
 /// What a server has outside of itself, for as long as it runs.
 #[derive(Debug)]
 pub(super) struct Belongings {
-    shared: Arc<Shared>,
+    kernel: Arc<Kernel>,
     own: Option<Own>,
 }
 
@@ -82,8 +82,8 @@ impl Belongings {
     /// It is done all the same.
     pub(super) async fn gone(mut self) {
         if let Some(own) = self.own.take() {
-            let shared = Arc::clone(&self.shared);
-            let removing = shared.kernel.tasks.spawn(own.remove(Arc::clone(&shared)));
+            let kernel = Arc::clone(&self.kernel);
+            let removing = kernel.tasks.spawn(own.remove(Arc::clone(&kernel)));
             drop(removing.await);
         }
     }
@@ -92,19 +92,19 @@ impl Belongings {
 impl Drop for Belongings {
     fn drop(&mut self) {
         if let Some(own) = self.own.take() {
-            drop(self.shared.kernel.tasks.spawn(own.remove(Arc::clone(&self.shared))));
+            drop(self.kernel.tasks.spawn(own.remove(Arc::clone(&self.kernel))));
         }
     }
 }
 
 impl Own {
-    async fn remove(self, shared: Arc<Shared>) {
+    async fn remove(self, kernel: Arc<Kernel>) {
         let Self { dirs, watch, hold, door, .. } = self;
         drop((door, watch));
         if let Some(hold) = hold {
             hold.gone().await;
         }
-        let removed = shared.kernel.blocking(move || {
+        let removed = kernel.blocking(move || {
             let removed: Vec<_> = dirs.iter().map(|dir| workspaces::remove(dir)).collect();
             removed.into_iter().collect::<Result<()>>()
         });
@@ -114,14 +114,14 @@ impl Own {
     }
 }
 
-impl Shared {
+impl Offers {
     /// Starts the program of a server.
     pub(super) async fn launch_server(
         self: &Arc<Self>,
         place: Where,
         named: &CallerServer,
     ) -> Result<(Launched, Belongings)> {
-        let confiner = self.sessions.confiner.clone();
+        let confiner = self.sandboxes.confiner.clone();
         if confiner.is_none() {
             check_unconfined(named)?;
         }
@@ -130,10 +130,10 @@ impl Shared {
         }
         let home = self.server_homes().join(self.random_name());
         let end = BoxEnd::default();
-        let watch = self.watch_box(place.project, home.clone(), end.clone()).await;
+        let watch = self.disk.watch_box(place.project, home.clone(), end.clone()).await;
         let dirs = vec![home.clone()];
         let own = Own { dirs, watch, end, hold: None, door: None };
-        let mut belongings = Belongings { shared: Arc::clone(self), own: Some(own) };
+        let mut belongings = Belongings { kernel: Arc::clone(&self.kernel), own: Some(own) };
         let made = home.clone();
         let make =
             move || private_dir(&made).map_err(|error| not_made("the home of a server", error));
@@ -172,7 +172,7 @@ impl Shared {
         named: &CallerServer,
         home: &Utf8Path,
     ) -> Result<Launched> {
-        let workspace = self.workspace_path(place.workspace);
+        let workspace = self.workspaces.workspace_path(place.workspace);
         let Started { installed, args, env } = self.started(None, named, home, &workspace).await?;
         let spec = AgentSpec {
             command: installed.program,
@@ -197,9 +197,9 @@ impl Shared {
         let id = place.project;
         let project = self.kernel.read(move |store| store.project(id)).await?;
         let project = project.ok_or_else(|| Error::not_found("project", id))?;
-        let boxes = self.boxes("a server of tools").await?;
-        self.check_boxes(&project).await?;
-        let image = self.image_of_sessions(&project).await?;
+        let boxes = self.sandboxes.boxes("a server of tools").await?;
+        self.sandboxes.check_boxes(&project).await?;
+        let image = self.images.image_of_sessions(&project).await?;
         let inner = [places::HOME, places::WORKSPACE].map(Utf8Path::new);
         let mut started = self.started(Some(confiner), named, inner[0], inner[1]).await?;
         let door = self.server_door(place, named, belongings).await?;
@@ -208,7 +208,7 @@ impl Shared {
             started.forward();
         }
         let Started { installed, args, env } = started;
-        let workspace = self.workspace_path(place.workspace).into_std_path_buf();
+        let workspace = self.workspaces.workspace_path(place.workspace).into_std_path_buf();
         let plain = boxes.plain();
         let shown = installed.shown.iter().map(ReadOnly::same);
         let spec = SandboxSpec {
@@ -252,7 +252,7 @@ impl Shared {
     ) -> Result<Started> {
         let args = named.args.iter().map(|arg| filled(arg, named.workspace, workspace));
         let args = args.collect::<Result<_>>()?;
-        let (path, command) = (self.sessions.settings.path.clone(), named.command.clone());
+        let (path, command) = (self.kernel.config.sessions.path.clone(), named.command.clone());
         let confiner = confiner.cloned();
         let find = move || {
             let programs = match &confiner {
@@ -292,11 +292,11 @@ impl Shared {
         let (Some(network), Some(own)) = (network, &mut belongings.own) else { return Ok(None) };
         let no_door =
             |why: &str| not_made("the door of a server to the network", std::io::Error::other(why));
-        let inside = self.sessions.settings.inside.clone();
+        let inside = self.kernel.config.sessions.inside.clone();
         let inside = inside.ok_or_else(|| no_door("there is no program that could reach it"))?;
-        let networks = self.sessions.networks.get();
+        let networks = self.sockets.networks.get();
         let networks = networks.ok_or_else(|| no_door("this daemon has none"))?;
-        let dir = self.sessions.settings.run_dir.join("s").join(self.random_name());
+        let dir = self.kernel.config.sessions.run_dir.join("s").join(self.random_name());
         own.dirs.push(dir.clone());
         let made = dir.clone();
         let prepare = move || {

@@ -1,10 +1,11 @@
 //! The shell of the job table: commits what it wants written, then does what it lets go.
 
+mod begin;
 mod live;
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use futures_util::FutureExt as _;
 use ringback_core::deadline::Deadline;
@@ -20,10 +21,12 @@ use ringback_store::{CommitError, Full};
 use tracing::{Instrument as _, Span};
 
 pub(crate) use self::live::{Interest, LiveJob};
+use crate::call::Calls;
 use crate::failure;
 use crate::handler::{self, Context};
-use crate::identity::Credential;
-use crate::shared::Shared;
+use crate::identity::{Credential, Identity};
+use crate::kernel::Kernel;
+use crate::rooms::Rooms;
 use crate::stream::Stream;
 use crate::sync::lock;
 
@@ -36,8 +39,13 @@ const TIME_BYTES: usize = 6;
 /// The jobs under way.
 #[derive(Debug)]
 pub(crate) struct Jobs {
+    pub(crate) kernel: Arc<Kernel>,
+    identity: Arc<Identity>,
+    calls: Arc<Calls>,
     table: Mutex<JobTable>,
     live: Mutex<HashMap<JobId, Arc<LiveJob>>>,
+    /// Jobs run tools, and tools may use every room: the one reference that points back.
+    rooms: Weak<Rooms>,
 }
 
 /// What a submission came to.
@@ -69,8 +77,19 @@ pub(crate) struct Submission {
 }
 
 impl Jobs {
-    pub(crate) fn new(limits: JobLimits) -> Self {
-        Self { table: Mutex::new(JobTable::new(limits)), live: Mutex::default() }
+    pub(crate) fn new(
+        kernel: Arc<Kernel>,
+        identity: Arc<Identity>,
+        calls: Arc<Calls>,
+        rooms: Weak<Rooms>,
+    ) -> Self {
+        let limits = JobLimits {
+            running_max: kernel.config.jobs_running_max,
+            live_max: kernel.config.jobs_live_max,
+            live_per_principal_max: kernel.config.jobs_per_principal_max,
+        };
+        let table = Mutex::new(JobTable::new(limits));
+        Self { kernel, identity, calls, table, live: Mutex::default(), rooms }
     }
 
     pub(crate) fn live(&self, id: JobId) -> Option<Arc<LiveJob>> {
@@ -96,7 +115,7 @@ impl Jobs {
     }
 }
 
-impl Shared {
+impl Jobs {
     /// Begins a job, unless the same request has begun one already. It is durable when this
     /// returns.
     pub(crate) async fn submit(self: &Arc<Self>, submission: Submission) -> Result<Submitted> {
@@ -125,8 +144,8 @@ impl Shared {
         }
         let timing = live.row.timing;
         let interest = Interest::new(self, Arc::clone(&live));
-        let effects = lock(&self.jobs.table).submit(record, timing, deadline, self.kernel.now())?;
-        lock(&self.jobs.live).insert(id, live);
+        let effects = lock(&self.table).submit(record, timing, deadline, self.kernel.now())?;
+        lock(&self.live).insert(id, live);
         if let Some(deadline) = deadline {
             self.kernel.alarm.add(deadline.at);
         }
@@ -176,8 +195,8 @@ impl Shared {
     /// The same request has made a job before: this one never was. Its reader goes on to that one.
     fn withdraw(&self, release: &[Release], steps: &mut Steps) {
         for job in settled(release) {
-            steps.push_back(lock(&self.jobs.table).abandoned(job, self.kernel.now()));
-            let live = lock(&self.jobs.live).remove(&job);
+            steps.push_back(lock(&self.table).abandoned(job, self.kernel.now()));
+            let live = lock(&self.live).remove(&job);
             if let Some(live) = live {
                 lock(&live.streams).clear();
                 live.end(Err(Error::internal("repeat", "an earlier call made this job")));
@@ -198,11 +217,11 @@ impl Shared {
                 let live = LiveJob::new(record.id, request, record.owner);
                 // An earlier run told its id, or may have.
                 lock(&live.callers).is_known = true;
-                lock(&self.jobs.live).insert(record.id, Arc::new(live));
+                lock(&self.live).insert(record.id, Arc::new(live));
             }
             known.push((record, timing));
         }
-        let effects = lock(&self.jobs.table).restore(known, self.kernel.now());
+        let effects = lock(&self.table).restore(known, self.kernel.now());
         let driving =
             self.kernel.tasks.spawn(Arc::clone(self).drive_steps(VecDeque::from([effects])));
         tokio::select! {
@@ -218,7 +237,7 @@ impl Shared {
 
     /// Tells a job to stop. `false` if it is not live.
     pub(crate) async fn stop_job(self: &Arc<Self>, id: JobId, reason: StopReason) -> Result<bool> {
-        let effects = lock(&self.jobs.table).stop(id, reason, self.kernel.now());
+        let effects = lock(&self.table).stop(id, reason, self.kernel.now());
         match effects {
             None => Ok(false),
             Some(effects) => self.drive(effects).await.map(|()| true),
@@ -228,7 +247,7 @@ impl Shared {
     /// Stops the jobs whose time is up. What follows from it is written by itself, so that nobody else's
     /// time waits for the store.
     pub(crate) fn expire_jobs(self: &Arc<Self>, now: Now) {
-        let effects = lock(&self.jobs.table).expire(now);
+        let effects = lock(&self.table).expire(now);
         if effects.write.is_empty() && effects.release.is_empty() {
             return;
         }
@@ -242,7 +261,7 @@ impl Shared {
 
     /// Lets no pending job start any more: they will, after the restart. Says which have started.
     pub(crate) fn close_jobs(&self) -> Vec<JobId> {
-        lock(&self.jobs.table).close()
+        lock(&self.table).close()
     }
 
     /// Passes a chunk to whoever follows the job.
@@ -287,7 +306,7 @@ impl Shared {
         for release in release {
             match release {
                 Release::Settled(job) => {
-                    steps.push_back(lock(&self.jobs.table).settled(job, self.kernel.now()));
+                    steps.push_back(lock(&self.table).settled(job, self.kernel.now()));
                 }
                 Release::Announce { job, tool, owner, project, state } => {
                     let event = Event::JobStateChanged { job_id: job, tool, state };
@@ -295,7 +314,7 @@ impl Shared {
                 }
                 Release::Start(job) => self.start(job),
                 Release::Stop(job, _) => {
-                    if let Some(live) = self.jobs.live(job) {
+                    if let Some(live) = self.live(job) {
                         live.stop.cancel();
                     }
                 }
@@ -312,7 +331,7 @@ impl Shared {
         for record in write {
             if let Record::JobEnded { id, end } = record
                 && end.state != JobState::Complete
-                && let Some(live) = self.jobs.live(*id)
+                && let Some(live) = self.live(*id)
             {
                 let error = end.error.as_deref().and_then(ToolError::decode).map(Error::from);
                 let error = error.unwrap_or_else(|| Error::cancelled("as asked"));
@@ -325,8 +344,8 @@ impl Shared {
     /// The store refused: whoever waits for these jobs learns it.
     fn abandon(&self, release: &[Release], error: &Error, steps: &mut Steps) {
         for job in settled(release) {
-            steps.push_back(lock(&self.jobs.table).abandoned(job, self.kernel.now()));
-            let live = lock(&self.jobs.live).remove(&job);
+            steps.push_back(lock(&self.table).abandoned(job, self.kernel.now()));
+            let live = lock(&self.live).remove(&job);
             if let Some(live) = live {
                 live.end(Err(error.clone().with_certainty(Certainty::MayHaveRun)));
             }
@@ -334,14 +353,14 @@ impl Shared {
     }
 
     fn ended(&self, job: JobId) {
-        let Some(live) = lock(&self.jobs.live).remove(&job) else { return };
+        let Some(live) = lock(&self.live).remove(&job) else { return };
         if let Some(result) = lock(&live.result).take() {
             live.end(Ok(result));
         }
     }
 
     fn start(self: &Arc<Self>, job: JobId) {
-        if let Some(live) = self.jobs.live(job) {
+        if let Some(live) = self.live(job) {
             let trace = live.trace.clone();
             drop(self.kernel.tasks.spawn(Arc::clone(self).run(live).instrument(trace)));
         }
@@ -349,9 +368,9 @@ impl Shared {
 
     /// Tells a job to stop, without waiting for it.
     pub(crate) fn stop_soon(self: &Arc<Self>, job: JobId) {
-        let shared = Arc::clone(self);
+        let jobs = Arc::clone(self);
         drop(self.kernel.tasks.spawn(async move {
-            if let Err(error) = shared.stop_job(job, StopReason::Cancelled).await {
+            if let Err(error) = jobs.stop_job(job, StopReason::Cancelled).await {
                 tracing::error!(%job, %error, "a job could not be told to stop");
             }
         }));
@@ -360,7 +379,7 @@ impl Shared {
     /// The work of a job, from its start to its durable end.
     async fn run(self: Arc<Self>, live: Arc<LiveJob>) {
         let end = self.work(&live).await;
-        let effects = lock(&self.jobs.table).finished(live.id, end, self.kernel.now());
+        let effects = lock(&self.table).finished(live.id, end, self.kernel.now());
         if let Err(error) = self.drive(effects).await {
             tracing::error!(job = %live.id, error = %error, "the end of a job could not be stored");
         }
@@ -370,14 +389,16 @@ impl Shared {
         let Some(request) = lock(&live.request).take() else { return WorkEnd::Stopped };
         let principal = match &live.held {
             Some(key) => key.principal(self.kernel.now()).cloned(),
-            None => self.tokens.principal(live.owner, self.kernel.now()),
+            None => self.identity.tokens.principal(live.owner, self.kernel.now()),
         };
         let principal = match principal {
             Ok(principal) => principal,
             Err(error) => return failed(error),
         };
+        // Without rooms the daemon is gone, and so is whoever would want the result.
+        let Some(rooms) = self.rooms.upgrade() else { return WorkEnd::Stopped };
         let ctx = Context {
-            shared: Arc::clone(self),
+            rooms,
             principal,
             job: Some(Arc::clone(live)),
             edge: None,
@@ -509,7 +530,7 @@ mod tests {
             let value = Value::Text("x".repeat(len));
             let response =
                 ToolResponse::from(ConfigValueResponse { section: None, key: None, value });
-            let end = broker.0.keep_result(&live, response.clone()).await;
+            let end = broker.0.jobs.keep_result(&live, response.clone()).await;
             let WorkEnd::Complete(result) = end else { panic!("{end:?}") };
             let (result, result_blob) = match result {
                 WorkResult::Inline(bytes) => (Some(bytes), None),
@@ -533,7 +554,7 @@ mod tests {
                 completed_at: None,
                 expires_at: None,
             };
-            assert_eq!(broker.0.stored_result(&record).await.unwrap(), response);
+            assert_eq!(broker.0.jobs.stored_result(&record).await.unwrap(), response);
         }
     }
 }

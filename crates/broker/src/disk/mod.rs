@@ -22,9 +22,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::space::{Disk, DiskLimits, Inodes, KeepFree, Space};
-use super::say::event;
-use crate::shared::Shared;
+use crate::kernel::Kernel;
+use crate::sessions::{Conversations, event};
 use crate::sync::lock;
+use crate::workspaces::Workspaces;
 
 /// How often the disk is looked at while an agent runs: a fast disk takes a gigabyte meanwhile.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -52,8 +53,11 @@ const UNCHECKED_BYTES: u64 = 256 << 10;
 const NOTHING_LEFT: u64 = 1 << 20;
 
 /// All that write on the disk and are looked after.
-#[derive(Debug, Default)]
-pub(super) struct Guard {
+#[derive(Debug)]
+pub(crate) struct DiskGuard {
+    kernel: Arc<Kernel>,
+    workspaces: Arc<Workspaces>,
+    conversations: Arc<Conversations>,
     watched: Mutex<HashMap<u64, Watched>>,
     n_watched: AtomicU64,
     /// Bytes of content that live sessions have stored.
@@ -110,7 +114,7 @@ struct Watched {
 /// A writer that is looked after until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    shared: Arc<Shared>,
+    disk: Arc<DiskGuard>,
     id: u64,
 }
 
@@ -127,26 +131,47 @@ struct Measured {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        lock(&self.shared.sessions.guard.watched).remove(&self.id);
+        lock(&self.disk.watched).remove(&self.id);
     }
 }
 
-impl Shared {
+impl DiskGuard {
+    pub(crate) fn new(
+        kernel: Arc<Kernel>,
+        workspaces: Arc<Workspaces>,
+        conversations: Arc<Conversations>,
+    ) -> Self {
+        Self {
+            kernel,
+            workspaces,
+            conversations,
+            watched: Mutex::default(),
+            n_watched: AtomicU64::new(0),
+            stored: Mutex::default(),
+            bell: Notify::new(),
+        }
+    }
+
     /// What the directories of a session have before its agent starts.
-    pub(super) async fn measured_before(&self, place: Where) -> Usage {
-        let (workspace, home) =
-            (self.workspace_path(place.workspace), self.home_path(place.workspace));
+    pub(crate) async fn measured_before(&self, place: Where) -> Usage {
+        let (workspace, home) = (
+            self.workspaces.workspace_path(place.workspace),
+            self.workspaces.home_path(place.workspace),
+        );
         self.usage_of(vec![workspace, home]).await
     }
 
     /// Looks after an agent that was started.
-    pub(super) fn watch(
+    pub(crate) fn watch(
         self: &Arc<Self>,
         place: Where,
         handle: &AgentHandle,
         before: Usage,
     ) -> Watch {
-        let dirs = vec![self.workspace_path(place.workspace), self.home_path(place.workspace)];
+        let dirs = vec![
+            self.workspaces.workspace_path(place.workspace),
+            self.workspaces.home_path(place.workspace),
+        ];
         let (writer, ender) = (Writer::Agent(place.id), Ender::Agent(handle.clone()));
         let last_stored = self.stored_by(place.id);
         self.watch_these(Watched { writer, ender, dirs, last: before, last_stored })
@@ -165,11 +190,10 @@ impl Shared {
     }
 
     fn watch_these(self: &Arc<Self>, watched: Watched) -> Watch {
-        let guard = &self.sessions.guard;
-        let id = guard.n_watched.fetch_add(1, Ordering::Relaxed);
-        lock(&guard.watched).insert(id, watched);
-        guard.bell.notify_one();
-        Watch { shared: Arc::clone(self), id }
+        let id = self.n_watched.fetch_add(1, Ordering::Relaxed);
+        lock(&self.watched).insert(id, watched);
+        self.bell.notify_one();
+        Watch { disk: Arc::clone(self), id }
     }
 
     async fn usage_of(&self, dirs: Vec<Utf8PathBuf>) -> Usage {
@@ -179,7 +203,7 @@ impl Shared {
     /// Whether there is room to start an agent.
     pub(crate) async fn check_disk(&self) -> Result<()> {
         let Some(space) = self.space().await else { return Ok(()) };
-        let short = self.sessions.settings.disk.shortage(space);
+        let short = self.kernel.config.sessions.disk.shortage(space);
         let Some(short) = short else { return Ok(()) };
         let message = format!(
             "no agent is started: the disk of {} {short}; delete what is not needed, such as old \
@@ -198,10 +222,10 @@ impl Shared {
 
     /// Whether the account of a session has room for so much more content, if it is one's key.
     pub(crate) fn check_account(&self, principal: &Principal, bytes: u64) -> Result<()> {
-        let Some(max) = self.sessions.settings.disk.workspace_bytes else { return Ok(()) };
+        let Some(max) = self.kernel.config.sessions.disk.workspace_bytes else { return Ok(()) };
         let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return Ok(()) };
         let dirs = {
-            let watched = lock(&self.sessions.guard.watched);
+            let watched = lock(&self.watched);
             let own = watched.values().find(|it| it.writer == Writer::Agent(session));
             own.map_or(0, |own| own.last.bytes)
         };
@@ -222,7 +246,7 @@ impl Shared {
     pub(crate) async fn check_free(&self, bytes: u64) -> Result<()> {
         let Some(space) = self.space().await else { return Ok(()) };
         let left = Space { free: space.free.saturating_sub(bytes), ..space };
-        let Some(short) = self.sessions.settings.disk.shortage(left) else { return Ok(()) };
+        let Some(short) = self.kernel.config.sessions.disk.shortage(left) else { return Ok(()) };
         let message = format!("{} cannot be stored: then the disk {short}", space::shown(bytes));
         Err(Error::new(ErrorKind::Busy, message).with_certainty(Certainty::NotStarted))
     }
@@ -230,24 +254,26 @@ impl Shared {
     /// Counts content that was stored to the session whose key it was stored with.
     pub(crate) fn count_stored(&self, principal: &Principal, bytes: u64) {
         let Some(session) = principal.held_by.map(|held_by| held_by.session) else { return };
-        let mut stored = lock(&self.sessions.guard.stored);
+        let mut stored = lock(&self.stored);
         let stored = stored.entry(session).or_default();
         *stored = stored.saturating_add(bytes);
     }
 
     /// A session has ended: what it stored is nobody's account any more.
-    pub(super) fn forget_stored(&self, session: SessionId) {
-        lock(&self.sessions.guard.stored).remove(&session);
+    pub(crate) fn forget_stored(&self, session: SessionId) {
+        lock(&self.stored).remove(&session);
     }
 
     fn stored_by(&self, session: SessionId) -> u64 {
-        lock(&self.sessions.guard.stored).get(&session).copied().unwrap_or_default()
+        lock(&self.stored).get(&session).copied().unwrap_or_default()
     }
 
     /// How full the disk is; nothing if that cannot be told.
     async fn space(&self) -> Option<Space> {
-        let (disk, path) =
-            (Arc::clone(&self.sessions.settings.disk.disk), self.kernel.config.data_dir.clone());
+        let (disk, path) = (
+            Arc::clone(&self.kernel.config.sessions.disk.disk),
+            self.kernel.config.data_dir.clone(),
+        );
         let looked =
             self.kernel.blocking(move || disk.space(&path).map_err(crate::failure::internal));
         match looked.await {
@@ -263,7 +289,7 @@ impl Shared {
     pub(crate) async fn take_reserve(self: &Arc<Self>) {
         let Some(space) = self.space().await else { return };
         let left = space.free.saturating_sub(self.kernel.reserve.bytes().saturating_mul(2));
-        if self.sessions.settings.disk.shortage(Space { free: left, ..space }).is_none() {
+        if self.kernel.config.sessions.disk.shortage(Space { free: left, ..space }).is_none() {
             let shared = Arc::clone(self);
             let taken = self.kernel.blocking(move || {
                 shared.kernel.reserve.take();
@@ -278,11 +304,11 @@ impl Shared {
         let mut round = Round::default();
         let mut period = PERIOD;
         loop {
-            let is_idle = lock(&self.sessions.guard.watched).is_empty();
+            let is_idle = lock(&self.watched).is_empty();
             tokio::select! {
                 biased;
                 () = self.kernel.stopping.cancelled() => return,
-                () = self.sessions.guard.bell.notified(), if is_idle => {}
+                () = self.bell.notified(), if is_idle => {}
                 () = tokio::time::sleep(period), if !is_idle => {
                     let began = Instant::now();
                     let is_urgent = self.look(&mut round).await;
@@ -295,7 +321,7 @@ impl Shared {
 
     /// Looks at the disk, and ends who fills it. Whether it is about to be full.
     async fn look(self: &Arc<Self>, round: &mut Round) -> bool {
-        let limits = &self.sessions.settings.disk;
+        let limits = &self.kernel.config.sessions.disk;
         let Some(space) = self.space().await else { return false };
         let shortage = limits.shortage(space);
         let fall = round.fall(space);
@@ -344,7 +370,7 @@ impl Shared {
     /// What everybody has on the disk, and how much more than last time.
     async fn measure(&self) -> Vec<Measured> {
         let places: Vec<_> = {
-            let watched = lock(&self.sessions.guard.watched);
+            let watched = lock(&self.watched);
             let place =
                 |(id, watched): (&u64, &Watched)| (*id, watched.writer, watched.dirs.clone());
             watched.iter().map(place).collect()
@@ -361,7 +387,7 @@ impl Shared {
                 Writer::Box(_) => (id, dirs, 0),
             })
             .collect();
-        let mut watched = lock(&self.sessions.guard.watched);
+        let mut watched = lock(&self.watched);
         let noted = with_stored.into_iter().filter_map(|(id, dirs, stored)| {
             let watched = watched.get_mut(&id)?;
             let last = std::mem::replace(&mut watched.last, dirs);
@@ -376,14 +402,13 @@ impl Shared {
 
     /// Ends a writer at once: one that is given time has it for writing on.
     fn end_writer(&self, id: u64, why: &str) {
-        let found = lock(&self.sessions.guard.watched)
-            .get(&id)
-            .map(|watched| (watched.writer, watched.ender.clone()));
+        let found =
+            lock(&self.watched).get(&id).map(|watched| (watched.writer, watched.ender.clone()));
         let Some((writer, ender)) = found else { return };
         tracing::warn!(?writer, why, "a writer is ended for the disk's sake");
         if let Writer::Agent(session) = writer {
             let text = Some(format!("the agent is ended: {why}"));
-            self.say(session, SessionEventInfo { text, ..event("error") });
+            self.conversations.say(session, SessionEventInfo { text, ..event("error") });
         }
         match ender {
             Ender::Agent(handle) => handle.terminate(Duration::ZERO),

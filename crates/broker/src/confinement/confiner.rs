@@ -1,34 +1,20 @@
 //! What keeps agents from the rest of this machine, and from each other.
 
-use std::error::Error as _;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
-use ringback_proto::ids::SessionId;
-use ringback_proto::{Certainty, Error, ErrorKind, Result};
 use ringback_sandbox::{
-    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Layer, Limits, Network, OpenError,
-    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, StartError, Workspace, places,
+    BackendChoice, BackendKind, Confined, DockerSettings, Hold, Limits, Network, OpenError,
+    Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, Workspace, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::installed::Programs;
-use super::{ELSEWHERE, Sessions};
-use crate::shared::Shared;
 use crate::sync::lock;
-
-/// Said where an agent is not confined, to everybody who starts one.
-const NOT_CONFINED: &str = "the agent runs as the daemon's own user, in its own process group and \
-    directory, without further confinement";
-/// Said where a server of tools is not confined, of a session whose agent is none of ours.
-const SERVER_NOT_CONFINED: &str = "the server of tools runs as the daemon's own user, in its own \
-    process group and directory, without further confinement";
-/// Said where an agent cannot be confined: what to do if nothing else helps.
-const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
 
 /// How agents are confined.
 #[derive(Debug, Clone)]
@@ -60,16 +46,16 @@ pub struct SandboxRules {
 
 /// Confines agents.
 #[derive(Debug)]
-pub(super) struct Confiner {
+pub(crate) struct Confiner {
     rules: SandboxRules,
     sandbox: OnceLock<Sandbox>,
     /// This machine was seen to give all that is promised.
-    is_complete: AtomicBool,
+    pub(super) is_complete: AtomicBool,
 }
 
 /// Starts the processes of one session's agent in boxes.
 #[derive(Debug)]
-pub(super) struct BoxLauncher {
+pub(crate) struct BoxLauncher {
     confiner: Arc<Confiner>,
     session_dir: Utf8PathBuf,
     inside: Option<Utf8PathBuf>,
@@ -83,21 +69,21 @@ pub(super) struct BoxLauncher {
 
 /// The process of an agent, or of a server of tools, in its box.
 #[derive(Debug)]
-pub(super) struct BoxProcess(pub(super) Process);
+pub(crate) struct BoxProcess(pub(crate) Process);
 
 /// Where an agent finds what it is told of.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) workspace: Utf8PathBuf,
-    pub(super) home: Utf8PathBuf,
+pub(crate) struct Seen {
+    pub(crate) workspace: Utf8PathBuf,
+    pub(crate) home: Utf8PathBuf,
     /// Where its sockets are.
-    pub(super) session_dir: Utf8PathBuf,
+    pub(crate) session_dir: Utf8PathBuf,
     /// The program inside.
-    pub(super) inside: Option<String>,
+    pub(crate) inside: Option<String>,
 }
 
 impl Confiner {
-    pub(super) fn new(confinement: &Confinement) -> Option<Arc<Self>> {
+    pub(crate) fn new(confinement: &Confinement) -> Option<Arc<Self>> {
         match confinement {
             Confinement::Unconfined => None,
             Confinement::Sandbox(rules) => Some(Arc::new(Self {
@@ -108,12 +94,12 @@ impl Confiner {
         }
     }
 
-    pub(super) const fn rules(&self) -> &SandboxRules {
+    pub(crate) const fn rules(&self) -> &SandboxRules {
         &self.rules
     }
 
     /// Opens the sandbox, the first time. May block.
-    fn open(&self) -> std::result::Result<&Sandbox, OpenError> {
+    pub(super) fn open(&self) -> std::result::Result<&Sandbox, OpenError> {
         if let Some(sandbox) = self.sandbox.get() {
             return Ok(sandbox);
         }
@@ -128,7 +114,7 @@ impl Confiner {
     }
 
     /// Where the programs of agents are. May block.
-    pub(super) fn programs(&self, path: OsString) -> std::result::Result<Programs, OpenError> {
+    pub(crate) fn programs(&self, path: OsString) -> std::result::Result<Programs, OpenError> {
         Ok(match self.open()?.backend() {
             BackendKind::Bubblewrap => Programs::Here(path),
             BackendKind::Docker => Programs::Image,
@@ -137,7 +123,7 @@ impl Confiner {
 }
 
 impl BoxLauncher {
-    pub(super) fn new(
+    pub(crate) fn new(
         confiner: Arc<Confiner>,
         session_dir: Utf8PathBuf,
         inside: Option<Utf8PathBuf>,
@@ -149,7 +135,7 @@ impl BoxLauncher {
     }
 
     /// Ends what is left in the boxes, and returns when they are gone.
-    pub(super) async fn gone(&self) {
+    pub(crate) async fn gone(&self) {
         let holds = std::mem::take(&mut *lock(&self.holds));
         for hold in holds {
             hold.gone().await;
@@ -225,7 +211,7 @@ impl AgentProcess for BoxProcess {
 
 impl Seen {
     /// As they are in a box, or on this machine.
-    pub(super) fn of(
+    pub(crate) fn of(
         is_confined: bool,
         workspace: &Utf8Path,
         home: &Utf8Path,
@@ -245,90 +231,4 @@ impl Seen {
             inside: inside.map(Utf8Path::to_string),
         }
     }
-}
-
-impl Sessions {
-    /// Whether an agent is confined here. One that runs elsewhere is not ours to confine.
-    pub(crate) fn confines(&self, agent: &str) -> bool {
-        self.confiner.is_some() && agent != ELSEWHERE
-    }
-
-    /// What everybody who starts a session with this agent should know.
-    pub(crate) fn notice(&self, session: SessionId, agent: &str) -> Option<&'static str> {
-        let has_server = || self.live(session).is_some_and(|live| !lock(&live.servers).is_empty());
-        if self.confiner.is_some() {
-            None
-        } else if agent != ELSEWHERE {
-            Some(NOT_CONFINED)
-        } else {
-            has_server().then_some(SERVER_NOT_CONFINED)
-        }
-    }
-}
-
-impl Shared {
-    /// Whether agents are confined as they should be; if they cannot be, none is started. One that has an
-    /// image of its own needs no other.
-    pub(crate) async fn check_confinement(&self, has_image: bool) -> Result<()> {
-        let Some(confiner) = self.sessions.confiner.clone() else { return Ok(()) };
-        match self.missing_layer(&confiner, has_image).await? {
-            None => Ok(()),
-            Some(missing) => Err(refused(&missing)),
-        }
-    }
-
-    /// What is missing of what is promised, if something is.
-    pub(super) async fn missing_layer(
-        &self,
-        confiner: &Arc<Confiner>,
-        has_image: bool,
-    ) -> Result<Option<StartError>> {
-        if confiner.is_complete.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let sandbox = self.open_sandbox(confiner).await?;
-        let missing = sandbox.probe(&confiner.rules.limits).await.first_missing();
-        match missing {
-            // What is missing may be installed at any time; what is there stays.
-            None => confiner.is_complete.store(true, Ordering::Relaxed),
-            Some(StartError::Layer { layer: Layer::Image, .. }) if has_image => return Ok(None),
-            Some(_) => {}
-        }
-        Ok(missing)
-    }
-
-    /// Ends agents that outlived a daemon that was killed.
-    pub(crate) async fn end_leftover_agents(&self) {
-        if let Some(confiner) = self.sessions.confiner.clone()
-            && let Err(error) = self.open_sandbox(&confiner).await
-        {
-            tracing::error!(%error, "agents cannot be confined, and none will be started");
-        }
-    }
-
-    pub(super) async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
-        let confiner = Arc::clone(confiner);
-        self.kernel
-            .blocking(move || {
-                confiner.open().cloned().map_err(|error| {
-                    let message = told(&error, error.source());
-                    Error::new(ErrorKind::Internal, message).with_source(error)
-                })
-            })
-            .await
-    }
-}
-
-fn refused(missing: &StartError) -> Error {
-    let why = told(missing, missing.source());
-    let message = format!("agents cannot be confined here, so none is started: {why}; {OR_ELSE}");
-    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
-}
-
-fn told(
-    error: &dyn std::error::Error,
-    source: Option<&(dyn std::error::Error + 'static)>,
-) -> String {
-    let cause = source.map(|cause| format!(": {cause}"));
-    format!("{error}{}", cause.unwrap_or_default())
 }

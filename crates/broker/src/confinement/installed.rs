@@ -25,7 +25,7 @@ const LINKS_MAX: usize = 8;
 
 /// Where the programs of agents are.
 #[derive(Debug)]
-pub(super) enum Programs {
+pub(crate) enum Programs {
     /// On this machine; a name without a path is in one of these directories.
     Here(OsString),
     /// In an image, but for what is named by a path of this machine.
@@ -34,18 +34,18 @@ pub(super) enum Programs {
 
 /// A program, and what it needs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Installed {
+pub(crate) struct Installed {
     /// What is started.
-    pub(super) program: PathBuf,
+    pub(crate) program: PathBuf,
     /// What it reads besides the system, wherever that is on this machine.
-    pub(super) shown: Vec<PathBuf>,
+    pub(crate) shown: Vec<PathBuf>,
     /// Where its interpreter is found by name, if that is not part of the system.
-    pub(super) interpreter_dir: Option<PathBuf>,
+    pub(crate) interpreter_dir: Option<PathBuf>,
 }
 
 impl Programs {
     /// The program of this name or path; `None` if there is no such program here.
-    pub(super) fn find(&self, name: &str) -> Option<Installed> {
+    pub(crate) fn find(&self, name: &str) -> Option<Installed> {
         let named = Path::new(name);
         match self {
             Self::Here(path) if named.is_absolute() => Installed::of(named, path),

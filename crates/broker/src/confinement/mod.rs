@@ -1,0 +1,140 @@
+//! What keeps agents, tool servers, containers and commands from the rest of this machine, and from each
+//! other.
+
+mod boxes;
+mod confiner;
+mod installed;
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ringback_proto::record::ProjectRecord;
+use ringback_proto::{Certainty, Error, ErrorKind, Result};
+use ringback_sandbox::{BackendChoice, Layer, Sandbox, StartError};
+
+pub(crate) use self::boxes::Boxes;
+pub(crate) use self::confiner::{BoxLauncher, BoxProcess, Confiner, Seen};
+pub use self::confiner::{Confinement, SandboxRules};
+pub(crate) use self::installed::{Installed, Programs};
+use crate::failure;
+use crate::kernel::Kernel;
+use crate::sessions::ELSEWHERE;
+
+/// Said where an agent cannot be confined: what to do if nothing else helps.
+const OR_ELSE: &str = "or set `sandbox.backend = \"none\"`, which runs agents unconfined";
+
+/// What makes sandboxes here.
+#[derive(Debug)]
+pub(crate) struct Sandboxes {
+    kernel: Arc<Kernel>,
+    /// `None` if nothing is confined.
+    pub(crate) confiner: Option<Arc<Confiner>>,
+}
+
+impl Sandboxes {
+    pub(crate) fn new(kernel: Arc<Kernel>) -> Self {
+        let confiner = Confiner::new(&kernel.config.sessions.confinement);
+        Self { kernel, confiner }
+    }
+
+    /// Whether an agent is confined here. One that runs elsewhere is not ours to confine.
+    pub(crate) fn confines(&self, agent: &str) -> bool {
+        self.confiner.is_some() && agent != ELSEWHERE
+    }
+
+    /// What makes boxes here, for something that is refused where nothing does. Whether they are complete
+    /// is for [`Self::check_boxes`] to say.
+    pub(crate) async fn boxes(&self, what: &str) -> Result<Boxes> {
+        let confiner = self.confiner.clone().ok_or_else(|| unconfined(what))?;
+        let rules = confiner.rules().clone();
+        if rules.backend == BackendChoice::Auto {
+            // Decides what makes them. What is missing may not be needed.
+            self.missing_layer(&confiner, true).await?;
+        }
+        Ok(Boxes { sandbox: self.open_sandbox(&confiner).await?, rules })
+    }
+
+    /// Whether boxes for a project are complete; if they cannot be, none is made.
+    pub(crate) async fn check_boxes(&self, project: &ProjectRecord) -> Result<()> {
+        let confiner = self.confiner.clone().ok_or_else(|| unconfined("a sandbox"))?;
+        let missing = self.missing_layer(&confiner, project.image.is_some()).await?;
+        missing.map_or(Ok(()), |missing| {
+            let message = format!("no sandbox is made: {}", failure::causes(&missing));
+            Err(Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted))
+        })
+    }
+
+    /// Whether agents are confined as they should be; if they cannot be, none is started. One that has an
+    /// image of its own needs no other.
+    pub(crate) async fn check_confinement(&self, has_image: bool) -> Result<()> {
+        let Some(confiner) = self.confiner.clone() else { return Ok(()) };
+        match self.missing_layer(&confiner, has_image).await? {
+            None => Ok(()),
+            Some(missing) => Err(refused(&missing)),
+        }
+    }
+
+    /// What is missing of what is promised, if something is.
+    async fn missing_layer(
+        &self,
+        confiner: &Arc<Confiner>,
+        has_image: bool,
+    ) -> Result<Option<StartError>> {
+        if confiner.is_complete.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let sandbox = self.open_sandbox(confiner).await?;
+        let missing = sandbox.probe(&confiner.rules().limits).await.first_missing();
+        match missing {
+            // What is missing may be installed at any time; what is there stays.
+            None => confiner.is_complete.store(true, Ordering::Relaxed),
+            Some(StartError::Layer { layer: Layer::Image, .. }) if has_image => return Ok(None),
+            Some(_) => {}
+        }
+        Ok(missing)
+    }
+
+    /// Ends agents that outlived a daemon that was killed.
+    pub(crate) async fn end_leftover_agents(&self) {
+        if let Some(confiner) = self.confiner.clone()
+            && let Err(error) = self.open_sandbox(&confiner).await
+        {
+            tracing::error!(%error, "agents cannot be confined, and none will be started");
+        }
+    }
+
+    async fn open_sandbox(&self, confiner: &Arc<Confiner>) -> Result<Sandbox> {
+        let confiner = Arc::clone(confiner);
+        self.kernel
+            .blocking(move || {
+                confiner.open().cloned().map_err(|error| {
+                    let message = told(&error, error.source());
+                    Error::new(ErrorKind::Internal, message).with_source(error)
+                })
+            })
+            .await
+    }
+}
+
+fn unconfined(what: &str) -> Error {
+    let message = format!(
+        "nothing confines agents here (sandbox.backend = \"none\"), so {what} cannot be had; set \
+         `sandbox.backend` to `bubblewrap` or `docker`"
+    );
+    Error::new(ErrorKind::Conflict, message)
+}
+
+fn refused(missing: &StartError) -> Error {
+    let why = told(missing, missing.source());
+    let message = format!("agents cannot be confined here, so none is started: {why}; {OR_ELSE}");
+    Error::new(ErrorKind::ToolFailed, message).with_certainty(Certainty::NotStarted)
+}
+
+fn told(
+    error: &dyn std::error::Error,
+    source: Option<&(dyn std::error::Error + 'static)>,
+) -> String {
+    let cause = source.map(|cause| format!(": {cause}"));
+    format!("{error}{}", cause.unwrap_or_default())
+}

@@ -1,0 +1,58 @@
+//! Identity: tokens, and who a caller is.
+
+mod tokens;
+
+use std::sync::Arc;
+
+use ringback_core::policy;
+use ringback_proto::ids::TokenId;
+use ringback_proto::principal::{Principal, PrincipalId};
+use ringback_proto::record::TokenRecord;
+use ringback_proto::{Error, ErrorKind, Result};
+
+pub use self::tokens::Credential;
+pub(crate) use self::tokens::{NewKey, Token, Tokens, new_secret, secret_hash};
+use crate::kernel::Kernel;
+
+/// Every token there is.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) tokens: Tokens,
+}
+
+impl Identity {
+    pub(crate) fn new(kernel: Arc<Kernel>, records: Vec<TokenRecord>) -> Self {
+        Self { kernel, tokens: Tokens::load(records) }
+    }
+
+    /// The credential of a principal, for what is done in its name.
+    pub(crate) fn credential_of(&self, principal: &Arc<Principal>) -> Result<Credential> {
+        policy::no_agent(principal, "calling back")?;
+        match self.tokens.credential(principal.id) {
+            Some(credential) => Ok(credential),
+            None if principal.id == PrincipalId::Local => {
+                Ok(Credential::Local(Arc::clone(principal)))
+            }
+            None => Err(Error::new(ErrorKind::Unauthenticated, "the token is gone")),
+        }
+    }
+
+    /// Stores when tokens were last used and which have expired.
+    pub(crate) async fn store_token_changes(&self) {
+        let changes = self.tokens.changes_to_store();
+        if !changes.is_empty()
+            && let Err(error) = self.kernel.commit(changes).await
+        {
+            tracing::warn!(%error, "cannot store the last use and expiry of tokens");
+        }
+    }
+
+    /// Nobody can use the key from now on; that it is revoked is still to be stored.
+    pub(crate) fn revoke_key(&self, id: TokenId) {
+        if let Some(token) = self.tokens.find(id) {
+            self.tokens.revoke(&token, self.kernel.now());
+        }
+        self.tokens.forget(id);
+    }
+}

@@ -1,0 +1,171 @@
+//! From a call to its job: a new one, or the one that an earlier call with the same id began.
+
+use std::sync::Arc;
+
+use ringback_core::repeats::{Begin, same_body};
+use ringback_proto::error::ToolError;
+use ringback_proto::ids::{BlobHash, JobId};
+use ringback_proto::record::{JobRecord, JobState, RepeatKey};
+use ringback_proto::{Error, ErrorKind, Result, ToolRequest, ToolResponse};
+use ringback_store::Store;
+use tokio::time::Instant;
+
+use super::{Interest, Jobs, Submission, Submitted};
+use crate::broker::Asked;
+use crate::failure;
+use crate::repeats::{Answered, Owed};
+use crate::replies::Attached;
+use crate::stream::Stream;
+
+impl Jobs {
+    /// Begins the job of a call, or finds the one that an earlier call with the same id began.
+    pub(crate) async fn begin_job(
+        self: &Arc<Self>,
+        asked: Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        let Some(key) = asked.repeat else {
+            return match self.new_job(&asked, request, stream.clone()).await? {
+                Submitted::New(interest) => Ok(Attached::Live(interest)),
+                Submitted::Repeated(id) => self.attach(id, stream).await,
+            };
+        };
+        let owed = Owed::new();
+        let owner = asked.principal.id;
+        match self.calls.repeats.begin(
+            self.kernel.now(),
+            owner,
+            key,
+            Answered::Job(owed.place()),
+        )? {
+            Begin::Again(Answered::Job(first)) => {
+                let id = first.wait().await.clone()?;
+                self.kernel.auditor.repeated(self.kernel.now(), &asked, Some(id));
+                self.attach(id, stream).await
+            }
+            Begin::Again(Answered::Plain(_)) => {
+                Err(Error::internal("repeat", "one request id stands for two kinds of call"))
+            }
+            Begin::First => {
+                let begun = self.first_job(&asked, key, request, stream).await;
+                if let Err(error) = &begun {
+                    self.calls.repeats.reconsider(owner, key.request_id, error);
+                }
+                owed.answer(begun.as_ref().map(Attached::id).map_err(Clone::clone));
+                begun
+            }
+        }
+    }
+
+    /// The first call with this id that this run of the daemon sees; an earlier run may have seen
+    /// it too. The store finds that out when it is to write the new job, so nothing is read before.
+    async fn first_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        key: RepeatKey,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Attached> {
+        match self.new_job(asked, request, stream.clone()).await? {
+            Submitted::New(interest) => Ok(Attached::Live(interest)),
+            Submitted::Repeated(id) => {
+                let record = self.kernel.read(move |store| store.job(id)).await?;
+                let first = record.and_then(|record| record.repeat);
+                same_body(&first.ok_or_else(|| Error::not_found("job", id))?, &key)?;
+                self.kernel.auditor.repeated(self.kernel.now(), asked, Some(id));
+                self.attach(id, stream).await
+            }
+        }
+    }
+
+    async fn new_job(
+        self: &Arc<Self>,
+        asked: &Asked,
+        request: ToolRequest,
+        stream: Option<Arc<Stream>>,
+    ) -> Result<Submitted> {
+        let started = Instant::now();
+        let submission = Submission {
+            request,
+            owner: asked.principal.id,
+            held: asked.held.clone(),
+            repeat: asked.repeat,
+            deadline: Some(asked.deadline),
+            stream,
+            trace: asked.trace.clone(),
+        };
+        let mut begun = self.submit(submission).await;
+        // No room for a new job; but a repeat needs none.
+        if let (Err(error), Some(key)) = (&begun, asked.repeat)
+            && error.kind() == ErrorKind::Busy
+        {
+            let owner = asked.principal.id;
+            let read = move |store: &Store| store.job_by_repeat(owner, key.request_id);
+            if let Some(existing) = self.kernel.read(read).await? {
+                begun = Ok(Submitted::Repeated(existing.id));
+            }
+        }
+        let job = match &begun {
+            Ok(Submitted::New(begun)) => Ok(begun.id),
+            Ok(Submitted::Repeated(_)) => return begun,
+            Err(error) => Err(error),
+        };
+        self.kernel.auditor.began(self.kernel.now(), asked, job, started);
+        begun
+    }
+
+    async fn attach(self: &Arc<Self>, id: JobId, stream: Option<Arc<Stream>>) -> Result<Attached> {
+        if let Some(live) = self.live(id) {
+            if let Some(stream) = stream {
+                live.attach(stream);
+            }
+            return Ok(Attached::Live(Interest::new(self, live)));
+        }
+        let record = self.kernel.read(move |store| store.job(id)).await?;
+        let record = record.ok_or_else(|| Error::not_found("job", id))?;
+        let outcome = self.stored_outcome(&record).await?;
+        Ok(Attached::Ended(id, Arc::new(outcome)))
+    }
+
+    /// How an ended job ended.
+    pub(crate) async fn stored_outcome(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<Result<ToolResponse>> {
+        if record.state == JobState::Complete {
+            return self.stored_result(record).await.map(Ok);
+        }
+        let error = record.error.as_deref().and_then(ToolError::decode);
+        Ok(Err(error.map_or_else(|| Error::not_found("outcome of job", record.id), Error::from)))
+    }
+
+    /// The result of a complete job, from its row or its blob.
+    pub(crate) async fn stored_result(
+        self: &Arc<Self>,
+        record: &JobRecord,
+    ) -> Result<ToolResponse> {
+        let bytes = match (&record.result, record.result_blob) {
+            (Some(bytes), _) => bytes.clone(),
+            (None, Some(hash)) => self.read_blob(hash).await?,
+            (None, None) => return Err(Error::not_found("result of job", record.id)),
+        };
+        rmp_serde::from_slice(&bytes).map_err(failure::internal)
+    }
+
+    async fn read_blob(&self, hash: BlobHash) -> Result<bytes::Bytes> {
+        let blobs = self.kernel.blobs.clone();
+        let read = move || blobs.read_range(hash, 0, u64::MAX).map_err(failure::read_blob);
+        self.kernel.blocking(read).await
+    }
+
+    pub(crate) async fn jobs_ended(&self) {
+        loop {
+            let rung = self.kernel.events.rung();
+            if self.n_running() == 0 {
+                return;
+            }
+            rung.await;
+        }
+    }
+}
