@@ -1,7 +1,7 @@
 //! The rooms of the broker. Each owns its table and what is done with it; what it needs of another is a
 //! field, so that the types show which locks can meet. The kernel stands under all of them.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 use ringback_core::policy::Sight;
 use ringback_models::Models;
@@ -64,80 +64,34 @@ impl Rooms {
     }
 
     fn on(kernel: Arc<Kernel>, found: Found, rooms: &Weak<Self>) -> Self {
-        let k = || Arc::clone(&kernel);
-        let identity = Arc::new(Identity::new(k(), found.tokens));
-        let calls = Arc::new(Calls::new(k()));
-        let lines = Arc::new(Lines::new(k(), calls.clone()));
-        let callers = Callers::on(&lines);
-        let jobs = Arc::new(Jobs::new(k(), identity.clone(), calls.clone(), rooms.clone()));
-        let register = Arc::new(Register::new(k()));
-        let conversations = Arc::new(Conversations::new(k(), register.clone(), found.journal));
-        let workspaces = Arc::new(Workspaces::new(k(), register.clone()));
-        let sandboxes = Arc::new(Sandboxes::new(k()));
-        let images = Arc::new(Images::new(k(), workspaces.clone(), sandboxes.clone()));
-        let disk = Arc::new(DiskGuard::new(k(), workspaces.clone(), conversations.clone()));
-        let containers = Arc::new(Containers::new(
-            k(),
-            workspaces.clone(),
-            sandboxes.clone(),
-            images.clone(),
-            disk.clone(),
-        ));
-        let sockets = Arc::new(Sockets::default());
-        let budgets = Arc::new(Budgets {
-            kernel: k(),
-            register: register.clone(),
-            conversations: conversations.clone(),
-            sockets: sockets.clone(),
-        });
-        let networks = Arc::new(Networks {
-            kernel: k(),
-            register: register.clone(),
-            conversations: conversations.clone(),
-            sandboxes: sandboxes.clone(),
-            sockets: sockets.clone(),
-        });
-        let url_tokens = Arc::new(UrlTokens {
-            kernel: k(),
-            identity: identity.clone(),
-            register: register.clone(),
-            url: OnceLock::new(),
-        });
-        let offers = Arc::new(Offers {
-            kernel: k(),
-            identity: identity.clone(),
-            register: register.clone(),
-            callers: callers.clone(),
-            workspaces: workspaces.clone(),
-            sandboxes: sandboxes.clone(),
-            images: images.clone(),
-            disk: disk.clone(),
-            sockets: sockets.clone(),
-        });
-        let sessions = Arc::new(Sessions {
-            kernel: k(),
-            identity: identity.clone(),
-            register: register.clone(),
-            conversations: conversations.clone(),
-            workspaces: workspaces.clone(),
-            sandboxes: sandboxes.clone(),
-            images: images.clone(),
-            disk: disk.clone(),
-            budgets: budgets.clone(),
-            networks: networks.clone(),
-            url_tokens: url_tokens.clone(),
-            offers: offers.clone(),
-        });
+        let identity = Arc::new(Identity::new(Arc::clone(&kernel), found.tokens));
+        let calls = Arc::new(Calls::new(Arc::clone(&kernel)));
+        let lines = Arc::new(Lines::new(Arc::clone(&kernel), Arc::clone(&calls)));
+        let jobs = Jobs::new(
+            Arc::clone(&kernel),
+            Arc::clone(&identity),
+            Arc::clone(&calls),
+            rooms.clone(),
+        );
+        let ground = Ground::new(kernel, identity, Callers::on(&lines), found.journal);
+        let containers = Arc::new(Containers::new(&ground));
+        let sessions = Arc::new(Sessions::new(&ground));
+        let Ground { kernel, identity, register, conversations, callers, .. } = ground.clone();
+        let Ground { workspaces, sandboxes, images, disk, sockets, .. } = ground;
         let models = Arc::new(Models::new(kernel.config.studio.models.clone()));
         Self {
             facts: Facts::new(&kernel.config, Arc::clone(&models), kernel.now()),
             studio: Studio::new(kernel.config.studio.clone(), models),
+            budgets: Arc::clone(&sessions.budgets),
+            networks: Arc::clone(&sessions.networks),
+            url_tokens: Arc::clone(&sessions.url_tokens),
+            offers: Arc::clone(&sessions.offers),
+            jobs: Arc::new(jobs),
             kernel,
             identity,
             calls,
             lines,
             callers,
-            jobs,
             register,
             conversations,
             workspaces,
@@ -146,11 +100,51 @@ impl Rooms {
             disk,
             containers,
             sockets,
-            budgets,
-            networks,
-            url_tokens,
-            offers,
             sessions,
+        }
+    }
+}
+
+/// What sessions and containers stand on.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    pub(crate) kernel: Arc<Kernel>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) callers: Callers,
+    pub(crate) register: Arc<Register>,
+    pub(crate) conversations: Arc<Conversations>,
+    pub(crate) workspaces: Arc<Workspaces>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
+    pub(crate) images: Arc<Images>,
+    pub(crate) disk: Arc<DiskGuard>,
+    pub(crate) sockets: Arc<Sockets>,
+}
+
+impl Ground {
+    fn new(
+        kernel: Arc<Kernel>,
+        identity: Arc<Identity>,
+        callers: Callers,
+        journal: Journal,
+    ) -> Self {
+        let k = || Arc::clone(&kernel);
+        let register = Arc::new(Register::new(k()));
+        let conversations = Arc::new(Conversations::new(k(), Arc::clone(&register), journal));
+        let workspaces = Arc::new(Workspaces::new(k(), Arc::clone(&register)));
+        let sandboxes = Arc::new(Sandboxes::new(k()));
+        let images = Images::new(k(), Arc::clone(&workspaces), Arc::clone(&sandboxes));
+        let disk = DiskGuard::new(k(), Arc::clone(&workspaces), Arc::clone(&conversations));
+        Self {
+            images: Arc::new(images),
+            disk: Arc::new(disk),
+            sockets: Arc::new(Sockets::default()),
+            kernel,
+            identity,
+            callers,
+            register,
+            conversations,
+            workspaces,
+            sandboxes,
         }
     }
 }

@@ -99,7 +99,7 @@ impl Confiner {
     }
 
     /// Opens the sandbox, the first time. May block.
-    pub(super) fn open(&self) -> std::result::Result<&Sandbox, OpenError> {
+    pub(super) fn open(&self) -> Result<&Sandbox, OpenError> {
         if let Some(sandbox) = self.sandbox.get() {
             return Ok(sandbox);
         }
@@ -114,7 +114,7 @@ impl Confiner {
     }
 
     /// Where the programs of agents are. May block.
-    pub(crate) fn programs(&self, path: OsString) -> std::result::Result<Programs, OpenError> {
+    pub(crate) fn programs(&self, path: OsString) -> Result<Programs, OpenError> {
         Ok(match self.open()?.backend() {
             BackendKind::Bubblewrap => Programs::Here(path),
             BackendKind::Docker => Programs::Image,
@@ -166,7 +166,7 @@ impl Launcher for BoxLauncher {
     fn launch(
         &self,
         spec: &AgentSpec,
-    ) -> std::result::Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<Launched, Box<dyn std::error::Error + Send + Sync>> {
         let sandbox = self.confiner.open()?;
         let spec = self.spec(spec);
         let start = || sandbox.start_blocking(&spec);

@@ -28,6 +28,7 @@ use self::table::{Found, Table};
 use crate::confinement::Sandboxes;
 use crate::disk::DiskGuard;
 use crate::kernel::Kernel;
+use crate::rooms::Ground;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -105,16 +106,17 @@ struct Ended {
 }
 
 impl Containers {
-    pub(crate) fn new(
-        kernel: Arc<Kernel>,
-        workspaces: Arc<Workspaces>,
-        sandboxes: Arc<Sandboxes>,
-        images: Arc<Images>,
-        disk: Arc<DiskGuard>,
-    ) -> Self {
-        let table = Mutex::new(Table::new(kernel.config.containers.containers_max));
-        let command_ended = Notify::new();
-        Self { kernel, workspaces, sandboxes, images, disk, table, command_ended }
+    pub(crate) fn new(ground: &Ground) -> Self {
+        let containers_max = ground.kernel.config.containers.containers_max;
+        Self {
+            kernel: ground.kernel.clone(),
+            workspaces: ground.workspaces.clone(),
+            sandboxes: ground.sandboxes.clone(),
+            images: ground.images.clone(),
+            disk: ground.disk.clone(),
+            table: Mutex::new(Table::new(containers_max)),
+            command_ended: Notify::new(),
+        }
     }
 
     /// How the container of a project is, if it had one.

@@ -5,23 +5,14 @@
 //! what the agent says goes into the session's ring and its journal. The rules (who may start how
 //! many, when a session is idle for too long) are core's.
 
-mod agent;
-mod caller;
-mod doors;
-mod elsewhere;
-mod end;
-mod heard;
-mod keeper;
-mod key;
-mod network;
-mod pass;
-mod permissions;
-mod questions;
+mod api;
+mod budget;
+mod conversation;
+mod lifecycle;
+mod offers;
+mod reach;
 mod register;
-mod say;
-mod server;
-mod spending;
-mod start;
+mod url_token;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -35,31 +26,32 @@ use ringback_proto::ids::SessionId;
 use ringback_proto::request::{CallerServer, ModelUsage, ProjectLimits, SpendLimits};
 use tokio::sync::{mpsc, watch};
 
-pub use self::agent::AgentProtocol;
-pub(crate) use self::caller::offered;
-pub use self::doors::{SessionFollower, SessionView};
-pub(crate) use self::elsewhere::ELSEWHERE;
-use self::keeper::Order;
-use self::key::Key;
-pub(crate) use self::network::Networks;
-pub(crate) use self::network::check_network;
-use self::network::{Doors, Reach};
-pub use self::network::{NetworkConnection, NetworkDoor, NetworkOutcome};
-use self::pass::Bearer;
-pub use self::pass::SessionPass;
-pub(crate) use self::pass::UrlTokens;
+pub use self::api::{SessionFollower, SessionView};
+use self::budget::Account;
+pub(crate) use self::budget::Budgets;
+pub use self::budget::Spent;
+pub(crate) use self::conversation::events::{Conversations, event};
+pub(crate) use self::conversation::message::offered;
+pub use self::lifecycle::agent::AgentProtocol;
+use self::lifecycle::keeper::Order;
+use self::lifecycle::key::Key;
+pub(crate) use self::lifecycle::remote::ELSEWHERE;
+pub(crate) use self::lifecycle::start::{Origin, StartSession};
+pub(crate) use self::offers::Offers;
+pub(crate) use self::reach::Networks;
+pub(crate) use self::reach::check_network;
+use self::reach::{Doors, Reach};
+pub use self::reach::{NetworkConnection, NetworkDoor, NetworkOutcome};
 pub(crate) use self::register::{Outside, Register};
-pub(crate) use self::say::{Conversations, event};
-pub(crate) use self::server::Offers;
-use self::spending::Account;
-pub(crate) use self::spending::Budgets;
-pub use self::spending::Spent;
-pub(crate) use self::start::{Origin, StartSession};
+use self::url_token::Bearer;
+pub use self::url_token::SessionPass;
+pub(crate) use self::url_token::UrlTokens;
 use crate::confinement::{Confinement, Sandboxes};
 use crate::containers::Images;
 use crate::disk::{DiskGuard, DiskLimits};
 use crate::identity::Identity;
 use crate::kernel::Kernel;
+use crate::rooms::Ground;
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -101,7 +93,7 @@ impl SessionSettings {
         Self {
             run_dir,
             agents: BTreeMap::new(),
-            path: agent::PATH.into(),
+            path: lifecycle::agent::PATH.into(),
             agent_default: "scripted".to_owned(),
             limits: SessionLimits::default(),
             events_kept: KeptEvents {
@@ -256,6 +248,25 @@ pub(crate) struct Sessions {
     pub(crate) networks: Arc<Networks>,
     pub(crate) url_tokens: Arc<UrlTokens>,
     pub(crate) offers: Arc<Offers>,
+}
+
+impl Sessions {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            kernel: ground.kernel.clone(),
+            identity: ground.identity.clone(),
+            register: ground.register.clone(),
+            conversations: ground.conversations.clone(),
+            workspaces: ground.workspaces.clone(),
+            sandboxes: ground.sandboxes.clone(),
+            images: ground.images.clone(),
+            disk: ground.disk.clone(),
+            budgets: Arc::new(Budgets::new(ground)),
+            networks: Arc::new(Networks::new(ground)),
+            url_tokens: Arc::new(UrlTokens::new(ground)),
+            offers: Arc::new(Offers::new(ground)),
+        }
+    }
 }
 
 /// A live session's running parts.

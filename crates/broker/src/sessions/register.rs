@@ -12,8 +12,8 @@ use ringback_proto::record::{SessionRecord, SpendingRecord};
 use ringback_proto::request::{SessionEventInfo, SessionPause};
 use ringback_proto::{Error, Result};
 
-use super::{ELSEWHERE, Live, SessionView};
 use crate::kernel::Kernel;
+use crate::sessions::{ELSEWHERE, Live, SessionView};
 use crate::sync::lock;
 
 /// Which sessions there are. Every room about sessions has it; none of them is known to it.

@@ -13,11 +13,12 @@ use ringback_proto::{Error, ErrorKind, Result};
 use subtle::ConstantTimeEq as _;
 use tokio_util::sync::CancellationToken;
 
-use super::{Live, Register};
 use crate::Broker;
 use crate::identity::{Credential, Identity, new_secret, secret_hash};
 use crate::kernel::Kernel;
 use crate::lines::OfferedTool;
+use crate::rooms::Ground;
+use crate::sessions::{Live, Register};
 use crate::sync::lock;
 
 /// Where the URLs of sessions are, below the daemon's own.
@@ -145,14 +146,23 @@ impl Broker {
 /// The URLs of sessions, and the tokens that open them.
 #[derive(Debug)]
 pub(crate) struct UrlTokens {
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) register: Arc<Register>,
+    kernel: Arc<Kernel>,
+    identity: Arc<Identity>,
+    register: Arc<Register>,
     /// Where the URLs of sessions start, if there is a listener for them.
-    pub(crate) url: OnceLock<String>,
+    pub(super) url: OnceLock<String>,
 }
 
 impl UrlTokens {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            kernel: ground.kernel.clone(),
+            identity: ground.identity.clone(),
+            register: ground.register.clone(),
+            url: OnceLock::new(),
+        }
+    }
+
     fn pass(&self, session: SessionId, live: &Live, ended: CancellationToken) -> SessionPass {
         let key = live.key.as_ref().and_then(|key| self.identity.tokens.find(key.id));
         SessionPass { session, key: key.map(Credential::Token), ended }

@@ -16,11 +16,11 @@ use ringback_proto::request::{
 };
 use ringback_proto::{Error, ErrorKind, Result};
 
-use super::keeper::Order;
-use super::say::event;
-use super::server::check_server;
-use super::{Origin, Sessions, StartSession};
 use crate::failure;
+use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::keeper::Order;
+use crate::sessions::offers::check_server;
+use crate::sessions::{Origin, Sessions, StartSession};
 use crate::sync::lock;
 
 /// The longest message.
@@ -173,7 +173,7 @@ impl Sessions {
     }
 
     /// An agent's message, to a session of its own.
-    pub(super) async fn message_from(
+    pub(in crate::sessions) async fn message_from(
         self: &Arc<Self>,
         session: SessionId,
         message: String,
@@ -335,7 +335,7 @@ impl Sessions {
         };
         let attached = attached(files);
         let role = Some("user".to_owned());
-        let text = Some(super::say::bounded(message.clone()));
+        let text = Some(crate::sessions::conversation::events::bounded(message.clone()));
         self.conversations.say(place.id, SessionEventInfo { role, text, ..event("message") });
         if live.orders.try_send(Order::Message(message, attached)).is_err() {
             lock(&self.register.table).end_turn(self.kernel.now(), place.id);

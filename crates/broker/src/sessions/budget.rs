@@ -13,12 +13,13 @@ use ringback_proto::request::{
 use ringback_proto::{Error, Result};
 use tokio::sync::Notify;
 
-use super::keeper::Order;
-use super::say::event;
-use super::start::StartSession;
-use super::{Conversations, Live, Origin, Register, Sockets};
 use crate::Broker;
 use crate::kernel::Kernel;
+use crate::rooms::Ground;
+use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::keeper::Order;
+use crate::sessions::lifecycle::start::StartSession;
+use crate::sessions::{Conversations, Live, Origin, Register, Sockets};
 use crate::sync::lock;
 
 /// What the ids of these questions begin with. Drivers make those of what agents ask, with other names.
@@ -143,13 +144,22 @@ impl Broker {
 /// What sessions spend.
 #[derive(Debug)]
 pub(crate) struct Budgets {
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) register: Arc<Register>,
-    pub(crate) conversations: Arc<Conversations>,
-    pub(crate) sockets: Arc<Sockets>,
+    kernel: Arc<Kernel>,
+    register: Arc<Register>,
+    conversations: Arc<Conversations>,
+    sockets: Arc<Sockets>,
 }
 
 impl Budgets {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            kernel: ground.kernel.clone(),
+            register: ground.register.clone(),
+            conversations: ground.conversations.clone(),
+            sockets: ground.sockets.clone(),
+        }
+    }
+
     /// What a session is to spend from. With limits of its own for one that an agent starts there would
     /// be two budgets where one was given.
     pub(super) fn account_of(

@@ -17,9 +17,9 @@ use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{mpsc, watch};
 
-use super::keeper::{Keeper, Kept, ORDERS_MAX};
-use super::network::{Doors, Holder, Reach};
-use super::{Account, Bearer, ELSEWHERE, Key, Live, Sessions};
+use crate::sessions::lifecycle::keeper::{Keeper, Kept, ORDERS_MAX};
+use crate::sessions::reach::{Doors, Holder, Reach};
+use crate::sessions::{Account, Bearer, ELSEWHERE, Key, Live, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -43,7 +43,7 @@ impl Origin {
     }
 
     /// The session whose agent starts it.
-    pub(super) const fn parent(&self) -> Option<SessionId> {
+    pub(in crate::sessions) const fn parent(&self) -> Option<SessionId> {
         match self {
             Self::New { parent } => *parent,
             Self::Again(_) => None,
@@ -288,11 +288,11 @@ struct Parts {
     key: Option<Key>,
 }
 
-pub(super) fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
+pub(in crate::sessions) fn private_dir(path: &Utf8Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-pub(super) fn not_made(what: &str, error: std::io::Error) -> Error {
+pub(in crate::sessions) fn not_made(what: &str, error: std::io::Error) -> Error {
     let message = format!("{what} cannot be made: {error}");
     Error::new(ErrorKind::Internal, message).with_source(error)
 }

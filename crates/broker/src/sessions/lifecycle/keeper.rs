@@ -16,25 +16,25 @@ use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::agent::{Answers, INSIDE, Place, Ready};
-use super::heard::shown;
-use super::say::{bounded, event};
-use super::server::Served;
-use super::{ELSEWHERE, Key, Sessions};
 use crate::confinement::{BoxLauncher, Programs, Seen};
 use crate::disk::Watch;
 use crate::failure::causes;
+use crate::sessions::conversation::events::{bounded, event};
+use crate::sessions::conversation::heard::shown;
+use crate::sessions::lifecycle::agent::{Answers, INSIDE, Place, Ready};
+use crate::sessions::offers::Served;
+use crate::sessions::{ELSEWHERE, Key, Sessions};
 use crate::sync::lock;
 
 /// Messages that may wait for the keeper.
-pub(super) const ORDERS_MAX: usize = 64;
+pub(in crate::sessions) const ORDERS_MAX: usize = 64;
 
 /// What servers may take beyond the grace, to notice that it has begun.
 const SERVERS_SLACK: Duration = Duration::from_secs(1);
 
 /// What a keeper is told.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(in crate::sessions) enum Order {
     /// A message for the agent, with files that are in its workspace.
     Message(String, Vec<Attached>),
     /// The answer to what the agent asked permission for; without an option it is taken back.
@@ -60,7 +60,7 @@ struct Running {
 
 /// What belongs to one session's agent.
 #[derive(Debug)]
-pub(super) struct Keeper {
+pub(in crate::sessions) struct Keeper {
     sessions: Arc<Sessions>,
     place: Where,
     agent: String,
@@ -72,18 +72,18 @@ pub(super) struct Keeper {
 
 /// What a keeper has for its agents.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(in crate::sessions) struct Kept {
     /// Whether it has never run before: then there is no conversation to go on with.
-    pub(super) is_new: bool,
+    pub(in crate::sessions) is_new: bool,
     /// Where the session's sockets are.
-    pub(super) dir: Utf8PathBuf,
-    pub(super) key: Option<Key>,
+    pub(in crate::sessions) dir: Utf8PathBuf,
+    pub(in crate::sessions) key: Option<Key>,
     /// What they are answered that ask for permission.
-    pub(super) permissions: SharedPolicy,
+    pub(in crate::sessions) permissions: SharedPolicy,
 }
 
 impl Keeper {
-    pub(super) fn new(
+    pub(in crate::sessions) fn new(
         sessions: Arc<Sessions>,
         place: Where,
         agent: &str,
@@ -95,7 +95,7 @@ impl Keeper {
         Self { sessions, place, agent, kept, done, conversation }
     }
 
-    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
+    pub(in crate::sessions) async fn run(mut self, mut inbox: mpsc::Receiver<Order>) {
         let mut running: Option<Box<Running>> = None;
         let mut servers = JoinSet::new();
         loop {

@@ -12,12 +12,12 @@ use ringback_proto::request::{
 };
 use ringback_proto::{Error, Result};
 
-use super::say::event;
-use super::{Conversations, ModelDoor, ModelRequest, RelayDoor};
 use crate::Broker;
 use crate::call::{Answer, Edge};
 use crate::identity::Credential;
 use crate::lines::{CallerCall, CallerTools};
+use crate::sessions::conversation::events::event;
+use crate::sessions::{Conversations, ModelDoor, ModelRequest, RelayDoor};
 use crate::sync::lock;
 
 /// Events that a follower gets at once.

@@ -7,7 +7,7 @@ use ringback_proto::permission::{PermissionMode, PermissionPolicy};
 use ringback_proto::principal::Principal;
 use ringback_proto::{Error, Result};
 
-use super::{ELSEWHERE, SessionSettings, Sessions};
+use crate::sessions::{ELSEWHERE, SessionSettings, Sessions};
 use crate::sync::lock;
 
 /// What holds for an agent.
@@ -72,7 +72,7 @@ impl Sessions {
     }
 
     /// What holds for an agent of a project that says so.
-    pub(super) fn policy_for(
+    pub(in crate::sessions) fn policy_for(
         &self,
         project: Option<&PermissionPolicy>,
         agent: &str,

@@ -10,11 +10,11 @@ use ringback_agents::{
     SharedPolicy,
 };
 
-use super::AgentCommand;
 use crate::confinement::{Installed, Programs};
+use crate::sessions::AgentCommand;
 
 /// The word in an agent's command that stands for the program inside.
-pub(super) const INSIDE: &str = "{inside}";
+pub(in crate::sessions) const INSIDE: &str = "{inside}";
 /// What the agent's MCP server is called.
 const SERVER: &str = "ringback";
 /// What the forwarder replaces by the address of the model.
@@ -28,7 +28,7 @@ const NO_PROXY: &str = "localhost,127.0.0.1,::1";
 /// What an agent shows in place of a key it does not have.
 const PLACEHOLDER: &str = "placeholder";
 /// What an agent finds programs by.
-pub(super) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub(in crate::sessions) const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// How an agent is talked to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,42 +46,42 @@ pub enum AgentProtocol {
 
 /// Where an agent finds what belongs to its session, as it sees it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(in crate::sessions) struct Place {
     /// Where its workspace is on this machine.
-    pub(super) host_workspace: Utf8PathBuf,
-    pub(super) workspace: Utf8PathBuf,
+    pub(in crate::sessions) host_workspace: Utf8PathBuf,
+    pub(in crate::sessions) workspace: Utf8PathBuf,
     /// Where its home is on this machine.
-    pub(super) host_home: Utf8PathBuf,
-    pub(super) home: Utf8PathBuf,
-    pub(super) socket: Utf8PathBuf,
+    pub(in crate::sessions) host_home: Utf8PathBuf,
+    pub(in crate::sessions) home: Utf8PathBuf,
+    pub(in crate::sessions) socket: Utf8PathBuf,
     /// The program inside, if there is one.
-    pub(super) inside: Option<String>,
+    pub(in crate::sessions) inside: Option<String>,
     /// The socket of its model.
-    pub(super) model_socket: Utf8PathBuf,
+    pub(in crate::sessions) model_socket: Utf8PathBuf,
     /// The socket of its door to the network, if it has one.
-    pub(super) network_socket: Option<Utf8PathBuf>,
+    pub(in crate::sessions) network_socket: Option<Utf8PathBuf>,
     /// What the environment of every agent has.
-    pub(super) env: BTreeMap<String, String>,
+    pub(in crate::sessions) env: BTreeMap<String, String>,
     /// What the program inside needs of it.
-    pub(super) server_env: Vec<(String, String)>,
+    pub(in crate::sessions) server_env: Vec<(String, String)>,
 }
 
 /// What an agent is answered that asks for permission.
 #[derive(Debug)]
-pub(super) struct Answers {
+pub(in crate::sessions) struct Answers {
     /// Whatever it asks for; `Ask` if that depends.
-    pub(super) overall: Permissions,
-    pub(super) policy: SharedPolicy,
+    pub(in crate::sessions) overall: Permissions,
+    pub(in crate::sessions) policy: SharedPolicy,
 }
 
 /// An agent that can be started.
 #[derive(Debug)]
-pub(super) struct Ready {
-    pub(super) spec: AgentSpec,
+pub(in crate::sessions) struct Ready {
+    pub(in crate::sessions) spec: AgentSpec,
     /// What its program needs to read besides the system.
-    pub(super) shown: Vec<PathBuf>,
-    pub(super) protocol: Protocol,
-    pub(super) files: Vec<ConfigFile>,
+    pub(in crate::sessions) shown: Vec<PathBuf>,
+    pub(in crate::sessions) protocol: Protocol,
+    pub(in crate::sessions) files: Vec<ConfigFile>,
 }
 
 /// Before its environment and its place are added.
@@ -93,7 +93,7 @@ struct Started {
 }
 
 /// By which programs find the door to the network, where there is one.
-pub(super) fn proxy_env() -> BTreeMap<String, String> {
+pub(in crate::sessions) fn proxy_env() -> BTreeMap<String, String> {
     let proxy = PROXY_NAMES.map(|name| (name, PROXY));
     let direct = [("NO_PROXY", NO_PROXY), ("no_proxy", NO_PROXY)];
     // Node looks for a proxy only if it is told to.
@@ -103,7 +103,7 @@ pub(super) fn proxy_env() -> BTreeMap<String, String> {
 
 impl AgentCommand {
     /// Whether it is told where the program inside is, if there is one.
-    pub(super) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
+    pub(in crate::sessions) fn wants_inside(&self, is_there: bool, has_network: bool) -> bool {
         let is_named = has_network
             || self.provider.is_some()
             || self.command.iter().any(|word| word == INSIDE);
@@ -114,7 +114,7 @@ impl AgentCommand {
     }
 
     /// Prepares an agent that goes on with a conversation, if there is one.
-    pub(super) fn ready(
+    pub(in crate::sessions) fn ready(
         &self,
         place: Place,
         programs: &Programs,

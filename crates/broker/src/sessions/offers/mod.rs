@@ -22,15 +22,16 @@ use ringback_proto::{Error, ErrorKind, Result};
 use tokio::time::Instant;
 
 use self::place::{Belongings, unusable};
-use super::caller::{Offer, Offered};
-use super::keeper::Order;
-use super::{Register, Sockets};
 use crate::confinement::Sandboxes;
 use crate::containers::Images;
 use crate::disk::DiskGuard;
 use crate::identity::{Credential, Identity};
 use crate::kernel::Kernel;
 use crate::lines::{CallerStream, Callers, LineCall, ToolOffer};
+use crate::rooms::Ground;
+use crate::sessions::conversation::message::{Offer, Offered};
+use crate::sessions::lifecycle::keeper::Order;
+use crate::sessions::{Register, Sockets};
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -44,7 +45,7 @@ const WORDS_MAX: usize = 256;
 
 /// A server that carries out calls.
 #[derive(Debug)]
-pub(super) struct Served {
+pub(in crate::sessions) struct Served {
     offers: Arc<Offers>,
     server: ToolServer,
     /// What it has outside of itself. Gone after it.
@@ -63,18 +64,32 @@ pub(super) struct Served {
 /// Tools that callers offer sessions: their own, or those of a tool server that is started for them.
 #[derive(Debug)]
 pub(crate) struct Offers {
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) register: Arc<Register>,
-    pub(crate) callers: Callers,
-    pub(crate) workspaces: Arc<Workspaces>,
-    pub(crate) sandboxes: Arc<Sandboxes>,
-    pub(crate) images: Arc<Images>,
-    pub(crate) disk: Arc<DiskGuard>,
-    pub(crate) sockets: Arc<Sockets>,
+    kernel: Arc<Kernel>,
+    identity: Arc<Identity>,
+    register: Arc<Register>,
+    callers: Callers,
+    workspaces: Arc<Workspaces>,
+    sandboxes: Arc<Sandboxes>,
+    images: Arc<Images>,
+    disk: Arc<DiskGuard>,
+    sockets: Arc<Sockets>,
 }
 
 impl Offers {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            kernel: ground.kernel.clone(),
+            identity: ground.identity.clone(),
+            register: ground.register.clone(),
+            callers: ground.callers.clone(),
+            workspaces: ground.workspaces.clone(),
+            sandboxes: ground.sandboxes.clone(),
+            images: ground.images.clone(),
+            disk: ground.disk.clone(),
+            sockets: ground.sockets.clone(),
+        }
+    }
+
     /// Takes what a caller offers a session.
     pub(crate) async fn take_offer(
         self: &Arc<Self>,
@@ -120,7 +135,7 @@ impl Offers {
     }
 
     /// The tools offered to a session end with it; a child's are its root's.
-    pub(super) fn end_callers(self: &Arc<Self>, session: SessionId) {
+    pub(in crate::sessions) fn end_callers(self: &Arc<Self>, session: SessionId) {
         self.callers.end(session);
     }
 
@@ -199,7 +214,7 @@ impl Offers {
 }
 
 /// Only an administrator names a program to run.
-pub(super) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
+pub(in crate::sessions) fn check_server(principal: &Principal, named: &CallerServer) -> Result<()> {
     match sight(principal) {
         Sight::All => {}
         Sight::Own { .. } => {
@@ -234,7 +249,7 @@ fn json(text: String) -> Any {
 impl Served {
     /// Carries out calls until the session or the server ends. Whoever waits then is told at once: the
     /// stream closes with it.
-    pub(super) async fn run(mut self) {
+    pub(in crate::sessions) async fn run(mut self) {
         loop {
             let done = tokio::select! {
                 biased;

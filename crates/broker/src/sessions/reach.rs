@@ -17,12 +17,13 @@ use ringback_proto::request::{SessionEventInfo, SessionNetworkRequest};
 use ringback_proto::{Error, ErrorKind, Result};
 use tokio::sync::{Semaphore, watch};
 
-use super::say::event;
-use super::start::{StartSession, not_made};
-use super::{Conversations, ELSEWHERE, Live, Origin, Register, Sockets};
 use crate::Broker;
 use crate::confinement::Sandboxes;
 use crate::kernel::Kernel;
+use crate::rooms::Ground;
+use crate::sessions::conversation::events::event;
+use crate::sessions::lifecycle::start::{StartSession, not_made};
+use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register, Sockets};
 use crate::sync::lock;
 
 /// Said where an agent is under way that was started without a network.
@@ -194,14 +195,24 @@ impl Broker {
 /// What sessions may reach.
 #[derive(Debug)]
 pub(crate) struct Networks {
-    pub(crate) kernel: Arc<Kernel>,
-    pub(crate) register: Arc<Register>,
-    pub(crate) conversations: Arc<Conversations>,
-    pub(crate) sandboxes: Arc<Sandboxes>,
-    pub(crate) sockets: Arc<Sockets>,
+    kernel: Arc<Kernel>,
+    register: Arc<Register>,
+    conversations: Arc<Conversations>,
+    sandboxes: Arc<Sandboxes>,
+    sockets: Arc<Sockets>,
 }
 
 impl Networks {
+    pub(crate) fn new(ground: &Ground) -> Self {
+        Self {
+            kernel: ground.kernel.clone(),
+            register: ground.register.clone(),
+            conversations: ground.conversations.clone(),
+            sandboxes: ground.sandboxes.clone(),
+            sockets: ground.sockets.clone(),
+        }
+    }
+
     /// What a session may reach: what was asked for, what its project says, or the model of its
     /// agent. `None` for an agent that is not confined.
     pub(super) fn network_of(

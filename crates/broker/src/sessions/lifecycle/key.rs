@@ -10,26 +10,26 @@ use ringback_proto::record::TokenRecord;
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, Result};
 
-use super::{Sessions, StartSession};
 use crate::identity::{NewKey, Token, new_secret, secret_hash};
+use crate::sessions::{Sessions, StartSession};
 
 /// The key that a session's agent has. It is kept in memory alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Key {
-    pub(super) id: TokenId,
-    pub(super) secret: Secret,
+    pub(in crate::sessions) id: TokenId,
+    pub(in crate::sessions) secret: Secret,
 }
 
 /// A key that was made just now, and is not in use yet.
-pub(super) struct MadeKey {
-    pub(super) key: Key,
-    pub(super) record: TokenRecord,
-    pub(super) token: Token,
+pub(in crate::sessions) struct MadeKey {
+    pub(in crate::sessions) key: Key,
+    pub(in crate::sessions) record: TokenRecord,
+    pub(in crate::sessions) token: Token,
 }
 
 impl Sessions {
     /// The key the agent of a session gets.
-    pub(super) fn session_key(
+    pub(in crate::sessions) fn session_key(
         &self,
         start: &StartSession,
         session: SessionId,

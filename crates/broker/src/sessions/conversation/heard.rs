@@ -3,14 +3,14 @@
 use ringback_agents::{AgentEvent, PermissionOption, PlanEntry, StopReason};
 use ringback_proto::request::{PermissionChoice, SessionEventInfo, TokenUsage};
 
-use super::questions::{ANSWERED, ASKED};
-use super::say::{bounded, event};
+use crate::sessions::conversation::events::{bounded, event};
+use crate::sessions::conversation::questions::{ANSWERED, ASKED};
 
 /// The event by which a conversation can be taken up again.
-pub(super) const CONVERSATION: &str = "conversation";
+pub(in crate::sessions) const CONVERSATION: &str = "conversation";
 
 /// The event that shows it; `None` for an agent that has ended as it should.
-pub(super) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
+pub(in crate::sessions) fn shown(heard: AgentEvent) -> Option<SessionEventInfo> {
     let said =
         |kind: &str, text: String| SessionEventInfo { text: Some(bounded(text)), ..event(kind) };
     Some(match heard {

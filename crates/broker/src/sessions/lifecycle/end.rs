@@ -9,8 +9,8 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{Record, SessionRecord, SessionState};
 use ringback_proto::request::SessionEventInfo;
 
-use super::keeper::Order;
-use super::{Live, Sessions};
+use crate::sessions::lifecycle::keeper::Order;
+use crate::sessions::{Live, Sessions};
 use crate::sync::lock;
 use crate::workspaces::remove;
 
@@ -158,7 +158,7 @@ impl Sessions {
                 at_ms: at,
                 status: Some(state),
                 text: Some(text),
-                ..super::say::event("status")
+                ..crate::sessions::conversation::events::event("status")
             };
             self.conversations.journal(id, index, &event);
         }

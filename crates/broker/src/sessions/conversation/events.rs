@@ -14,11 +14,11 @@ use ringback_proto::{Error, Event, Result};
 use ringback_store::journal::Journal;
 use tokio::sync::Notify;
 
-use super::Register;
-use super::heard::CONVERSATION;
-use super::questions::Questions;
 use crate::failure;
 use crate::kernel::Kernel;
+use crate::sessions::Register;
+use crate::sessions::conversation::heard::CONVERSATION;
+use crate::sessions::conversation::questions::Questions;
 use crate::sync::lock;
 
 /// Events that are read at once to look for something.
@@ -59,7 +59,7 @@ pub(crate) fn event(kind: &str) -> SessionEventInfo {
 }
 
 /// A text as an event may have it.
-pub(super) fn bounded(mut text: String) -> String {
+pub(in crate::sessions) fn bounded(mut text: String) -> String {
     cut(&mut text, TEXT_BYTES_MAX);
     text
 }
@@ -101,20 +101,20 @@ fn weight(event: &SessionEventInfo) -> usize {
 /// What sessions say and ask: in memory, in the journal, and for those who follow.
 #[derive(Debug)]
 pub(crate) struct Conversations {
-    pub(super) kernel: Arc<Kernel>,
-    pub(super) register: Arc<Register>,
-    pub(super) journal: Arc<Journal>,
-    pub(super) questions: Mutex<Questions>,
-    pub(super) bells: Bells,
+    pub(in crate::sessions) kernel: Arc<Kernel>,
+    pub(in crate::sessions) register: Arc<Register>,
+    pub(in crate::sessions) journal: Arc<Journal>,
+    pub(in crate::sessions) questions: Mutex<Questions>,
+    pub(in crate::sessions) bells: Bells,
 }
 
 /// Wake the followers of sessions. A few sessions share one: their followers look once too often,
 /// and miss nothing.
 #[derive(Debug)]
-pub(super) struct Bells([Notify; 64]);
+pub(in crate::sessions) struct Bells([Notify; 64]);
 
 impl Bells {
-    pub(super) fn of(&self, session: SessionId) -> &Notify {
+    pub(in crate::sessions) fn of(&self, session: SessionId) -> &Notify {
         let [.., last] = session.as_bytes();
         &self.0[usize::from(*last) % self.0.len()]
     }
@@ -150,7 +150,12 @@ impl Conversations {
         }
     }
 
-    pub(super) fn journal(&self, ring: SessionId, index: u64, event: &SessionEventInfo) {
+    pub(in crate::sessions) fn journal(
+        &self,
+        ring: SessionId,
+        index: u64,
+        event: &SessionEventInfo,
+    ) {
         let numbered = SessionEventInfo { index, ..event.clone() };
         let written = rmp_serde::to_vec_named(&numbered)
             .map_err(|error| error.to_string())
@@ -165,7 +170,7 @@ impl Conversations {
 
     /// A session has ended: what it said is read from its journal from now on. If that could not be
     /// written, its last words stay.
-    pub(super) fn release_events(&self, session: SessionId) {
+    pub(in crate::sessions) fn release_events(&self, session: SessionId) {
         let mut table = lock(&self.register.table);
         let written = self.journal.last_index(session).ok().flatten();
         let is_written = written >= table.last_index(session);
@@ -173,7 +178,7 @@ impl Conversations {
     }
 
     /// The next number in the journal of a session that is not of this run.
-    pub(super) fn next_journaled(&self, session: SessionId) -> Result<u64> {
+    pub(in crate::sessions) fn next_journaled(&self, session: SessionId) -> Result<u64> {
         let last = self.journal.last_index(session).map_err(unreadable)?;
         Ok(last.map_or(0, |last| last + 1))
     }
@@ -185,7 +190,12 @@ impl Conversations {
     }
 
     /// A session's state changed: in its record, in its events, and for whoever watches.
-    pub(super) fn say_state(&self, session: SessionId, state: SessionState, text: Option<String>) {
+    pub(in crate::sessions) fn say_state(
+        &self,
+        session: SessionId,
+        state: SessionState,
+        text: Option<String>,
+    ) {
         self.say(session, SessionEventInfo { status: Some(state), text, ..event("status") });
         let place = lock(&self.register.table).find(session);
         if let Some((place, _)) = place {
@@ -200,7 +210,7 @@ impl Conversations {
 
     /// What a session said after a number: from memory, or from the journal if it is of an earlier
     /// run or no longer kept.
-    pub(super) async fn said(
+    pub(in crate::sessions) async fn said(
         &self,
         session: SessionId,
         since: Option<u64>,
@@ -247,7 +257,7 @@ impl Conversations {
     }
 
     /// The last conversation that the agent of a session had, by the agent's own name for it.
-    pub(super) async fn conversation_of(&self, session: SessionId) -> Option<String> {
+    pub(in crate::sessions) async fn conversation_of(&self, session: SessionId) -> Option<String> {
         let mut since = None;
         let mut found = None;
         // What cannot be read is no reason not to begin another.

@@ -9,21 +9,21 @@ use ringback_proto::principal::Level;
 use ringback_proto::request::{PermissionAnswer, PermissionChoice, SessionEventInfo};
 use ringback_proto::{Error, ErrorKind, Result};
 
-use super::Conversations;
-use super::say::event;
 use crate::Broker;
 use crate::identity::Credential;
+use crate::sessions::Conversations;
+use crate::sessions::conversation::events::event;
 use crate::sync::lock;
 
 /// The event of a question, and of its end.
-pub(super) const ASKED: &str = "permission_request";
-pub(super) const ANSWERED: &str = "permission_answer";
+pub(in crate::sessions) const ASKED: &str = "permission_request";
+pub(in crate::sessions) const ANSWERED: &str = "permission_answer";
 /// Questions of one session that are open at once; more than any agent asks.
 const OPEN_MAX: usize = 64;
 
 /// All questions that are open.
 #[derive(Debug, Default)]
-pub(super) struct Questions(HashMap<SessionId, Vec<Open>>);
+pub(in crate::sessions) struct Questions(HashMap<SessionId, Vec<Open>>);
 
 #[derive(Debug)]
 struct Open {
@@ -96,12 +96,12 @@ impl Questions {
 
 impl Conversations {
     /// Before an event is told: whoever reads it finds the question as it says.
-    pub(super) fn note_question(&self, session: SessionId, event: &SessionEventInfo) {
+    pub(in crate::sessions) fn note_question(&self, session: SessionId, event: &SessionEventInfo) {
         lock(&self.questions).note(session, event);
     }
 
     /// Takes a question for an answer, which `pass` passes on.
-    pub(super) fn answer_question(
+    pub(in crate::sessions) fn answer_question(
         &self,
         session: SessionId,
         answer: &PermissionAnswer,
@@ -114,7 +114,7 @@ impl Conversations {
     }
 
     /// Whoever asked is gone.
-    pub(super) fn take_questions_back(&self, session: SessionId) {
+    pub(in crate::sessions) fn take_questions_back(&self, session: SessionId) {
         let open = lock(&self.questions).remove_all(session);
         for request_id in open {
             let (request_id, role) = (Some(request_id), Some("end".to_owned()));

@@ -20,9 +20,9 @@ use crate::disk::{BoxEnd, Watch};
 use crate::failure::causes;
 use crate::kernel::Kernel;
 use crate::sessions::Offers;
-use crate::sessions::agent::{PATH, proxy_env};
-use crate::sessions::network::{Socket, check_network};
-use crate::sessions::start::{not_made, private_dir};
+use crate::sessions::lifecycle::agent::{PATH, proxy_env};
+use crate::sessions::lifecycle::start::{not_made, private_dir};
+use crate::sessions::reach::{Socket, check_network};
 use crate::workspaces;
 
 /// The part of an argument that stands for where the workspace is.

@@ -12,8 +12,8 @@ use ringback_proto::request::{ProjectLimits, SessionOpenRequest, SessionOpenedRe
 use ringback_proto::{Error, ErrorKind, Result};
 use ringback_store::Visible;
 
-use super::caller::Offer;
-use super::{Origin, Sessions, StartSession, offered};
+use crate::sessions::conversation::message::Offer;
+use crate::sessions::{Origin, Sessions, StartSession, offered};
 use crate::sync::lock;
 
 /// The agent of a session whose agent runs elsewhere, and the project of those that name none.
