@@ -102,13 +102,22 @@ pub struct UnderWay {
 pub struct Broker(pub(crate) Arc<Rooms>);
 
 impl Broker {
+    /// Opens the records of the data directory, which are this process's alone from now on: what else
+    /// is needed to start can be opened in between.
+    ///
+    /// # Errors
+    /// When they cannot be opened, most often because another daemon has them.
+    pub fn open(config: &Config) -> Result<Store, StartError> {
+        make_room(config);
+        Ok(Store::open(&config.data_dir)?)
+    }
+
     /// Opens the data directory and takes up what the last run left.
     ///
     /// # Errors
     /// What could not be opened, and what to do.
     pub async fn start(config: Config, clock: Clock, entropy: Entropy) -> Result<Self, StartError> {
-        make_room(&config);
-        let store = Store::open(&config.data_dir)?;
+        let store = Self::open(&config)?;
         let blocking = Blocking::Threads;
         Self::start_in(config, Outside { store, clock, entropy, blocking }).await
     }

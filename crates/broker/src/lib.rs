@@ -63,7 +63,7 @@ pub use ringback_core::sessions::{KeptEvents, SessionLimits};
 pub use ringback_store::audit::{Entry as AuditEntry, Line as AuditLine};
 pub use sessions::{
     AgentCommand, AgentProtocol, InsideProgram, ModelDoor, ModelRequest, NetworkConnection,
-    NetworkDoor, NetworkOutcome, RelayDoor, SessionFollower, SessionPass, SessionSettings,
-    SessionView, Spent,
+    NetworkDoor, NetworkOutcome, RelayDoor, SessionDoors, SessionFollower, SessionPass,
+    SessionSettings, SessionView, Spent,
 };
 pub use workspaces::START_LIMITS;

@@ -19,9 +19,7 @@ use crate::identity::Identity;
 use crate::jobs::Jobs;
 use crate::kernel::Kernel;
 use crate::lines::{Callers, Lines};
-use crate::sessions::{
-    Budgets, Conversations, Networks, Offers, Register, Sessions, Sockets, UrlTokens,
-};
+use crate::sessions::{Budgets, Conversations, Networks, Offers, Register, Sessions, UrlTokens};
 use crate::workspaces::Workspaces;
 
 /// Everything the broker owns.
@@ -40,7 +38,6 @@ pub(crate) struct Rooms {
     pub(crate) images: Arc<Images>,
     pub(crate) disk: Arc<DiskGuard>,
     pub(crate) containers: Arc<Containers>,
-    pub(crate) sockets: Arc<Sockets>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) networks: Arc<Networks>,
     pub(crate) url_tokens: Arc<UrlTokens>,
@@ -73,11 +70,12 @@ impl Rooms {
             Arc::clone(&calls),
             rooms.clone(),
         );
-        let ground = Ground::new(kernel, identity, Callers::on(&lines), found.journal);
+        let callers = Callers::on(&lines);
+        let ground = Ground::new(kernel, identity, callers, found.journal, rooms.clone());
         let containers = Arc::new(Containers::new(&ground));
         let sessions = Arc::new(Sessions::new(&ground));
         let Ground { kernel, identity, register, conversations, callers, .. } = ground.clone();
-        let Ground { workspaces, sandboxes, images, disk, sockets, .. } = ground;
+        let Ground { workspaces, sandboxes, images, disk, .. } = ground;
         let models = Arc::new(Models::new(kernel.config.studio.models.clone()));
         Self {
             facts: Facts::new(&kernel.config, Arc::clone(&models), kernel.now()),
@@ -99,7 +97,6 @@ impl Rooms {
             images,
             disk,
             containers,
-            sockets,
             sessions,
         }
     }
@@ -117,7 +114,8 @@ pub(crate) struct Ground {
     pub(crate) sandboxes: Arc<Sandboxes>,
     pub(crate) images: Arc<Images>,
     pub(crate) disk: Arc<DiskGuard>,
-    pub(crate) sockets: Arc<Sockets>,
+    /// For what opens a session's sockets: it serves them with the whole broker.
+    pub(crate) rooms: Weak<Rooms>,
 }
 
 impl Ground {
@@ -126,6 +124,7 @@ impl Ground {
         identity: Arc<Identity>,
         callers: Callers,
         journal: Journal,
+        rooms: Weak<Rooms>,
     ) -> Self {
         let k = || Arc::clone(&kernel);
         let register = Arc::new(Register::new(k()));
@@ -137,7 +136,6 @@ impl Ground {
         Self {
             images: Arc::new(images),
             disk: Arc::new(disk),
-            sockets: Arc::new(Sockets::default()),
             kernel,
             identity,
             callers,
@@ -145,6 +143,7 @@ impl Ground {
             conversations,
             workspaces,
             sandboxes,
+            rooms,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::call::{Answer, Edge};
 use crate::identity::Credential;
 use crate::lines::{CallerCall, CallerTools};
 use crate::sessions::conversation::events::event;
-use crate::sessions::{Conversations, ModelDoor, ModelRequest, RelayDoor};
+use crate::sessions::{Conversations, ModelRequest};
 use crate::sync::lock;
 
 /// Events that a follower gets at once.
@@ -39,20 +39,6 @@ pub struct SessionView {
 }
 
 impl Broker {
-    /// Who opens the sockets of sessions. The first one set stays.
-    pub fn set_relay(&self, relay: Arc<dyn RelayDoor>) {
-        if self.0.sockets.relay.set(relay).is_err() {
-            tracing::error!("the sockets of sessions were given to somebody already");
-        }
-    }
-
-    /// Who opens the doors of sessions to models. The first one set stays.
-    pub fn set_models(&self, models: Arc<dyn ModelDoor>) {
-        if self.0.sockets.models.set(models).is_err() {
-            tracing::error!("the doors to models were given to somebody already");
-        }
-    }
-
     /// A session made a request of its model: into its events, into the audit, and into what it has
     /// spent.
     pub fn model_requested(&self, session: SessionId, request: &ModelRequest) {

@@ -19,7 +19,7 @@ use crate::rooms::Ground;
 use crate::sessions::conversation::events::event;
 use crate::sessions::lifecycle::keeper::Order;
 use crate::sessions::lifecycle::start::StartSession;
-use crate::sessions::{Conversations, Live, Origin, Register, Sockets};
+use crate::sessions::{Conversations, Live, Origin, Register};
 use crate::sync::lock;
 
 /// What the ids of these questions begin with. Drivers make those of what agents ask, with other names.
@@ -147,7 +147,6 @@ pub(crate) struct Budgets {
     kernel: Arc<Kernel>,
     register: Arc<Register>,
     conversations: Arc<Conversations>,
-    sockets: Arc<Sockets>,
 }
 
 impl Budgets {
@@ -156,7 +155,6 @@ impl Budgets {
             kernel: ground.kernel.clone(),
             register: ground.register.clone(),
             conversations: ground.conversations.clone(),
-            sockets: ground.sockets.clone(),
         }
     }
 
@@ -223,7 +221,14 @@ impl Budgets {
             );
             return refused(field, message);
         };
-        let has_prices = self.sockets.models.get().is_some_and(|it| it.has_prices(provider));
+        let has_prices = self
+            .kernel
+            .config
+            .sessions
+            .doors
+            .models
+            .as_ref()
+            .is_some_and(|it| it.has_prices(provider));
         if max_micro_usd.is_some() && !has_prices {
             let message = format!(
                 "nobody knows what the models of `{provider}` cost; say so in the daemon's \

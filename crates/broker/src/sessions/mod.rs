@@ -16,7 +16,7 @@ mod url_token;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -46,6 +46,7 @@ pub(crate) use self::register::{Outside, Register};
 use self::url_token::Bearer;
 pub use self::url_token::SessionPass;
 pub(crate) use self::url_token::UrlTokens;
+use crate::Broker;
 use crate::confinement::{Confinement, Sandboxes};
 use crate::containers::Images;
 use crate::disk::{DiskGuard, DiskLimits};
@@ -76,6 +77,8 @@ pub struct SessionSettings {
     pub permissions: Permissions,
     /// What `{inside}` in an agent's command stands for.
     pub inside: Option<Arc<dyn InsideProgram>>,
+    /// Opens the sockets by which agents reach others.
+    pub doors: SessionDoors,
     /// What keeps agents from the rest of this machine.
     pub confinement: Confinement,
     /// What sessions may spend where neither they nor their project say anything.
@@ -104,6 +107,7 @@ impl SessionSettings {
             end_grace: Duration::from_secs(3),
             permissions: Permissions::Ask,
             inside: None,
+            doors: SessionDoors::default(),
             confinement: Confinement::Unconfined,
             spending: SpendLimits::default(),
             limit_wait: Duration::from_secs(5 * 60),
@@ -120,6 +124,20 @@ impl SessionSettings {
             idle_ms: project.idle_ms.unwrap_or(usual.idle_ms),
         }
     }
+}
+
+/// Opens the sockets by which agents reach others, and says where sessions have URLs.
+#[derive(Debug, Clone, Default)]
+pub struct SessionDoors {
+    /// Opens the socket on which an agent calls back.
+    pub relay: Option<Arc<dyn RelayDoor>>,
+    /// Opens the model proxy.
+    pub models: Option<Arc<dyn ModelDoor>>,
+    /// Opens the network proxy.
+    pub network: Option<Arc<dyn NetworkDoor>>,
+    /// Where the daemon is reached, such as `http://127.0.0.1:7180`: the URLs of sessions start
+    /// with it. Without a listener, sessions have no URL.
+    pub url: Option<String>,
 }
 
 /// How an agent is started.
@@ -160,6 +178,7 @@ pub trait RelayDoor: Send + Sync + std::fmt::Debug {
     /// When it cannot be bound.
     fn open(
         &self,
+        broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
     ) -> std::io::Result<Box<dyn std::any::Any + Send + Sync>>;
@@ -174,6 +193,7 @@ pub trait ModelDoor: Send + Sync + std::fmt::Debug {
     /// When there is no such model, or the socket cannot be bound.
     fn open(
         &self,
+        broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
         model: &str,
@@ -223,14 +243,6 @@ impl std::fmt::Display for ModelRequest {
         }
         write!(f, ", {bytes_up} bytes asked, {bytes_down} answered")
     }
-}
-
-/// The sockets by which sessions reach others.
-#[derive(Debug, Default)]
-pub(crate) struct Sockets {
-    relay: OnceLock<Arc<dyn RelayDoor>>,
-    models: OnceLock<Arc<dyn ModelDoor>>,
-    networks: OnceLock<Arc<dyn NetworkDoor>>,
 }
 
 /// The life of sessions: how they start, work and end.

@@ -2,7 +2,7 @@
 //! the network.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -20,10 +20,10 @@ use tokio::sync::{Semaphore, watch};
 use crate::Broker;
 use crate::confinement::Sandboxes;
 use crate::kernel::Kernel;
-use crate::rooms::Ground;
+use crate::rooms::{Ground, Rooms};
 use crate::sessions::conversation::events::event;
 use crate::sessions::lifecycle::start::{StartSession, not_made};
-use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register, Sockets};
+use crate::sessions::{Conversations, ELSEWHERE, Live, Origin, Register};
 use crate::sync::lock;
 
 /// Said where an agent is under way that was started without a network.
@@ -40,6 +40,7 @@ pub trait NetworkDoor: Send + Sync + std::fmt::Debug {
     /// When the socket cannot be bound.
     fn open(
         &self,
+        broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
@@ -171,13 +172,6 @@ impl Live {
 }
 
 impl Broker {
-    /// Who opens the doors of sessions to the network. The first one set stays.
-    pub fn set_network(&self, network: Arc<dyn NetworkDoor>) {
-        if self.0.sockets.networks.set(network).is_err() {
-            tracing::error!("the doors to the network were given to somebody already");
-        }
-    }
-
     /// A session asked for a place of the network: into the audit, and into its events if it was
     /// refused.
     pub fn network_asked(&self, session: SessionId, asked: &NetworkConnection) {
@@ -199,7 +193,7 @@ pub(crate) struct Networks {
     register: Arc<Register>,
     conversations: Arc<Conversations>,
     sandboxes: Arc<Sandboxes>,
-    sockets: Arc<Sockets>,
+    rooms: Weak<Rooms>,
 }
 
 impl Networks {
@@ -209,7 +203,7 @@ impl Networks {
             register: ground.register.clone(),
             conversations: ground.conversations.clone(),
             sandboxes: ground.sandboxes.clone(),
-            sockets: ground.sockets.clone(),
+            rooms: ground.rooms.clone(),
         }
     }
 
@@ -259,12 +253,19 @@ impl Networks {
 
     /// Opens what an agent reaches others by.
     pub(super) fn open_doors(&self, holder: Holder<'_>) -> Result<Doors> {
-        let relay = self.sockets.relay.get().map(|relay| relay.open(holder.id, holder.dir));
+        let relay = self.kernel.config.sessions.doors.relay.as_ref();
+        let relay = relay.map(|relay| relay.open(self.broker()?, holder.id, holder.dir));
         let relay =
             relay.transpose().map_err(|error| not_made("the socket of a session", error))?;
         let mut doors = Doors { _relay: relay.map(Socket), ..Doors::default() };
         self.adjust(&mut doors, holder)?;
         Ok(doors)
+    }
+
+    /// The broker, for what serves a session's sockets.
+    fn broker(&self) -> std::io::Result<Broker> {
+        let rooms = self.rooms.upgrade().map(Broker);
+        rooms.ok_or_else(|| std::io::Error::other("the daemon has stopped"))
     }
 
     /// Opens the doors that there should be, and closes the others.
@@ -282,8 +283,10 @@ impl Networks {
             None => doors.model = None,
             Some(_) if doors.model.is_some() => {}
             Some(model) => {
-                let opened = match self.sockets.models.get() {
-                    Some(models) => models.open(id, dir, model),
+                let opened = match &self.kernel.config.sessions.doors.models {
+                    Some(models) => {
+                        self.broker().and_then(|broker| models.open(broker, id, dir, model))
+                    }
                     None => Err(std::io::Error::other("this daemon has no models")),
                 };
                 let what = format!("the door of the agent `{agent}` to the model `{model}`");
@@ -294,8 +297,10 @@ impl Networks {
             None => doors.network = None,
             Some(_) if doors.network.is_some() => {}
             Some(reach) => {
-                let opened = match self.sockets.networks.get() {
-                    Some(networks) => networks.open(id, dir, reach.policy.subscribe()),
+                let opened = match &self.kernel.config.sessions.doors.network {
+                    Some(networks) => self.broker().and_then(|broker| {
+                        networks.open(broker, id, dir, reach.policy.subscribe())
+                    }),
                     None => Err(std::io::Error::other("this daemon has no door to the network")),
                 };
                 let opened =

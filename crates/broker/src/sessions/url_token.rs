@@ -1,7 +1,7 @@
 //! The URL of a session: who may enter there. Every live session has at most one bearer token, of which
 //! only the hash is kept, in memory: it dies with the session, and with the daemon.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use ringback_core::policy::authorize;
 use ringback_core::sessions::Where;
@@ -102,14 +102,6 @@ impl Bearer {
 }
 
 impl Broker {
-    /// Where the daemon is reached, such as `http://127.0.0.1:7180`: the URLs of sessions start with
-    /// it. The first one set stays.
-    pub fn set_session_url(&self, base: String) {
-        if self.0.url_tokens.url.set(base).is_err() {
-            tracing::error!("the URLs of sessions were given a start already");
-        }
-    }
-
     /// Lets somebody in at the URL of a session, which counts as a use of it.
     ///
     /// # Errors
@@ -149,8 +141,6 @@ pub(crate) struct UrlTokens {
     kernel: Arc<Kernel>,
     identity: Arc<Identity>,
     register: Arc<Register>,
-    /// Where the URLs of sessions start, if there is a listener for them.
-    pub(super) url: OnceLock<String>,
 }
 
 impl UrlTokens {
@@ -159,7 +149,6 @@ impl UrlTokens {
             kernel: ground.kernel.clone(),
             identity: ground.identity.clone(),
             register: ground.register.clone(),
-            url: OnceLock::new(),
         }
     }
 
@@ -170,7 +159,7 @@ impl UrlTokens {
 
     /// Where a session is reached, if anything listens there.
     pub(crate) fn session_url(&self, session: SessionId) -> Option<String> {
-        self.url.get().map(|base| format!("{base}{PATH}{session}"))
+        self.kernel.config.sessions.doors.url.as_ref().map(|base| format!("{base}{PATH}{session}"))
     }
 
     /// The URL of a session, for who started it, with its token if nobody has been given one.

@@ -4,7 +4,7 @@
 mod place;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ringback_agents::server::{
@@ -28,10 +28,10 @@ use crate::disk::DiskGuard;
 use crate::identity::{Credential, Identity};
 use crate::kernel::Kernel;
 use crate::lines::{CallerStream, Callers, LineCall, ToolOffer};
-use crate::rooms::Ground;
+use crate::rooms::{Ground, Rooms};
+use crate::sessions::Register;
 use crate::sessions::conversation::message::{Offer, Offered};
 use crate::sessions::lifecycle::keeper::Order;
-use crate::sessions::{Register, Sockets};
 use crate::sync::lock;
 use crate::workspaces::Workspaces;
 
@@ -72,7 +72,7 @@ pub(crate) struct Offers {
     sandboxes: Arc<Sandboxes>,
     images: Arc<Images>,
     disk: Arc<DiskGuard>,
-    sockets: Arc<Sockets>,
+    rooms: Weak<Rooms>,
 }
 
 impl Offers {
@@ -86,7 +86,7 @@ impl Offers {
             sandboxes: ground.sandboxes.clone(),
             images: ground.images.clone(),
             disk: ground.disk.clone(),
-            sockets: ground.sockets.clone(),
+            rooms: ground.rooms.clone(),
         }
     }
 

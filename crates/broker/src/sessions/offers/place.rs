@@ -15,6 +15,7 @@ use ringback_proto::{Error, ErrorKind, Result};
 use ringback_sandbox::{Confined, Hold, ReadOnly, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
 
+use crate::Broker;
 use crate::confinement::{BoxProcess, Confiner, Installed, Programs};
 use crate::disk::{BoxEnd, Watch};
 use crate::failure::causes;
@@ -294,7 +295,7 @@ impl Offers {
             |why: &str| not_made("the door of a server to the network", std::io::Error::other(why));
         let inside = self.kernel.config.sessions.inside.clone();
         let inside = inside.ok_or_else(|| no_door("there is no program that could reach it"))?;
-        let networks = self.sockets.networks.get();
+        let networks = self.kernel.config.sessions.doors.network.as_ref();
         let networks = networks.ok_or_else(|| no_door("this daemon has none"))?;
         let dir = self.kernel.config.sessions.run_dir.join("s").join(self.random_name());
         own.dirs.push(dir.clone());
@@ -306,7 +307,8 @@ impl Offers {
         };
         let inside = self.kernel.blocking(prepare).await?;
         let (policy, asked) = watch::channel(Arc::new(network));
-        let socket = networks.open(place.root, &dir, asked);
+        let broker = self.rooms.upgrade().map(Broker).ok_or_else(|| no_door("it has stopped"))?;
+        let socket = networks.open(broker, place.root, &dir, asked);
         let socket =
             socket.map_err(|error| not_made("the door of a server to the network", error))?;
         own.door = Some(Door { _socket: Socket(socket), _policy: policy });
