@@ -32,7 +32,7 @@ pub enum BindError {
     #[error("the CURVE secret key is not 40 characters of Z85")]
     CurveKey,
     /// The thread of the sockets could not be started.
-    #[error("cannot start the thread of the HOOT01 sockets")]
+    #[error("cannot start the thread that owns the HOOT01 sockets")]
     Thread(#[source] std::io::Error),
 }
 
@@ -91,11 +91,13 @@ impl HootEdge {
                     }
                 });
                 if end.send(()).is_err() {
-                    tracing::debug!("nobody waits for the end of the HOOT01 edge");
+                    tracing::debug!("the HOOT01 edge ended with no one waiting for it");
                 }
             })
             .map_err(BindError::Thread)?;
-        let lost = |_| BindError::Thread(std::io::Error::other("it ended before it was bound"));
+        let lost = |_| {
+            BindError::Thread(std::io::Error::other("the thread ended before it bound the sockets"))
+        };
         let endpoints = endpoints.await.map_err(lost)??;
         Ok(Self { endpoints, stop, abort, ended })
     }

@@ -84,7 +84,10 @@ impl Places {
         let is_full = self.waiting.len() + self.inside.len() > self.peers_max;
         if is_full && !self.is_full {
             let peers_max = self.peers_max;
-            tracing::warn!(peers_max, "all places of a HOOT01 socket are taken (open files)");
+            tracing::warn!(
+                peers_max,
+                "a HOOT01 socket has no room for another connection (open files)"
+            );
         }
         self.is_full = is_full;
         if self.waiting.len() <= waiting_max && !is_full {

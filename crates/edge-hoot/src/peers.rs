@@ -165,7 +165,7 @@ impl Peers {
         let now = Instant::now();
         for peer in self.by_connection.values_mut() {
             if peer.worker.as_ref().is_some_and(|worker| worker.is_silent(now, patience)) {
-                tracing::warn!(principal = %peer.credential.id(), "a worker is silent and gone");
+                tracing::warn!(principal = %peer.credential.id(), "dropping a silent worker");
                 peer.worker = None;
             }
         }

@@ -283,7 +283,7 @@ impl RouterLoop {
             Taken::Yes => return,
             Taken::NotByThis(offer) => offer,
             Taken::Busy(reply_to) => {
-                let busy = reply_to.reply(Error::busy("the list of your offers").into());
+                let busy = reply_to.reply(Error::busy("the queue of your offers").into());
                 return self.send(connection, &reply_to.prefix, busy).await;
             }
         };
@@ -382,7 +382,7 @@ impl RouterLoop {
     /// Disconnects a peer that does not read.
     async fn give_up(&mut self, connection: ConnectionId) {
         let Some(peer) = self.peers.get(connection) else { return };
-        tracing::warn!(principal = %peer.credential.id(), "a peer does not read and is disconnected");
+        tracing::warn!(principal = %peer.credential.id(), "disconnecting a peer: not reading");
         metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
         self.peers.remove(connection);
         self.router.disconnect(connection).await;
@@ -440,11 +440,11 @@ fn call_span(frame: &Frame, tool: &str, set_trace_parent: fn(&Span, &str)) -> Sp
 
 fn ready(frame: &Frame) -> Result<Ready> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err(Error::new(ErrorKind::UnsupportedContentType, "Ready is MsgPack (1)"));
+        return Err(Error::new(ErrorKind::UnsupportedContentType, "send Ready as MsgPack (1)"));
     };
     ringback_proto::msgpack::check(body)?;
     let ready: Ready = rmp_serde::from_slice(body)
-        .map_err(|error| Error::invalid(format!("the Ready does not fit: {error:.200}")))?;
+        .map_err(|error| Error::invalid(format!("invalid Ready: {error:.200}")))?;
     if ready.protocol != "HOOT01" {
         return Err(Error::invalid_field("protocol", "this daemon speaks HOOT01"));
     }

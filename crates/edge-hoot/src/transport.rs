@@ -233,7 +233,7 @@ impl Router {
     /// Ends one connection.
     pub(crate) async fn disconnect(&self, connection: ConnectionId) {
         if let Err(error) = self.socket.disconnect_peer(connection.0).await {
-            tracing::debug!(%error, "the connection had ended by itself");
+            tracing::debug!(%error, "the connection had already ended");
         }
     }
 
@@ -323,7 +323,7 @@ impl Publisher {
             let Some(peer) = status.peer_info else { continue };
             if !is_valid(principal_id(peer.authentication.user_id.as_deref())) {
                 let ended = self.socket.disconnect_peer(status.connection_id).await;
-                tracing::debug!(?ended, "a subscriber's token is no longer valid");
+                tracing::debug!(?ended, "disconnecting a subscriber: its token is no longer valid");
             }
         }
     }
@@ -359,7 +359,7 @@ async fn turn_away(socket: &Socket, connection: ConnectionId) {
     if matches!(status, Ok(Some(ConnectionStatus { peer_info: None, .. })))
         && let Err(error) = socket.disconnect_peer(connection.0).await
     {
-        tracing::debug!(%error, "a connection that waited had ended by itself");
+        tracing::debug!(%error, "a waiting connection had already ended");
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn request(
         }
         Body::Empty | Body::Credit(_) => Err(Error::new(
             ErrorKind::UnsupportedContentType,
-            "a Request has a body: send MsgPack (1) or RawBinary (2)",
+            "a Request needs a body: send MsgPack (1) or RawBinary (2)",
         )),
     }
 }

@@ -155,7 +155,7 @@ impl Worker {
         }
         let is_taken = chunks.try_send(Said::Chunk(chunk)).is_ok();
         if !is_taken {
-            let error = Error::busy("the queue of the call's chunks");
+            let error = Error::busy("the call's chunk queue");
             let error = error.with_certainty(Certainty::MayHaveRun);
             drop(self.given.take(request_id));
             tell(broker, credential, &id, Err(error));
@@ -209,6 +209,6 @@ async fn pass_on(
 /// Tells the broker how a call ended. That nobody waits any more is no fault of the worker.
 fn tell(broker: &Broker, credential: &Credential, id: &str, outcome: Result<Any>) {
     if let Err(error) = broker.answer_call(credential, id, outcome) {
-        tracing::debug!(%error, "an answer came too late");
+        tracing::debug!(%error, "a worker's answer came too late");
     }
 }

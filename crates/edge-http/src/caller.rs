@@ -81,7 +81,9 @@ impl FromRequestParts<State> for StreamCaller {
         };
         let used = state.tickets().redeem(&ticket, state.broker().now());
         let credential = used.ok_or_else(|| {
-            unauthenticated("the ticket is used up, too old or none; `POST /v1/tickets` gives one")
+            unauthenticated(
+                "the ticket is used, expired or unknown; get one with `POST /v1/tickets`",
+            )
         })?;
         credential.principal(state.broker().now())?;
         Ok(Self(credential))

@@ -37,16 +37,16 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/openapi.json",
             document,
-            open("get_openapi", "This document.").answers(
+            open("get_openapi", "Returns this document.").answers(
                 200,
-                "OpenAPI 3.1.",
+                "The OpenAPI 3.1 document.",
                 Content::json::<BTreeMap<String, Value>>(),
             ),
         ),
         Route::get(
             "/docs",
             page,
-            open("get_docs", "This document as a page for people.").answers(
+            open("get_docs", "Shows this document as a web page.").answers(
                 200,
                 "The page.",
                 Content::Text("text/html"),
@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/docs/page.js",
             script,
-            open("get_docs_script", "What makes the page of this document.").answers(
+            open("get_docs_script", "Returns the script of the web page.").answers(
                 200,
                 "The script.",
                 Content::Text("text/javascript"),

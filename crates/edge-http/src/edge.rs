@@ -94,6 +94,6 @@ impl FromRef<State> for Arc<Status> {
 }
 
 async fn no_such_route() -> HttpError {
-    let message = "there is no such route; `GET /v1/openapi.json` describes all of them";
+    let message = "no such route; `GET /v1/openapi.json` describes all routes";
     Error::new(ErrorKind::NotFound, message).into()
 }

@@ -80,15 +80,15 @@ impl HttpError {
         match self {
             Self::Said(error) => (status(error.kind()).0, error.into()),
             Self::WrongMethod => {
-                let message = "this path has no such method; `Allow` names those it has";
+                let message = "this path does not support the method; `Allow` lists those it does";
                 (405, ErrorBody::plain("METHOD_NOT_ALLOWED", message))
             }
             Self::Stalled => {
-                let message = "the body stopped coming; send it without long pauses";
+                let message = "the body stalled; send it without long pauses";
                 (408, ErrorBody::plain("REQUEST_TIMEOUT", message))
             }
             Self::Range { size } => {
-                let message = format!("the range lies behind the end of {size} bytes");
+                let message = format!("the range starts past the end of {size} bytes");
                 (416, ErrorBody::plain("RANGE_NOT_SATISFIABLE", &message))
             }
             Self::NoStreaming => {

@@ -24,9 +24,9 @@ use crate::error::HttpError;
 use crate::extract::InQuery;
 use crate::sse;
 
-const ABOUT: &str = "`{type, properties}` each, with an `id` to resume by: first `server.connected`, then \
-    what happens to your tools, calls and jobs, or to everybody's for an admin. `server.missed` tells \
-    how many events are no longer there.";
+const ABOUT: &str = "Events `{type, properties}`, each with an `id` to resume from: first \
+    `server.connected`, then the events of your tools, calls and jobs, or of everyone's for an \
+    admin. `server.missed` has the number of events that are no longer stored.";
 
 /// Events looked at in one go: few enough to keep in memory for each subscriber.
 const PAGE: usize = 64;
@@ -62,10 +62,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get(
         "/event",
         event,
-        Operation::new("events", "subscribe", "What happens, as it happens.")
+        Operation::new("events", "subscribe", "Streams events as they happen.")
             .auth(Auth::TokenOrTicket)
             .query::<Asked>()
-            .header("Last-Event-ID", "The `id` of the last event you got.")
+            .header("Last-Event-ID", "The `id` of the last event you received.")
             .answers(200, "Events.", Content::Events(ABOUT)),
     )]
 }

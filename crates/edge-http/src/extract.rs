@@ -99,7 +99,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), HttpError> {
     if essence.to_ascii_lowercase().ends_with("json") {
         return Ok(());
     }
-    let message = "the body is JSON: send `Content-Type: application/json`";
+    let message = "the body must be JSON: send `Content-Type: application/json`";
     Err(Error::new(ErrorKind::UnsupportedContentType, message).into())
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            let message = "the body is larger than this route takes (http.max_body_bytes)";
+            let message = "the body is larger than this route accepts (http.max_body_bytes)";
             return Error::new(ErrorKind::TooLarge, message).into();
         }
         if error.is::<Stalled>() {
@@ -116,7 +116,7 @@ pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
         }
         cause = error.source();
     }
-    Error::invalid("the body could not be read to its end").into()
+    Error::invalid("cannot read the body to its end").into()
 }
 
 /// A body whose pieces are read as they come.
@@ -133,5 +133,5 @@ pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, HttpErr
 pub(crate) fn invalid(what: &str, error: &impl std::error::Error) -> HttpError {
     let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let cause: String = cause.chars().take(MISFIT_CHARS_MAX).collect();
-    Error::invalid(format!("{what} does not fit: {cause}")).into()
+    Error::invalid(format!("{what} is invalid: {cause}")).into()
 }

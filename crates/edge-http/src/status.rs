@@ -68,25 +68,29 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/health",
             health,
-            open("get_health", "Whether the process lives.").answers(
+            open("get_health", "Reports whether the process is alive.").answers(
                 200,
-                "It does.",
+                "It is alive.",
                 Content::json::<Health>(),
             ),
         ),
         Route::get(
             "/ready",
             ready,
-            open("get_ready", "Whether calls are taken.")
-                .answers(200, "They are.", Content::json::<Ready>())
-                .answers(503, "The daemon starts, drains, or is full.", Content::json::<Ready>()),
+            open("get_ready", "Reports whether the daemon accepts calls.")
+                .answers(200, "It accepts calls.", Content::json::<Ready>())
+                .answers(
+                    503,
+                    "The daemon is starting, draining or full.",
+                    Content::json::<Ready>(),
+                ),
         ),
         Route::get(
             "/metrics",
             metrics,
-            open("get_metrics", "Counters, for Prometheus.").answers(
+            open("get_metrics", "Returns metrics for Prometheus.").answers(
                 200,
-                "Prometheus text.",
+                "Metrics in the Prometheus text format.",
                 Content::Text("text/plain"),
             ),
         ),

@@ -40,11 +40,11 @@ impl Tickets {
         let id = credential.id();
         let n_own = tickets.values().filter(|ticket| ticket.credential.id() == id).count();
         if n_own >= TICKETS_PER_PRINCIPAL_MAX {
-            let message = format!("{n_own} of your tickets are not used yet; use one or wait");
+            let message = format!("{n_own} of your tickets are unused; use one or wait");
             return Err(Error::new(ErrorKind::RateLimited, message));
         }
         if tickets.len() >= TICKETS_MAX {
-            return Err(Error::busy("the table of tickets"));
+            return Err(Error::busy("the ticket table"));
         }
         let good_until = now.mono.saturating_add(TICKET_MS);
         tickets.insert(hash(&text), Ticket { credential, good_until });

@@ -76,7 +76,7 @@ impl Question {
     /// Passes on what came of its form. What is no answer leaves it open for others.
     pub(crate) async fn answer(&self, broker: &Broker, credential: &Credential, result: &RawValue) {
         let Some(option) = self.option(result) else {
-            return tracing::debug!(session = %self.session, "a form came back without an answer");
+            return tracing::debug!(session = %self.session, "a client returned an empty form");
         };
         let answer = PermissionAnswer { request_id: self.request_id.clone(), option };
         let request = SessionMessageRequest {
@@ -86,7 +86,7 @@ impl Question {
         };
         // Somebody else may have been first; then this answer counts for nothing, as it should.
         if let Outcome::Failed(error) = tools::again(broker, credential, request).await {
-            tracing::debug!(session = %self.session, %error, "an answer came to nothing");
+            tracing::debug!(session = %self.session, %error, "an answer was not accepted");
         }
     }
 

@@ -77,7 +77,7 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
         takes_forms: version >= Version::V2025_06_18 && takes_forms(&capabilities),
     };
     let Some(session) = state.sessions.open(peer, version, opened) else {
-        let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
+        let fault = Fault::new(Code::Internal, "too many MCP sessions are open; try again later");
         return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };
     let result = InitializeResult {
@@ -107,16 +107,19 @@ fn find(
     if let Some(value) = headers.get(PROTOCOL_VERSION) {
         let version = value.to_str().ok().and_then(|name| Version::parse(name.trim()));
         if version.is_none_or(|version| version.era() == Era::Modern) {
-            return refuse(StatusCode::BAD_REQUEST, "no session speaks this version");
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "MCP sessions do not support this protocol version",
+            );
         }
     }
     let Some(value) = headers.get(SESSION_ID) else {
-        let message = "send the header `Mcp-Session-Id` that `initialize` was answered with";
+        let message = "send the header `Mcp-Session-Id` from the answer to `initialize`";
         return refuse(StatusCode::BAD_REQUEST, message);
     };
     match value.to_str().ok().and_then(|name| state.sessions.find(name, peer.owner())) {
         Some(session) => Ok(session),
-        None => refuse(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
+        None => refuse(StatusCode::NOT_FOUND, "no such MCP session; initialize a new one"),
     }
 }
 

@@ -136,16 +136,16 @@ async fn go_on(
     can_follow: bool,
 ) -> Result<Response, Fault> {
     let Peer::Caller(credential) = peer else {
-        return Err(Fault::invalid_params("no call waits for an answer here"));
+        return Err(Fault::invalid_params("no call is waiting for an answer here"));
     };
     if !can_follow {
-        let message = "go on as the call began: with `io.modelcontextprotocol/logLevel` in `_meta`, \
-            and `text/event-stream` accepted";
+        let message = "continue the call as it started: with `io.modelcontextprotocol/logLevel` in \
+            `_meta`, and `text/event-stream` accepted";
         return Err(Fault::invalid_params(message));
     }
     let parked = state.parked.take(name, credential.id(), &client.tool).ok_or_else(|| {
-        let message = "no call of yours waits under this `requestState`; `session_events` follows \
-            the session, and `session_message` answers what it asks";
+        let message = "no call of yours is waiting under this `requestState`; follow the session \
+            with `session_events`, and answer its questions with `session_message`";
         Fault::invalid_params(message)
     })?;
     let Parked { question, stay, .. } = parked;
@@ -207,7 +207,7 @@ fn ok(body: String) -> Response {
 
 /// What a modern client is told that uses a method of sessions.
 pub(crate) fn not_allowed() -> Response {
-    let fault = Fault::new(Code::InvalidRequest, "without a session there is only POST");
+    let fault = Fault::new(Code::InvalidRequest, "only POST is supported without an MCP session");
     let mut response = respond::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &fault);
     let allow = axum::http::HeaderValue::from_static("POST");
     response.headers_mut().insert(axum::http::header::ALLOW, allow);

@@ -53,7 +53,7 @@ pub(crate) fn said(event: &SessionEventInfo) -> String {
 
 fn log(logger: &str, data: &impl Serialize) -> String {
     let data = to_raw_value(data).unwrap_or_else(|error| {
-        tracing::warn!(%error, logger, "something cannot be told as JSON");
+        tracing::warn!(%error, logger, "cannot write an event as JSON");
         RawValue::NULL.to_owned()
     });
     // An event is made of lines, so there must be none inside. They only stand between tokens.

@@ -88,9 +88,12 @@ pub async fn version(target: Target) -> Result<String, Fault> {
     let (lines, mut answers) = mpsc::channel(1);
     let exchange = Exchange { line, id: Some(Id::from(1)), kind };
     exchange.exchanged(&Daemon::new(target), &lines).await?;
-    answers.try_recv().ok().as_deref().and_then(exchange::server_version).ok_or_else(|| {
-        Fault::new(Code::Internal, "something answers there, but it is not a daemon of ours")
-    })
+    answers
+        .try_recv()
+        .ok()
+        .as_deref()
+        .and_then(exchange::server_version)
+        .ok_or_else(|| Fault::new(Code::Internal, "what answers there is not a Ringback daemon"))
 }
 
 struct Bridge {
@@ -170,7 +173,7 @@ impl Bridge {
             return exchange.shake_hands(&self.daemon, &self.lines).await;
         }
         if self.tasks.len() >= UNDER_WAY_MAX {
-            let fault = Fault::new(Code::Internal, "too many requests are under way");
+            let fault = Fault::new(Code::Internal, "too many requests are running");
             return self.say(outgoing::error(exchange.id.as_ref(), &fault)).await;
         }
         let modern_id = exchange.id.clone().filter(|_| exchange.kind != Kind::Legacy);
@@ -189,7 +192,7 @@ impl Bridge {
             Ok(Some(id)) => drop(self.modern.remove(&id)),
             Ok(None) => {}
             Err(error) if error.is_cancelled() => {}
-            Err(error) => tracing::error!(%error, "a request was lost to a panic"),
+            Err(error) => tracing::error!(%error, "a request failed: its task panicked"),
         }
     }
 

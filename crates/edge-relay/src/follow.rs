@@ -22,7 +22,10 @@ pub(crate) struct Follow {
 
 /// What comes next of a call.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the last one, and is used at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the last one, and is used immediately"
+)]
 pub(crate) enum Followed {
     /// It is so far.
     Progress { percent: f32, message: String },

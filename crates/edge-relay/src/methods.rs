@@ -181,7 +181,7 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
     let may = serving.broker.may_call(&credential, Edge::Relay, &tool);
     may.map_err(Refusal::with_key)?;
     if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
-        return Err(Refusal::bad_params("`arguments` is an object"));
+        return Err(Refusal::bad_params("`arguments` must be an object"));
     }
     if let Some(row) = find(&tool) {
         let text = arguments.map_or("{}", RawValue::get);
@@ -328,7 +328,7 @@ fn payload(arguments: Option<&RawValue>) -> Any {
 
 fn bounded(tool: String) -> Result<String, Refusal> {
     if tool.is_empty() || tool.len() > TOOL_NAME_BYTES_MAX {
-        let message = format!("`tool` is a name of 1 to {TOOL_NAME_BYTES_MAX} bytes");
+        let message = format!("`tool` must be a name of 1 to {TOOL_NAME_BYTES_MAX} bytes");
         return Err(Error::invalid_field("tool", message).into());
     }
     Ok(tool)
@@ -337,6 +337,6 @@ fn bounded(tool: String) -> Result<String, Refusal> {
 /// For the model, which can put its arguments right.
 fn misfit(tool: &str, error: &serde_json::Error) -> Outcome {
     let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
-    let error = Error::invalid(format!("the arguments of `{tool}` do not fit: {text}"));
+    let error = Error::invalid(format!("invalid arguments for `{tool}`: {text}"));
     Outcome::of_tool(ResponseEnvelope::from(error), tool, Face::Content)
 }

@@ -65,8 +65,9 @@ impl Outbox {
         let n_bytes = self.len() - before - 1;
         if n_bytes > line_bytes_max {
             self.bytes.truncate(self.n_written + before);
-            let message =
-                format!("the answer has {n_bytes} bytes, a line at most {line_bytes_max}");
+            let message = format!(
+                "the answer has {n_bytes} bytes; a line of text has at most {line_bytes_max}"
+            );
             let error = Error::new(ErrorKind::TooLarge, message).with_certainty(Certainty::Ran);
             self.refuse(id, &error.into());
         }

@@ -158,7 +158,7 @@ fn end_of(last: ResponseEnvelope, tool: String) -> End {
 }
 
 fn out_of_turn() -> Error {
-    Error::internal("relay", "the tool answered out of turn")
+    Error::internal("relay", "the tool sent a reply that is not a result")
 }
 
 /// A payload as JSON on one line, the same tokens.
@@ -232,5 +232,5 @@ impl Serialize for WithIsError<'_> {
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("what the table defines can be written as JSON")
+    to_raw_value(value).expect("what the table defines serializes as JSON")
 }

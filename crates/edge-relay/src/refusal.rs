@@ -34,7 +34,7 @@ struct Data<'a> {
 impl Refusal {
     /// The line is no JSON.
     pub(crate) fn no_json(why: impl std::fmt::Display) -> Self {
-        Self::with_code(-32700, format!("this line is no JSON: {}", quoted(why)))
+        Self::with_code(-32700, format!("this line is not JSON: {}", quoted(why)))
     }
 
     /// The line is JSON, but no request.
@@ -44,21 +44,21 @@ impl Refusal {
 
     /// The line is longer than lines may be.
     pub(crate) fn long_line(bytes_max: usize) -> Self {
-        let message = format!("a line has at most {bytes_max} bytes; this one was passed over");
+        let message = format!("a line has at most {bytes_max} bytes; skipped a longer one");
         let error = Error::new(ErrorKind::TooLarge, message.clone());
         Self { code: -32600, message: message.into(), error }
     }
 
     /// Nobody knows the method.
     pub(crate) fn no_method(method: &str) -> Self {
-        let message = format!("there is no method `{}` here", quoted(method));
+        let message = format!("unknown method `{}`", quoted(method));
         let error = Error::new(ErrorKind::NotFound, message.clone());
         Self { code: -32601, message: message.into(), error }
     }
 
     /// The method does not take that.
     pub(crate) fn bad_params(why: impl std::fmt::Display) -> Self {
-        Error::invalid(format!("the params do not fit: {}", quoted(why))).into()
+        Error::invalid(format!("invalid params: {}", quoted(why))).into()
     }
 
     /// What came of a request with a key.

@@ -40,24 +40,24 @@ impl<'a> Request<'a> {
         let object = Object::parse(line).map_err(|error| {
             wrong(match serde_json::from_slice::<&RawValue>(line) {
                 Ok(_) if line.starts_with(b"[") => {
-                    Refusal::no_request("batches are not taken; send each request by itself")
+                    Refusal::no_request("batches are not supported; send each request on its own")
                 }
-                Ok(_) => Refusal::no_request(format!("this is no request: {error}")),
+                Ok(_) => Refusal::no_request(format!("this is not a request: {error}")),
                 Err(error) => Refusal::no_json(error),
             })
         })?;
         let id = object.get("id");
         if id.is_some_and(|id| id.get().len() > ID_BYTES_MAX) {
-            let message = format!("an id has at most {ID_BYTES_MAX} bytes");
+            let message = format!("an id must have at most {ID_BYTES_MAX} bytes");
             return Err(wrong(Refusal::no_request(message)));
         }
         let wrong = |refusal| Malformed { id, refusal };
-        let method = object.text("method").ok_or_else(|| {
-            wrong(Refusal::no_request("a request has a `method`, which is a text"))
-        })?;
+        let method = object
+            .text("method")
+            .ok_or_else(|| wrong(Refusal::no_request("a request needs a `method`, a string")))?;
         let params = object.get("params").filter(|raw| raw.get() != "null");
         if params.is_some_and(|raw| !raw.get().starts_with('{')) {
-            return Err(wrong(Refusal::bad_params("`params` is an object")));
+            return Err(wrong(Refusal::bad_params("`params` must be an object")));
         }
         Ok(Self { id, method, params })
     }

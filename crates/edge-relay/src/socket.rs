@@ -78,7 +78,7 @@ impl Serving {
             let session = serving.session;
             match Connection::new(serving, stream).run().await {
                 Ended::Slow => {
-                    tracing::warn!(%session, "a peer that does not read was disconnected");
+                    tracing::warn!(%session, "disconnected a peer that does not read");
                 }
                 ended @ (Ended::Left | Ended::Refused | Ended::Stopped) => {
                     tracing::debug!(%session, ?ended, "a connection ended");
@@ -93,6 +93,6 @@ impl Serving {
         let mut outbox = Outbox::default();
         outbox.refuse(None, &Error::busy("the list of this session's connections").into());
         let written = outbox.write_to(stream);
-        tracing::warn!(session = %self.session, ok = written.is_ok(), "a connection too many");
+        tracing::warn!(session = %self.session, ok = written.is_ok(), "too many connections");
     }
 }

@@ -126,7 +126,7 @@ impl Talk {
             self.told.has_greeted = true;
             return Ok(());
         }
-        let message = "this is the socket of a session of another project";
+        let message = "this socket belongs to a session of another project";
         let error = Error::new(ErrorKind::Conflict, message);
         self.outbox.refuse(None, &error.into());
         Err(Ended::Refused)
@@ -145,7 +145,7 @@ impl Talk {
         if self.under_way.len() >= config.requests_max
             || self.n_bytes + line.len() > config.request_bytes_max
         {
-            let refusal = Error::busy("the list of requests under way on this connection").into();
+            let refusal = Error::busy("the list of running requests on this connection").into();
             return self.outbox.refuse(request.id, &refusal);
         }
         match begin(&self.serving, &mut self.told, &request) {

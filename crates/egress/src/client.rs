@@ -45,12 +45,12 @@ pub enum ProviderError {
     Key(#[from] SecretError),
     /// The key would be readable on the way.
     #[error(
-        "`url` is plain http beyond this machine and would carry the key in the clear; use https, \
-         or a model without a key"
+        "`url` is plain http to another machine and would send the key unencrypted; use https, or \
+         a model without a key"
     )]
     Clear,
     /// The roots cannot be read.
-    #[error("`{}` holds no certificates in PEM: {reason}", path.display())]
+    #[error("`{}` contains no certificates in PEM: {reason}", path.display())]
     CaFile {
         /// The file.
         path: PathBuf,
@@ -61,7 +61,7 @@ pub enum ProviderError {
     #[error("this system has no root certificates; install `ca-certificates`, or set `ca_file`")]
     NoRoots,
     /// TLS cannot be set up.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> &'static str {
             return "connecting to it took too long";
         }
         if error.is::<rustls::Error>() {
-            return "its certificate, or its TLS, is not one to trust";
+            return "its certificate or its TLS is not trusted";
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             if io.kind() == ErrorKind::ConnectionRefused {
@@ -173,5 +173,5 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ProviderErr
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(|error| failed(error.to_string()))?;
-    if found.is_empty() { Err(failed("it has none".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(failed("no certificate found".to_owned())) } else { Ok(found) }
 }

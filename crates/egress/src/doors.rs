@@ -103,10 +103,10 @@ impl ModelDoor for ModelDoors {
         dir: &Utf8Path,
         model: &str,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the doors to models have stopped");
+        let stopped = || io::Error::other("the model proxies have stopped");
         let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
         let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
-            let message = format!("there is no model `{model}`; the configuration has no such");
+            let message = format!("unknown model `{model}`; add it to the configuration");
             io::Error::new(io::ErrorKind::NotFound, message)
         })?;
         let serving = Serving {

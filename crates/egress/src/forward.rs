@@ -107,7 +107,7 @@ impl Serving {
         }
         if hidden.is_some() && is_encoded(&parts.headers) {
             let (session, model) = (self.session, &self.model.name);
-            tracing::warn!(%session, model, "a model answered compressed, though asked not to");
+            tracing::warn!(%session, model, "refusing a model's compressed answer");
             return Err(Refusal::Encoded);
         }
         to_agent(&mut parts.headers, hidden.as_ref());
@@ -125,7 +125,7 @@ impl Serving {
             Ok(Some(key)) => Ok(Some(key)),
             Ok(None) => Err(Refusal::Key),
             Err(error) => {
-                tracing::error!(model, error = chain(&error), "the key of a model cannot be used");
+                tracing::error!(model, error = chain(&error), "cannot use the key of a model");
                 Err(Refusal::Key)
             }
         }

@@ -45,13 +45,13 @@ pub enum KeyError {
         source: io::Error,
     },
     /// It is a directory, a pipe or a device.
-    #[error("`{}` is no regular file; put the key into one, mode 600", path.display())]
+    #[error("`{}` is not a regular file; put the key into one, mode 600", path.display())]
     NotAFile {
         /// What it is called.
         path: PathBuf,
     },
     /// Others may read it.
-    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod 600` on it", path.display())]
+    #[error("`{}` has mode {mode:03o}, so others can access it; run `chmod 600` on it", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum KeyError {
         mode: u32,
     },
     /// What it holds is no key.
-    #[error("`{}` holds no key: expected one line of visible ASCII", path.display())]
+    #[error("`{}` contains no key: expected one line of visible ASCII", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
@@ -202,6 +202,6 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(matches!(of("pipe"), KeyError::NotAFile { .. }), "and nobody waits for a writer");
+        assert!(matches!(of("pipe"), KeyError::NotAFile { .. }), "and nothing waits for a writer");
     }
 }

@@ -136,7 +136,7 @@ impl NetworkDoor for NetworkDoors {
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the doors to the network have stopped");
+        let stopped = || io::Error::other("the network proxies have stopped");
         let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
         let door = Door {
             session,

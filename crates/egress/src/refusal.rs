@@ -87,40 +87,38 @@ impl Refusal {
 
     fn message(self, model: &str) -> String {
         match self {
-            Self::Upgrade => {
-                "only HTTP passes here: no upgrade, no tunnel; use plain requests".into()
-            }
-            Self::Path => "the path leads out of the model's address; send one without dots".into(),
+            Self::Upgrade => "only plain HTTP requests are supported: no upgrade, no tunnel".into(),
+            Self::Path => "the path leaves the model's `url`; send one without dot segments".into(),
             Self::TooLarge { bytes_max } => {
-                format!("the body has more than {bytes_max} bytes; send less at once")
+                format!("the body has more than {bytes_max} bytes; send a smaller request")
             }
-            Self::Stalled => "the body stopped coming; send the request again".into(),
+            Self::Stalled => "the body stalled; send the request again".into(),
             Self::Busy { max } => {
-                format!("{max} requests of this session are under way; wait for one to end")
+                format!("{max} requests of this session are running; wait for one to end")
             }
             Self::UsedUp { max } => format!(
-                "this session has made its {max} requests of the model `{model}`; whoever runs the \
-                 daemon can allow more"
+                "this session has used its {max} requests to the model `{model}`; the operator of \
+                 the daemon can allow more"
             ),
             Self::Spent { limit } => format!(
-                "this session has reached its limit `{limit}`; whoever started it was asked, and did \
-                 not allow more"
+                "this session has reached its limit `{limit}`; its caller was asked and did not \
+                 allow more"
             ),
             Self::Key => format!(
                 "the daemon cannot use its key for the model `{model}`; its log says why, and \
-                 `ringback doctor` what to do"
+                 `ringback doctor` says what to do"
             ),
             Self::Unreachable { reason } => format!(
-                "the model `{model}` cannot be reached: {reason}; try again later, or have its \
-                 `url` in the daemon's configuration checked"
+                "the model `{model}` cannot be reached: {reason}; try again later, or check its \
+                 `url` in the daemon's configuration"
             ),
             Self::Broken => format!("the model `{model}` broke off its answer; try again"),
             Self::Encoded => format!(
-                "the model `{model}` compressed its answer, though it was asked for a plain one; no \
-                 compressed answer passes here"
+                "the model `{model}` compressed its answer, though asked not to; compressed \
+                 answers are not passed on"
             ),
             Self::Late { seconds } => format!(
-                "the model `{model}` has not begun to answer within {seconds} s; try again, or ask \
+                "the model `{model}` did not start to answer within {seconds} s; try again, or ask \
                  for a stream"
             ),
         }

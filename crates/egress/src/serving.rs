@@ -103,7 +103,7 @@ impl Serving {
 
     fn admit(self: Arc<Self>, stream: UnixStream) {
         let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
-            tracing::debug!(session = %self.session, "a connection to a model too many");
+            tracing::debug!(session = %self.session, "too many connections to a model");
             return;
         };
         let tasks = self.tasks.clone();

@@ -33,7 +33,7 @@ pub(crate) struct Answer {
 
 /// An answer went on for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer has more bytes than may pass")]
+#[error("the answer is larger than allowed")]
 struct TooLong;
 
 /// Puts stars in the place of a key, wherever it comes in a stream. What may be the start of one is

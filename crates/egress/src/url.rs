@@ -23,8 +23,8 @@ pub struct BaseUrl {
 /// Text that is no such URL. It is not repeated: people paste credentials into URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected `http://HOST` or `https://HOST`, perhaps with a port and a path, and without a user, \
-     a query or a fragment"
+    "expected `http://HOST` or `https://HOST`, optionally with a port and a path, but without a \
+     user, a query or a fragment"
 )]
 pub struct UrlError;
 

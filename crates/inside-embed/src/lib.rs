@@ -102,12 +102,12 @@ fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
         let path = path.to_owned();
         move |source| UnpackError { attempted, path, source }
     };
-    std::fs::create_dir_all(directory).map_err(failed("make the directory", directory))?;
+    std::fs::create_dir_all(directory).map_err(failed("create the directory", directory))?;
     let mut file = tempfile::Builder::new()
         .prefix(NAME)
         .permissions(std::fs::Permissions::from_mode(MODE))
         .tempfile_in(directory)
-        .map_err(failed("make a file in", directory))?;
+        .map_err(failed("create a file in", directory))?;
     let written = file.write_all(BYTES).and_then(|()| {
         // The process's mask may have taken bits away.
         file.as_file().set_permissions(std::fs::Permissions::from_mode(MODE))?;
@@ -116,7 +116,7 @@ fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
     written.map_err(failed("write", file.path()))?;
     file.persist(&path).map_err(|error| failed("rename a file to", &path)(error.error))?;
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(failed("make sure of the files in", directory))?;
+    synced.map_err(failed("sync the directory", directory))?;
     Ok(path)
 }
 

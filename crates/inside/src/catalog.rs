@@ -89,11 +89,11 @@ struct Shown<T> {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotOffered {
     /// It cannot be understood.
-    #[error("a tool without a name, or with a schema that is none of an object")]
+    #[error("a tool has no name, or its schema is not of type `object`")]
     Unreadable,
     /// Too many.
     #[error(
-        "more tools than the {TOOLS_MAX} that one owner may have, or more than {CALLERS_MAX} callers"
+        "one owner has more than {TOOLS_MAX} tools, or there are more than {CALLERS_MAX} callers"
     )]
     TooMany,
 }

@@ -119,7 +119,7 @@ impl Forwarder {
                 Some(()) = self.terminate.recv() => self.pass_on(Signal::TERM),
                 Some(()) = self.interrupt.recv() => self.pass_on(Signal::INT),
                 Some(()) = self.hang_up.recv() => self.pass_on(Signal::HUP),
-                Some(Err(error)) = self.doors.join_next() => log(&format!("a door failed: {error}")),
+                Some(Err(error)) = self.doors.join_next() => log(&format!("a proxy failed: {error}")),
             }
         }
     }
@@ -128,7 +128,7 @@ impl Forwarder {
     fn pass_on(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         if let Some(Err(error)) = pid.map(|pid| kill_process(pid, signal)) {
-            log(&format!("cannot pass a signal on: {error}"));
+            log(&format!("cannot forward a signal: {error}"));
         }
     }
 }
@@ -155,7 +155,7 @@ impl Door {
             Ok(Ok(())) => self.has_warned = false,
             Ok(Err(error)) => {
                 if !std::mem::replace(&mut self.has_warned, true) {
-                    log(&format!("nobody at {}: {error}", self.socket.display()));
+                    log(&format!("cannot connect to {}: {error}", self.socket.display()));
                 }
             }
             Err(error) => log(&format!("a connection failed: {error}")),
@@ -169,7 +169,7 @@ impl Door {
                 self.connections.spawn(async move { join(stream, &socket).await });
             }
             Err(error) => {
-                log(&format!("cannot take a connection: {error}"));
+                log(&format!("cannot accept a connection: {error}"));
                 // Most often there are too many files open, and some will be closed.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -213,7 +213,7 @@ fn exit_code(ended: io::Result<ExitStatus>) -> ExitCode {
     let code = match ended {
         Ok(status) => status.code().or_else(|| status.signal().map(|signal| EXIT_SIGNAL + signal)),
         Err(error) => {
-            log(&format!("cannot tell how the command ended: {error}"));
+            log(&format!("cannot wait for the command: {error}"));
             None
         }
     };

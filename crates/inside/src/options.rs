@@ -21,7 +21,7 @@ const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TO
 const SOCKET_NAME: &str = "RINGBACK_SOCKET";
 
 const HELP: &str = "\
-The MCP server that an agent starts in its sandbox: its tools are those of its session.
+The MCP server that an agent starts in its sandbox. It offers the tools of the session.
 
 Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
        ringback-inside forward [--socket PATH] [--proxy PATH] -- COMMAND [ARG...]
@@ -30,19 +30,19 @@ Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
   --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
   --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
   --session-tools   also offer `session_message` and `session_events`, for child sessions
-  --version         say which version this is
+  --version         print the version
 
-OUBLIETTE_API_KEY or RINGBACK_API_KEY has the key for the daemon's own tools. With
---url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token,
-and the session's own key counts where there is no other.
+OUBLIETTE_API_KEY or RINGBACK_API_KEY holds the key for the daemon's own tools. With
+--url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN holds the session's token,
+and the session's own key is the default key.
 
-`forward` runs COMMAND, and for so long makes the socket of the session's model
-(/mcp/model.sock) an address; {model} in COMMAND's arguments and environment stands
-for it, as in OPENAI_BASE_URL={model}/v1. With --proxy the same is done with the
-socket of the session's door to the network, and {proxy}, as in HTTPS_PROXY={proxy}.
+`forward` runs COMMAND and, until it ends, makes the socket of the model proxy
+(/mcp/model.sock) available as an address. {model} in COMMAND's arguments and
+environment stands for it, as in OPENAI_BASE_URL={model}/v1. With --proxy it does the
+same for the socket of the network proxy, with {proxy}, as in HTTPS_PROXY={proxy}.
 
-`wait` does nothing until it is told to end: what runs in a container that nobody
-gave a command.";
+`wait` does nothing until it gets a signal to end. It runs in a container that has no
+command of its own.";
 
 /// What to serve.
 #[derive(Debug, Clone)]
@@ -85,16 +85,16 @@ pub enum Parsed {
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
     /// There is no such argument, or it lacks its value.
-    #[error("{0}; `--help` shows what there is")]
+    #[error("{0}; `--help` lists the options")]
     Argument(#[from] lexopt::Error),
     /// The URL is none that can be used.
-    #[error("`--url` takes http://HOST:PORT/mcp/s/ID; put a proxy in front of anything else")]
+    #[error("`--url` takes http://HOST:PORT/mcp/s/ID; use a proxy for anything else")]
     Url,
     /// There is nothing to run.
-    #[error("`forward` takes a command: `forward --socket PATH -- COMMAND`")]
+    #[error("`forward` needs a command: `forward --socket PATH -- COMMAND`")]
     NoCommand,
     /// Two places.
-    #[error("a session is at `--socket` or at `--url`, not at both")]
+    #[error("use either `--socket` or `--url`, not both")]
     TwoTargets,
 }
 

@@ -71,10 +71,10 @@ pub(crate) enum Garbage {
     #[error("a line that cannot be read")]
     Limit(#[from] LimitError),
     /// No JSON, or no object.
-    #[error("a line that is no JSON object")]
+    #[error("a line that is not a JSON object")]
     NoObject(#[from] NotAnObject),
     /// It refuses one of several calls, and does not say which.
-    #[error("a complaint about one of several calls")]
+    #[error("an error about one of several calls, without its id")]
     Complaint,
     /// Too long, and without an id at its start.
     #[error("a line of more than {LINE_BYTES_MAX} bytes")]

@@ -33,7 +33,7 @@ impl Failure {
         match self {
             Self::Away => "the daemon cannot be reached",
             Self::Lost => "the daemon went away before it answered",
-            Self::Busy => "too many calls are under way",
+            Self::Busy => "too many calls are running",
             Self::RequestTooLarge => "the arguments are too large",
             Self::AnswerTooLarge => "the answer is too large",
         }

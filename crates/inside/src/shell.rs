@@ -111,7 +111,7 @@ impl Shell {
             flushed = server.to_client.flush(output), if !server.to_client.is_empty() => flushed?,
             flushed = flush(&mut server.to_daemon, writer), if !server.to_daemon.is_empty() => {
                 if flushed.is_err() {
-                    self.disconnect("it does not take lines any more");
+                    self.disconnect("it accepts no more data");
                 }
             }
             () = wait_until(deadline) => {}
@@ -153,7 +153,10 @@ impl Shell {
             Ok(()) => self.server.on_daemon_up(),
             Err(error) => {
                 if !std::mem::replace(&mut self.link.has_warned, true) {
-                    log(&format!("no daemon at {}: {error}; trying again", self.link.target));
+                    log(&format!(
+                        "cannot connect to the daemon at {}: {error}; retrying",
+                        self.link.target
+                    ));
                 }
                 self.link.wait(now);
             }
@@ -161,7 +164,7 @@ impl Shell {
     }
 
     fn disconnect(&mut self, reason: &str) {
-        log(&format!("the daemon is gone: {reason}; looking for it"));
+        log(&format!("lost the daemon: {reason}; reconnecting"));
         self.link.has_warned = true;
         self.link.reader = None;
         self.link.writer = None;

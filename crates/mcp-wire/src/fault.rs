@@ -110,7 +110,7 @@ impl Fault {
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         let method: String = method.chars().take(100).collect();
-        Self::new(Code::MethodNotFound, format!("there is no method `{method}` here"))
+        Self::new(Code::MethodNotFound, format!("unknown method `{method}`"))
     }
 
     /// A version that is not spoken per request.
@@ -121,7 +121,8 @@ impl Fault {
             supported: [Version; 1],
             requested: &'a str,
         }
-        let message = "this version is not spoken here; `data.supported` has those that are";
+        let message =
+            "this protocol version is not supported; `data.supported` lists those that are";
         Self::new(Code::UnsupportedVersion, message)
             .with_data(&Data { supported: [Version::V2026_07_28], requested })
     }

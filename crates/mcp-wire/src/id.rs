@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
         Self::from_raw(raw).ok_or_else(|| {
-            D::Error::invalid_type(Unexpected::Other("another type"), &"a number or a text")
+            D::Error::invalid_type(Unexpected::Other("another type"), &"a number or a string")
         })
     }
 }

@@ -20,7 +20,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Too many bytes.
-    #[error("the message has {found} bytes, at most {max} are read")]
+    #[error("the message has {found} bytes; at most {max} are allowed")]
     TooLong {
         /// How many it has.
         found: usize,

@@ -74,13 +74,13 @@ impl<'a> Message<'a> {
             |code, message: String| Malformed { id: None, fault: Fault::new(code, message) };
         limits.check(bytes).map_err(|error| refused(Code::InvalidRequest, error.to_string()))?;
         if bytes.trim_ascii_start().first() == Some(&b'[') {
-            let message = "batches are not taken; send each message by itself";
+            let message = "batches are not supported; send each message on its own";
             return Err(refused(Code::InvalidRequest, message.to_owned()));
         }
         let object = Object::parse(bytes).map_err(|error| {
             let is_json = serde_json::from_slice::<&RawValue>(bytes).is_ok();
             let code = if is_json { Code::InvalidRequest } else { Code::Parse };
-            refused(code, format!("this is no JSON-RPC message: {error}"))
+            refused(code, format!("this is not a JSON-RPC message: {error}"))
         })?;
         Self::of(&object)
     }
@@ -92,27 +92,28 @@ impl<'a> Message<'a> {
             fault: Fault::new(Code::InvalidRequest, message),
         };
         if object.text("jsonrpc").as_deref() != Some("2.0") {
-            return Err(wrong("a message says `\"jsonrpc\": \"2.0\"`"));
+            return Err(wrong("a message must have `\"jsonrpc\": \"2.0\"`"));
         }
         if object.get("method").is_none() {
-            return Self::reply(object, id.clone().flatten())
-                .ok_or_else(|| wrong("a message has a method, or an id and a result or an error"));
+            return Self::reply(object, id.clone().flatten()).ok_or_else(|| {
+                wrong("a message must have a method, or an id and a result or an error")
+            });
         }
         let method = object
             .text("method")
             .filter(|method| method.len() <= METHOD_BYTES_MAX)
-            .ok_or_else(|| wrong("a method is a short text"))?;
+            .ok_or_else(|| wrong("a method must be a short string"))?;
         let params = match object.get("params") {
             None => Object::default(),
             Some(raw) => Object::of(raw).map_err(|error| Malformed {
                 id: id.clone().flatten(),
-                fault: Fault::invalid_params(format!("params are an object: {error}")),
+                fault: Fault::invalid_params(format!("params must be an object: {error}")),
             })?,
         };
         match id.clone() {
             None => Ok(Self::Notification(Notification { method, params })),
             Some(Some(id)) => Ok(Self::Request(Request { id, method, params })),
-            Some(None) => Err(wrong("an id is a number or a text")),
+            Some(None) => Err(wrong("an id must be a number or a string")),
         }
     }
 

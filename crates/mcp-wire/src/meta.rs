@@ -63,9 +63,9 @@ impl<'a> Meta<'a> {
     pub(crate) fn of(params: &Object<'a>) -> Result<Self, Fault> {
         match params.get("_meta") {
             None => Ok(Self::default()),
-            Some(raw) => Object::of(raw)
-                .map(Self)
-                .map_err(|error| Fault::invalid_params(format!("`_meta` is an object: {error}"))),
+            Some(raw) => Object::of(raw).map(Self).map_err(|error| {
+                Fault::invalid_params(format!("`_meta` must be an object: {error}"))
+            }),
         }
     }
 
@@ -87,9 +87,7 @@ impl<'a> Meta<'a> {
     /// When there is no such level.
     pub fn log_level(&self) -> Result<Option<LogLevel>, Fault> {
         let Some(raw) = self.0.get(keys::LOG_LEVEL) else { return Ok(None) };
-        LogLevel::from_raw(raw)
-            .map(Some)
-            .ok_or_else(|| Fault::invalid_params("there is no such log level"))
+        LogLevel::from_raw(raw).map(Some).ok_or_else(|| Fault::invalid_params("no such log level"))
     }
 
     /// What progress is told under, if the client wants to be told.
@@ -100,6 +98,6 @@ impl<'a> Meta<'a> {
         let Some(raw) = self.0.get(keys::PROGRESS_TOKEN) else { return Ok(None) };
         Id::from_raw(raw)
             .map(Some)
-            .ok_or_else(|| Fault::invalid_params("a progressToken is a number or a text"))
+            .ok_or_else(|| Fault::invalid_params("a progressToken must be a number or a string"))
     }
 }

@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         }
         let object = Object { fields };
         if object.has_name_twice() {
-            return Err(de::Error::custom("the object has a name twice"));
+            return Err(de::Error::custom("the object has a duplicate name"));
         }
         Ok(object)
     }

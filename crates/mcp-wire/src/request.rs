@@ -79,7 +79,7 @@ impl<'a> ClientRequest<'a> {
                 .get("level")
                 .and_then(LogLevel::from_raw)
                 .map(Self::SetLevel)
-                .ok_or_else(|| Fault::invalid_params("`level` is the name of a log level")),
+                .ok_or_else(|| Fault::invalid_params("`level` must be the name of a log level")),
             ("server/discover", Era::Modern) => Ok(Self::Discover),
             ("subscriptions/listen", Era::Modern) => listen(params).map(Self::Listen),
             ("tools/list", _) => Ok(Self::ListTools { cursor: cursor(params)? }),
@@ -92,14 +92,15 @@ impl<'a> ClientRequest<'a> {
 fn initialize<'a>(params: &Object<'a>) -> Result<Initialize<'a>, Fault> {
     let protocol_version = params
         .text("protocolVersion")
-        .ok_or_else(|| Fault::invalid_params("`protocolVersion` is a text"))?;
+        .ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
     let capabilities = params.get("capabilities").and_then(|raw| Object::of(raw).ok());
     Ok(Initialize { protocol_version, capabilities: capabilities.unwrap_or_default() })
 }
 
 fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
-    let name =
-        params.text("name").ok_or_else(|| Fault::invalid_params("`name` is the name of a tool"))?;
+    let name = params
+        .text("name")
+        .ok_or_else(|| Fault::invalid_params("`name` must be the name of a tool"))?;
     let responses = params.get("inputResponses").and_then(|raw| Object::of(raw).ok());
     Ok(CallTool {
         name,
@@ -112,15 +113,16 @@ fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
 fn cursor(params: &Object<'_>) -> Result<Option<String>, Fault> {
     match params.get("cursor") {
         None => Ok(None),
-        Some(raw) => serde_json::from_str(raw.get())
-            .map_err(|_| Fault::invalid_params("`cursor` is the text that a page before gave")),
+        Some(raw) => serde_json::from_str(raw.get()).map_err(|_| {
+            Fault::invalid_params("`cursor` must be the `nextCursor` of an earlier page")
+        }),
     }
 }
 
 fn listen(params: &Object<'_>) -> Result<ListenFilter, Fault> {
-    let raw = params
-        .get("notifications")
-        .ok_or_else(|| Fault::invalid_params("`notifications` says which changes are wanted"))?;
+    let raw = params.get("notifications").ok_or_else(|| {
+        Fault::invalid_params("`notifications` must list the changes to announce")
+    })?;
     serde_json::from_str(raw.get())
-        .map_err(|_| Fault::invalid_params("`notifications` names changes, each true or false"))
+        .map_err(|_| Fault::invalid_params("`notifications` must map changes to true or false"))
 }

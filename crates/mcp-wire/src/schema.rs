@@ -9,7 +9,7 @@ const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 /// A schema that is none of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the input schema of a tool is a JSON Schema object of type `object`")]
+#[error("the input schema of a tool must be a JSON Schema of type `object`")]
 pub struct NotOfAnObject;
 
 /// The schema that a tool is offered with: as it was declared, with the type `object` put in where

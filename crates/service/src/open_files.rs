@@ -24,7 +24,7 @@ impl OpenFiles {
         if current.is_some_and(|current| current < wanted) {
             let raised = Rlimit { current: Some(wanted), maximum };
             if let Err(error) = setrlimit(Resource::Nofile, raised) {
-                tracing::warn!(%error, wanted, "the limit of open files cannot be raised");
+                tracing::warn!(%error, wanted, "cannot raise the limit of open files");
             }
         }
         Self::current()

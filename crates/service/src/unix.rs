@@ -31,7 +31,7 @@ impl Drop for SocketFile {
         if let Err(error) = std::fs::remove_file(&self.0)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.0.display(), %error, "a socket is left");
+            tracing::warn!(path = %self.0.display(), %error, "cannot remove a socket");
         }
     }
 }
@@ -81,7 +81,12 @@ fn bind(dir: &Path, path: &Path) -> io::Result<UnixListener> {
     match std::fs::symlink_metadata(path) {
         // Of a daemon that was killed.
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is no socket")),
+        Ok(_) => {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "it exists and is not a socket",
+            ));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }

@@ -29,7 +29,7 @@ impl Said {
 /// What a Reply says of its call. `None` for what says nothing.
 pub(super) fn said(frame: &Frame) -> Option<Said> {
     let Body::MsgPack(body) = &frame.body else {
-        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker replies in MsgPack");
+        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker must reply in MsgPack");
         return Some(Said::End(Err(error.with_certainty(Certainty::MayHaveRun))));
     };
     match read(body) {
@@ -43,21 +43,21 @@ pub(super) fn said(frame: &Frame) -> Option<Said> {
 fn read(body: &Bytes) -> Result<Option<Said>> {
     let passed = |bytes: &[u8]| Any { format: Format::MsgPack, bytes: body.slice_ref(bytes) };
     let TopLevel::Map(fields) = msgpack::open(body)? else {
-        return Err(Error::invalid("an envelope is a map"));
+        return Err(Error::invalid("an envelope must be a map"));
     };
     let end = match fields.get("kind").and_then(msgpack::as_text) {
         Some("stream_start") => return Ok(None),
         Some("stream_chunk") => {
             let chunk = fields.get("chunk").unwrap_or_default();
             let chunk = rmp_serde::from_slice(chunk)
-                .map_err(|error| Error::invalid(format!("the chunk does not fit: {error:.200}")))?;
+                .map_err(|error| Error::invalid(format!("invalid chunk: {error:.200}")))?;
             return Ok(Some(Said::Chunk(chunk)));
         }
         Some("stream_end") => Ok(fields.get("final_response").map_or_else(nil, passed)),
         Some("success") => Ok(fields.get("response").map_or_else(nil, passed)),
         Some("error") => {
             let error = ToolError::decode(body);
-            Err(error.ok_or_else(|| Error::invalid("the error does not fit"))?.into())
+            Err(error.ok_or_else(|| Error::invalid("invalid error"))?.into())
         }
         Some(_) | None => return Err(Error::invalid("it is neither a result nor an error")),
     };
@@ -69,6 +69,6 @@ fn nil() -> Any {
 }
 
 fn not_understood(why: &str) -> Error {
-    Error::new(ErrorKind::ToolFailed, format!("the worker's reply was not understood: {why}"))
+    Error::new(ErrorKind::ToolFailed, format!("cannot read the worker's reply: {why}"))
         .with_certainty(Certainty::Ran)
 }

@@ -72,7 +72,7 @@ pub(super) struct Executed<'a> {
 pub(super) fn operation() -> Operation {
     Operation::new(TAG, "execute_client_tool", "Calls a client's tool and waits for its result.")
         .body(Content::json::<Execute<'_>>())
-        .answers(200, "What the client answered.", Content::json::<Executed<'_>>())
+        .answers(200, "The client's answer.", Content::json::<Executed<'_>>())
         .fails([404, 409, 499, 502, 504])
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn execute(
     let execute: Execute<'_> = read_json(&body)?;
     check_timeout(execute.timeout, state.client_tools().timeout_ms_max)?;
     if execute.request_id.as_deref() == Some("") {
-        return Err(Error::invalid_field("requestID", "an id is not empty").into());
+        return Err(Error::invalid_field("requestID", "an id must not be empty").into());
     }
     let input = execute
         .input

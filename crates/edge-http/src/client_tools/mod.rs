@@ -40,13 +40,9 @@ fn streams() -> Vec<Route> {
         Route::get(
             "/client-tools/pending/{client_id}",
             pending::pending,
-            Operation::new(
-                TAG,
-                "open_client_stream",
-                "The calls of a client's tools, as they come.",
-            )
-            .auth(Auth::TokenOrTicket)
-            .answers(200, "The stream.", Content::Events(frames::ABOUT)),
+            Operation::new(TAG, "open_client_stream", "Streams the calls of a client's tools.")
+                .auth(Auth::TokenOrTicket)
+                .answers(200, "The stream of calls.", Content::Events(frames::ABOUT)),
         ),
         Route::get("/client-tools/pending/", no_client, nobody("open_unnamed_client_stream")),
         Route::post("/client-tools/execute", execute::execute, execute::operation()),
@@ -55,7 +51,7 @@ fn streams() -> Vec<Route> {
 
 /// A path that lacks its clientID: always 400.
 fn nobody(id: &'static str) -> Operation {
-    Operation::new(TAG, id, "The clientID is missing: always 400.").auth(Auth::Nobody)
+    Operation::new(TAG, id, "The clientID is missing; always answers 400.").auth(Auth::Nobody)
 }
 
 async fn no_client() -> HttpError {

@@ -101,17 +101,17 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/client-tools/register",
             register,
-            Operation::new(TAG, "register_client_tools", "Registers tools: all of them or none.")
+            Operation::new(TAG, "register_client_tools", "Registers tools, all or none.")
                 .body(Content::json::<Register<'_>>())
-                .answers(200, "They can be called.", Content::json::<Registered>())
+                .answers(200, "The tools are registered.", Content::json::<Registered>())
                 .fails([409]),
         ),
         Route::delete(
             "/client-tools/unregister",
             unregister,
-            Operation::new(TAG, "unregister_client_tools", "Takes tools back.")
+            Operation::new(TAG, "unregister_client_tools", "Unregisters tools.")
                 .body(Content::json::<Unregister>())
-                .answers(200, "They are gone.", Content::json::<Unregistered>()),
+                .answers(200, "The tools are unregistered.", Content::json::<Unregistered>()),
         ),
     ]
 }

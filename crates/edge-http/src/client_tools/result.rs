@@ -135,26 +135,26 @@ struct Progress {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    const UNKNOWN: &str = "No such call waits for an answer of yours.";
+    const UNKNOWN: &str = "No call with this id is waiting for your answer.";
     vec![
         Route::post(
             "/client-tools/result",
             result,
-            Operation::new(
-                TAG,
-                "post_client_result",
-                "The result of a call. The first one counts.",
-            )
-            .body(Content::json::<ResultBody>())
-            .answers(200, "It counts.", Content::json::<Counted>())
-            .answers(404, UNKNOWN, Content::json::<Unknown>()),
+            Operation::new(TAG, "post_client_result", "Answers a call. The first result counts.")
+                .body(Content::json::<ResultBody>())
+                .answers(200, "The result is accepted.", Content::json::<Counted>())
+                .answers(404, UNKNOWN, Content::json::<Unknown>()),
         ),
         Route::post(
             "/client-tools/progress",
             progress,
-            Operation::new(TAG, "post_client_progress", "How far a call is.")
+            Operation::new(TAG, "post_client_progress", "Reports the progress of a call.")
                 .body(Content::json::<Progress>())
-                .answers(200, "The caller is told, if it follows.", Content::json::<Counted>())
+                .answers(
+                    200,
+                    "The progress is passed to the caller, if it follows the call.",
+                    Content::json::<Counted>(),
+                )
                 .fails([404]),
         ),
     ]
@@ -201,7 +201,7 @@ async fn progress(
 ) -> Result<Json<Counted>, HttpError> {
     let Progress { request_id, percent, message } = read_json(&body)?;
     if !(0.0..=100.0).contains(&percent) {
-        return Err(Error::invalid_field("percent", "a percentage is 0 to 100").into());
+        return Err(Error::invalid_field("percent", "a percentage must be from 0 to 100").into());
     }
     state.broker().report_progress(&credential, &request_id, percent, message).await?;
     Ok(Json(counted(Dialect::Nested)))
@@ -223,7 +223,9 @@ fn taken(
         Status::Success => {
             for (name, text) in [("title", outcome.title), ("output", outcome.output)] {
                 if text.is_some_and(|text| !text.get().starts_with('"')) {
-                    return Err(Error::invalid_field(name, format!("`{name}` is a text")).into());
+                    return Err(
+                        Error::invalid_field(name, format!("`{name}` must be a string")).into()
+                    );
                 }
             }
             Ok(Ok(Any { format: Format::Json, bytes: success()? }))

@@ -51,19 +51,23 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/client-tools/tools",
             all,
-            Operation::new(TAG, "list_client_tools", "The tools of all clients that you may see.")
-                .answers(
-                    200,
-                    "By their full ids.",
-                    Content::json::<BTreeMap<String, Definition<'_>>>(),
-                ),
+            Operation::new(
+                TAG,
+                "list_client_tools",
+                "Lists the tools of all clients that you may see.",
+            )
+            .answers(
+                200,
+                "The tools by full id.",
+                Content::json::<BTreeMap<String, Definition<'_>>>(),
+            ),
         ),
         Route::get(
             "/client-tools/tools/{client_id}",
             of_client,
-            Operation::new(TAG, "list_tools_of_client", "The tools of one client.").answers(
+            Operation::new(TAG, "list_tools_of_client", "Lists the tools of one client.").answers(
                 200,
-                "Its tools.",
+                "The client's tools.",
                 Content::json::<Vec<Definition<'_>>>(),
             ),
         ),

@@ -104,13 +104,13 @@ impl From<AuditLine> for Entry {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let about = "Which calls there were, whose, and how they ended, newest first.";
+    let about = "Lists calls with their callers and outcomes, newest first.";
     vec![Route::get(
         "/v1/audit",
         list,
         Operation::new("audit", "list_audit", about).query::<Asked>().answers(
             200,
-            "A page of the audit.",
+            "A page of the audit log.",
             Content::json::<Page>(),
         ),
     )]

@@ -46,31 +46,31 @@ pub(super) fn routes() -> Vec<Route> {
     let stored = || Content::json::<CasStoredResponse>();
     let takes = |id, about| {
         Operation::new(TAG, id, about)
-            .header("Content-Type", "The content's type.")
+            .header("Content-Type", "The media type of the content.")
             .body(Content::Bytes)
-            .answers(201, "It is stored.", stored())
-            .with("Location", "Where it is.")
-            .answers(200, "It was there already.", stored())
-            .with("Location", "Where it is.")
+            .answers(201, "The content is stored.", stored())
+            .with("Location", "The URL of the content.")
+            .answers(200, "The content was already stored.", stored())
+            .with("Location", "The URL of the content.")
             .fails([504])
     };
     let gives = |id, about| {
         Operation::new(TAG, id, about)
             .header("Range", "`bytes=0-99`, `bytes=100-` or `bytes=-100`.")
-            .header("If-None-Match", "The tag of what you have.")
-            .header("If-Range", "The tag of what you have a part of.")
+            .header("If-None-Match", "The ETag of your copy.")
+            .header("If-Range", "The ETag of your partial copy.")
             .answers(200, "The content.", Content::Bytes)
-            .with("ETag", "The hash, in quotes.")
+            .with("ETag", "The hash in quotes.")
             .answers(206, "The range.", Content::Bytes)
-            .with("Content-Range", "Which part of how much.")
-            .answers(304, "You have it.", Content::Nothing)
+            .with("Content-Range", "The range and the total size.")
+            .answers(304, "Your copy is current.", Content::Nothing)
             .fails([404, 416, 504])
     };
     vec![
         Route::post(PATH, store, takes("store_blob", "Stores content under its hash.")),
-        Route::put(ONE, put, takes("put_blob", "Stores content, if it has this hash.")),
-        Route::get(ONE, get, gives("get_blob", "Reads content, whole or a range of it.")),
-        Route::head(ONE, get, gives("head_blob", "Tells size and type of content.")),
+        Route::put(ONE, put, takes("put_blob", "Stores content if it has this hash.")),
+        Route::get(ONE, get, gives("get_blob", "Reads content, in full or a range.")),
+        Route::head(ONE, get, gives("head_blob", "Returns the size and type of content.")),
     ]
 }
 
@@ -102,12 +102,13 @@ async fn take(
     expected: Option<BlobHash>,
 ) -> Result<Response, HttpError> {
     let mime_type = headers.get(CONTENT_TYPE).map_or(Ok(MIME_UNKNOWN), HeaderValue::to_str);
-    let mime_type = mime_type
-        .map_err(|_| Error::new(ErrorKind::UnsupportedContentType, "a type is ASCII text"))?;
+    let mime_type = mime_type.map_err(|_| {
+        Error::new(ErrorKind::UnsupportedContentType, "`Content-Type` must be ASCII")
+    })?;
     let mut writer = state.broker().write_blob(credential, Edge::Http)?;
     tokio::select! {
         () = credential.ended() => {
-            return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended").into());
+            return Err(Error::new(ErrorKind::Unauthenticated, "the token is not valid any more").into());
         }
         taken = take_all(&mut writer, body) => taken?,
     }
@@ -179,7 +180,7 @@ fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> B
             }
             let piece = tokio::select! {
                 () = credential.ended() => {
-                    return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended"));
+                    return Err(Error::new(ErrorKind::Unauthenticated, "the token is not valid any more"));
                 }
                 piece = reader.read(at, PIECE_BYTES.min(end - at)) => piece?,
             };

@@ -77,17 +77,17 @@ struct Started {
 }
 
 pub(super) fn operation(tag: &'static str) -> Operation {
-    const EVENTS: &str = "With `Accept: text/event-stream`: `start`, `chunk`, and at the end `result`, \
-        `job` or `error`.";
-    Operation::new(tag, "call_tool", "Calls a tool; the body is its arguments.")
+    const EVENTS: &str = "With `Accept: text/event-stream`: `start`, `chunk`, and finally \
+        `result`, `job` or `error`.";
+    Operation::new(tag, "call_tool", "Calls a tool with the body as its arguments.")
         .query::<Asked>()
-        .header("Prefer", "`respond-async` does not wait, `wait=10` waits 10 s for the result.")
-        .header("Idempotency-Key", "The same key from the same token is the same call.")
+        .header("Prefer", "`respond-async` does not wait; `wait=10` waits 10 s for the result.")
+        .header("Idempotency-Key", "The same key from the same token identifies the same call.")
         .optional_body(Content::json::<std::collections::BTreeMap<String, Value>>())
         .answers(200, "The tool's answer.", Content::json::<Answered>())
         .or(Content::Events(EVENTS))
-        .answers(202, "The work goes on as a job.", Content::json::<Accepted>())
-        .with("Location", "Where the job is.")
+        .answers(202, "The call continues as a job.", Content::json::<Accepted>())
+        .with("Location", "The URL of the job.")
         .fails([404, 409, 499, 502, 504])
 }
 
@@ -127,7 +127,7 @@ pub(super) async fn call(
 fn request(name: String, body: Bytes) -> Result<ToolCall, HttpError> {
     let body = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Error::invalid("the arguments are a JSON object").into());
+        return Err(Error::invalid("the arguments must be a JSON object").into());
     }
     let misfit = |error: serde_json::Error| invalid(&format!("the input of `{name}`"), &error);
     let mut decoder = serde_json::Deserializer::from_slice(&body);

@@ -19,8 +19,9 @@ use crate::error::HttpError;
 use crate::extract::InPath;
 use crate::sse::{named, response};
 
-pub(super) const ABOUT: &str = "First `job`, the job as it stands; then `job.state_changed` and \
-    `job.progress` as they come; at the end `end`, the job with its result or error.";
+pub(super) const ABOUT: &str = "First `job`, the job in its current state; then \
+    `job.state_changed` and `job.progress` as they happen; finally `end`, the job with its result \
+    or error.";
 
 /// Events looked at in one go: few enough to keep in memory for each follower.
 const PAGE: usize = 64;

@@ -80,7 +80,7 @@ async fn ask_once<T: Tool>(
 }
 
 pub(crate) fn unexpected() -> HttpError {
-    Error::internal("http", "a tool answered in a way its row does not allow").into()
+    Error::internal("http", "a tool returned a reply that its row does not allow").into()
 }
 
 /// An id of the path.

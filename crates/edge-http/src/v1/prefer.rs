@@ -39,7 +39,7 @@ pub(super) fn preferences(headers: &HeaderMap) -> Result<CallOptions> {
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        let message = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
+        let message = format!("an Idempotency-Key must have 1 to {KEY_BYTES_MAX} bytes");
         return Err(Error::invalid(message));
     }
     let hash = blake3::hash(key.as_bytes());

@@ -28,9 +28,9 @@ use crate::error::HttpError;
 use crate::extract::{InPath, InQuery};
 use crate::sse;
 
-const ABOUT: &str = "What the session and its children say, each under its type and with its index as \
-    `id`; `caller_tool_request` and `caller_tool_cancel` for the tools you offer its agents; `ping`; \
-    at the end `end`, the session as it then stands.";
+const ABOUT: &str = "Events of the session and its children, named by type, with the index as \
+    `id`; `caller_tool_request` and `caller_tool_cancel` for the tools you offer its agents; \
+    `ping`; finally `end`, the session in its final state.";
 
 /// What stands in the query of somebody who wants no calls.
 const NO_CALLERS: &str = "no";
@@ -76,11 +76,11 @@ enum Next {
 }
 
 pub(super) fn operation(tag: &'static str) -> Operation {
-    Operation::new(tag, "follow_session", "Follows a session until it is over.")
+    Operation::new(tag, "follow_session", "Follows a session until it ends.")
         .auth(Auth::TokenOrTicket)
         .query::<Asked>()
-        .header("Last-Event-ID", "The `id` of the last event you got.")
-        .answers(200, "What happens in the session.", Content::Events(ABOUT))
+        .header("Last-Event-ID", "The `id` of the last event you received.")
+        .answers(200, "The events of the session.", Content::Events(ABOUT))
         .fails([404, 504])
 }
 

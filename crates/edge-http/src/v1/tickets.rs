@@ -25,8 +25,8 @@ struct TicketResponse {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let about = "A ticket for one stream, good once and for a minute: `EventSource` cannot send a \
-                 header, so it says `?ticket=…` instead.";
+    let about = "Issues a ticket for one stream, valid once and for a minute: `EventSource` \
+                 cannot send a header, so it sends `?ticket=…` instead.";
     vec![Route::post(
         "/v1/tickets",
         issue,

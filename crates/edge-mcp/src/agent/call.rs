@@ -87,5 +87,8 @@ fn relayed(
 
 /// The key went between the list and the call.
 fn no_key() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "this session has no key to the daemon's own tools")
+    Error::new(
+        ErrorKind::Unauthenticated,
+        "this session has no session key for the daemon's own tools",
+    )
 }

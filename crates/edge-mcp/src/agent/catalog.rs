@@ -50,9 +50,9 @@ pub(crate) fn page(
 ) -> Result<String> {
     let start = match cursor {
         None => 0,
-        Some(cursor) => cursor
-            .parse::<usize>()
-            .map_err(|_| Error::invalid_field("cursor", "there is no such page"))?,
+        Some(cursor) => cursor.parse::<usize>().map_err(|_| {
+            Error::invalid_field("cursor", "no such page; list the tools from the start")
+        })?,
     };
     let mut routes = of_callers(broker, pass);
     routes.extend(of_key(broker, pass));

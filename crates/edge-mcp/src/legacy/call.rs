@@ -33,7 +33,7 @@ impl Caller<'_> {
             Begun::Later(follow) => *follow,
         };
         let Some(registered) = session.register(id, follow.canceller()) else {
-            let fault = Fault::new(Code::InvalidRequest, "a call with this id is under way");
+            let fault = Fault::new(Code::InvalidRequest, "a call with this id is already running");
             return respond::fault(Some(id), &fault, Era::Legacy);
         };
         if !follow.is_long() || !respond::accepts_events(headers) {

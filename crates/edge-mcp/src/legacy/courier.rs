@@ -109,7 +109,7 @@ impl Courier {
             state.offers.retain(|(root, _)| is_live(broker, *root));
         }
         if state.offers.len() >= HELD_MAX && !state.offers.contains(&offer) {
-            tracing::warn!(session = %offer.0, "its caller has too many others to be told of calls");
+            tracing::warn!(session = %offer.0, "cannot pass calls on: too many offers");
             return;
         }
         if state.offers.insert(offer.clone())
@@ -344,7 +344,7 @@ fn calls(
     let only = Some(vec![Arc::clone(caller_id)]);
     let opened = broker.open_callers(credential, *root, only, Holding::Lasting);
     let held = opened
-        .inspect_err(|error| tracing::warn!(session = %root, %error, "calls cannot be passed on"))
+        .inspect_err(|error| tracing::warn!(session = %root, %error, "cannot pass calls on"))
         .ok()?;
     let root = *root;
     let posts = stream::unfold(held, async |mut held| Some((held.next().await?, held)));

@@ -40,7 +40,8 @@ pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Respons
             let place = value.to_str().ok().and_then(parse_event_id);
             let log = place.and_then(|(stream, _)| session.stream(stream));
             let Some((log, (_, message))) = log.zip(place) else {
-                let fault = Fault::new(Code::InvalidRequest, "nothing is kept after that event");
+                let fault =
+                    Fault::new(Code::InvalidRequest, "no stream can resume from that event");
                 return respond::refusal(StatusCode::BAD_REQUEST, None, &fault);
             };
             (log, Some(message))

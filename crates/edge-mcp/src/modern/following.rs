@@ -172,7 +172,7 @@ impl Call {
         let calls = match broker.open_callers(credential, subject.root, only, Holding::Lasting) {
             Ok(calls) => Some(calls),
             Err(error) => {
-                tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");
+                tracing::warn!(session = %subject.root, %error, "cannot pass calls on");
                 return self.answer(&to.outcome);
             }
         };

@@ -20,10 +20,10 @@ pub(super) fn check(
     headers: &HeaderMap,
 ) -> Result<(), Fault> {
     let Some(version) = meta.protocol_version() else {
-        return Err(Fault::invalid_params("`_meta` says which protocolVersion is spoken"));
+        return Err(Fault::invalid_params("`_meta` must have a protocolVersion"));
     };
     if meta.client_capabilities().is_none() {
-        return Err(Fault::invalid_params("`_meta` has the clientCapabilities, an object"));
+        return Err(Fault::invalid_params("`_meta` must have clientCapabilities, an object"));
     }
     same(headers, PROTOCOL_VERSION, &version)?;
     if Version::parse(&version).is_none_or(|version| version.era() == Era::Legacy) {
@@ -51,12 +51,12 @@ fn same(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return mismatch("is missing") };
     if values.next().is_some() {
-        return mismatch("is there twice");
+        return mismatch("is sent twice");
     }
     match value.to_str().ok().and_then(decoded) {
         None => mismatch("cannot be read"),
         Some(value) if value == body => Ok(()),
-        Some(_) => mismatch("does not say what the body says"),
+        Some(_) => mismatch("does not match the body"),
     }
 }
 

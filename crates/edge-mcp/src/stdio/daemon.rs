@@ -80,7 +80,7 @@ impl Daemon {
         }
         let request = request.body(Full::new(body)).unwrap_or_else(|error| {
             // Only a token or an address that is no header could do this; the daemon says no.
-            tracing::error!(%error, "a request could not be made");
+            tracing::error!(%error, "cannot build a request");
             Request::new(Full::default())
         });
         self.http.request(request).await
@@ -91,7 +91,7 @@ impl Daemon {
         let Some(session) = self.session.write().await.take() else { return };
         let sent = self.send(Method::DELETE, &[], Some(&session), Bytes::new()).await;
         if let Err(error) = sent {
-            tracing::debug!(%error, "the session is left to end by itself");
+            tracing::debug!(%error, "cannot end the MCP session; it will expire");
         }
     }
 }

@@ -140,7 +140,9 @@ impl Exchange {
     async fn say(&self, lines: &mpsc::Sender<String>, fault: &Fault) {
         match &self.id {
             Some(id) => drop(lines.send(outgoing::error(Some(id), fault)).await),
-            None => tracing::warn!(era = ?self.kind.era(), %fault, "a message was not taken"),
+            None => {
+                tracing::warn!(era = ?self.kind.era(), %fault, "the daemon refused a message")
+            }
         }
     }
 }
@@ -163,7 +165,7 @@ async fn open(daemon: &Daemon, initialize: &Bytes) -> Result<String, Fault> {
 /// Opens a session in place of one that the daemon does not know any more.
 async fn reopen(daemon: &Daemon, lost: &Session) -> Result<Session, Fault> {
     let _one_at_a_time = daemon.handshake.lock().await;
-    let gone = || Fault::new(Code::Internal, "the daemon has lost the session");
+    let gone = || Fault::new(Code::Internal, "the daemon has lost the MCP session");
     let current = daemon.session().await.ok_or_else(gone)?;
     if current.id != lost.id {
         return Ok(current);
@@ -201,7 +203,7 @@ async fn text(response: Response<Incoming>) -> Result<String, Fault> {
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
     let bytes = body.map_err(|error| broken(format!("the daemon's answer broke off: {error}")))?;
     String::from_utf8(bytes.to_bytes().into())
-        .map_err(|_| broken("the daemon's answer is no text".to_owned()))
+        .map_err(|_| broken("the daemon's answer is not UTF-8".to_owned()))
 }
 
 /// A name as a header can carry it.
@@ -223,7 +225,7 @@ pub(super) fn on_one_line(body: String) -> String {
 }
 
 fn unreachable(daemon: &Daemon, error: &hyper_util::client::legacy::Error) -> Fault {
-    tracing::warn!(%error, address = daemon.address(), "the daemon does not answer");
+    tracing::warn!(%error, address = daemon.address(), "cannot reach the daemon");
     let address = daemon.address();
     let message = format!("no daemon answers at {address}; start one with `ringback serve`");
     Fault::new(Code::Internal, message)

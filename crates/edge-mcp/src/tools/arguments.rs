@@ -116,12 +116,12 @@ fn inner(text: &str) -> Option<String> {
 }
 
 fn not_an_object() -> Error {
-    Error::invalid("the arguments are a JSON object")
+    Error::invalid("the arguments must be a JSON object")
 }
 
 fn misfit(row: &ToolRow, error: &impl std::fmt::Display) -> Error {
     let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
-    Error::invalid(format!("the arguments of `{}` do not fit: {text}", row.name))
+    Error::invalid(format!("invalid arguments for `{}`: {text}", row.name))
 }
 
 #[cfg(test)]

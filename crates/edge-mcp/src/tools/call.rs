@@ -139,7 +139,7 @@ pub(crate) async fn again(
 
 /// The model may have asked for it, and can do without.
 fn cannot_follow() -> Error {
-    let message = "nothing can be told here while a session goes on: leave `follow` out and read \
+    let message = "cannot follow a session on this request: leave `follow` out and read \
         `session_events` with `wait_ms`, or set `io.modelcontextprotocol/logLevel` in `_meta` to \
         `info` or `debug` and accept `text/event-stream`";
     Error::invalid_field("follow", message)

@@ -132,7 +132,7 @@ impl Follow {
                     biased;
                     reply = self.replies.next() => reply,
                     () = sleep_until(*until), if job.is_some() => {
-                        return self.done(Outcome::Job(job.clone().expect("the guard says so")));
+                        return self.done(Outcome::Job(job.clone().expect("the guard checked it")));
                     }
                 },
             };

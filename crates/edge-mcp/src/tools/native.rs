@@ -41,7 +41,7 @@ pub(crate) struct Listed<'a, Schema> {
 /// What a client may tell its user about a tool.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "the protocol has them so")]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol defines them this way")]
 pub(crate) struct Annotations {
     read_only_hint: bool,
     destructive_hint: bool,

@@ -77,9 +77,10 @@ impl Outcome {
             ResponseEnvelope::Ack { job_id: None, .. }
             | ResponseEnvelope::StreamStart { .. }
             | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { final_response: None, .. } => {
-                Self::Fault(Fault::new(Code::Internal, "the tool answered out of turn"))
-            }
+            | ResponseEnvelope::StreamEnd { final_response: None, .. } => Self::Fault(Fault::new(
+                Code::Internal,
+                "the tool sent a reply that is not a result",
+            )),
         }
     }
 
@@ -128,7 +129,7 @@ impl Outcome {
 }
 
 fn json(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("what the table defines can be written as JSON")
+    to_raw_value(value).expect("what the table defines serializes as JSON")
 }
 
 fn encode_value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {

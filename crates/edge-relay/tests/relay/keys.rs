@@ -137,7 +137,7 @@ async fn what_the_tool_reports_is_its_result_and_what_kept_it_from_running_an_er
     let job = format!("job_{}", "0".repeat(32));
     for (tool, arguments, text) in [
         ("job_status", json!({ "job_id": job }), "there is no job"),
-        ("job_status", json!({ "job_id": "x" }), "do not fit"),
+        ("job_status", json!({ "job_id": "x" }), "invalid arguments"),
         ("project_create", json!({}), "missing field `name`"),
     ] {
         let answer = peer.get(1, "oubliette_call_tool", call(&key, tool, arguments)).await;

@@ -63,7 +63,7 @@ impl Door {
 
     fn admit(self: Arc<Self>, stream: UnixStream) {
         let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
-            tracing::debug!(session = %self.session, "a connection to the network too many");
+            tracing::debug!(session = %self.session, "too many connections to the network");
             return;
         };
         let tasks = self.tasks.clone();
@@ -86,7 +86,7 @@ impl Door {
             biased;
             () = self.stop.cancelled() => {}
             ended = connection => if let Err(error) = ended {
-                tracing::debug!(session = %self.session, %error, "a connection of an agent broke");
+                tracing::debug!(session = %self.session, %error, "an agent's connection broke");
             },
         }
     }

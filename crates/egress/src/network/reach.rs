@@ -44,7 +44,7 @@ impl Door {
         let connecting = timeout(self.config.connect_timeout, connect(&addresses, to.port));
         let connected = connecting.await.map_err(|_| Refusal::Late)?;
         connected.map_err(|error| {
-            tracing::debug!(session = %self.session, %error, "a host cannot be reached");
+            tracing::debug!(session = %self.session, %error, "cannot reach a host");
             Refusal::Unreachable
         })
     }
@@ -90,7 +90,7 @@ fn allowed(
 
 /// The first address that accepts.
 async fn connect(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, IpAddr)> {
-    let mut failed = io::Error::other("there is no address");
+    let mut failed = io::Error::other("no address found");
     for address in addresses {
         let connecting = TcpStream::connect(SocketAddr::new(*address, port)).await;
         match connecting.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {

@@ -81,7 +81,7 @@ pub struct SecretInfo {
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// There is none of this name.
-    #[error("there is no secret `{name}`; set it with `ringback secret set {name}`")]
+    #[error("no such secret: `{name}`; set it with `ringback secret set {name}`")]
     Missing {
         /// Its name.
         name: SecretName,
@@ -97,7 +97,7 @@ pub enum SecretError {
         source: io::Error,
     },
     /// Others may read what only the daemon's user should.
-    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod go=` on it", path.display())]
+    #[error("`{}` has mode {mode:03o}, so others can access it; run `chmod go=` on it", path.display())]
     Exposed {
         /// The file or directory.
         path: PathBuf,
@@ -106,7 +106,7 @@ pub enum SecretError {
     },
     /// What seals secrets is not a key.
     #[error(
-        "`{}` is no sealing key; restore it from a backup, or remove the directory and set the \
+        "`{}` is not a sealing key; restore it from a backup, or remove the directory and set the \
          secrets again",
         path.display()
     )]
@@ -116,8 +116,8 @@ pub enum SecretError {
     },
     /// It was sealed with another key, for another name, or changed since.
     #[error(
-        "`{}` cannot be opened with the sealing key beside it; set it again with `ringback secret \
-         set {name}`",
+        "cannot decrypt `{}` with the sealing key in the same directory; set the secret again with \
+         `ringback secret set {name}`",
         path.display()
     )]
     NotOpened {
@@ -127,10 +127,10 @@ pub enum SecretError {
         path: PathBuf,
     },
     /// The system has no randomness.
-    #[error("the system gives no random bytes, so nothing can be sealed")]
+    #[error("cannot seal a secret: the system has no random bytes")]
     Random,
     /// What was given is no key.
-    #[error("a secret is one line of visible ASCII with at most 8192 characters")]
+    #[error("a secret must be one line of visible ASCII with at most 8192 characters")]
     NoKey,
     /// A file that holds a key cannot be used.
     #[error(transparent)]
@@ -138,7 +138,7 @@ pub enum SecretError {
     /// A command did not say it.
     #[error(
         "the command of the secret `{name}` {reason}; run it yourself as the daemon's user, or set \
-         the secret anew with `ringback secret set {name}`"
+         the secret again with `ringback secret set {name}`"
     )]
     Command {
         /// Its name.
@@ -147,7 +147,7 @@ pub enum SecretError {
         reason: String,
     },
     /// A task of the daemon was ended.
-    #[error("the secret `{name}` was not read, because the daemon stops")]
+    #[error("cannot read the secret `{name}`: the daemon is stopping")]
     Stopped {
         /// Its name.
         name: SecretName,
@@ -303,7 +303,7 @@ impl Vault {
         let SecretSource::Command { command } = &entry.source else { return Err(stopped()) };
         let failed = |reason: String| SecretError::Command { name: name.clone(), reason };
         let text = command::output(command, self.rules.timeout).await.map_err(failed)?;
-        let printed = "printed no key, which is one line of visible ASCII";
+        let printed = "printed no key: expected one line of visible ASCII";
         let secret = one_key(&text).ok_or_else(|| failed(printed.to_owned()))?;
         let said = Said { entry, secret: secret.clone(), at: Instant::now() };
         lock(&self.said).insert(name.clone(), said);

@@ -17,7 +17,7 @@ pub struct SecretName(String);
 /// A text that is no name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the name of a secret has 1 to 64 characters of a-z, 0-9, `-` and `_`, with a letter or digit in front"
+    "a secret's name must have 1 to 64 characters of a-z, 0-9, `-` and `_`, and start with a letter or digit"
 )]
 pub struct SecretNameError;
 

@@ -157,10 +157,10 @@ async fn a_command_that_does_not_say_a_key_is_told_apart_and_ended() {
         (shell("echo sk-1234; exit 3"), "exit status: 3"),
         (shell("echo two words"), "printed no key"),
         (shell("yes sk-1234"), "more than 8192 bytes"),
-        (shell("echo sk-1234; sleep 1000"), "was not done within"),
-        (shell("sleep 1000 & echo sk-1234"), "was not done within"),
+        (shell("echo sk-1234; sleep 1000"), "did not finish within"),
+        (shell("sleep 1000 & echo sk-1234"), "did not finish within"),
         (words(&["/nonexistent/program"]), "cannot be started"),
-        (words(&[]), "has no words"),
+        (words(&[]), "is empty"),
         (words(&["/bin/echo", "$HOME", ";", "ls"]), "printed no key"),
     ] {
         vault.set(&name("a"), source, 1).unwrap();

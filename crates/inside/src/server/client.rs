@@ -74,7 +74,7 @@ impl Server {
         match line {
             Line::Whole(line) => self.on_client_line(line),
             Line::TooLong(_) => {
-                let message = format!("a message has at most {LINE_BYTES_MAX} bytes");
+                let message = format!("a message must have at most {LINE_BYTES_MAX} bytes");
                 self.refuse(None, &Fault::new(Code::InvalidRequest, message));
             }
         }
@@ -97,7 +97,7 @@ impl Server {
     fn on_request(&mut self, request: &Request<'_>, line: &[u8]) -> Result<(), Fault> {
         let id = &request.id;
         if self.calls.has(id) || self.held.has(id) || self.listens.contains(id) {
-            let message = "a request with this id is under way";
+            let message = "a request with this id is already running";
             return Err(Fault::new(Code::InvalidRequest, message));
         }
         let era = era(request)?;
@@ -158,7 +158,7 @@ impl Server {
 
     fn listen(&mut self, id: &Id, filter: ListenFilter) -> Result<(), Fault> {
         if self.listens.len() >= LISTENS_MAX {
-            return Err(Fault::new(Code::Internal, "there are too many subscriptions"));
+            return Err(Fault::new(Code::Internal, "too many subscriptions"));
         }
         let told = Told::ListenAcknowledged { id, filter };
         self.to_client.push(&outgoing::notification(&told));
@@ -172,7 +172,7 @@ impl Server {
         if self.held.push(id, line) {
             return Ok(());
         }
-        Err(Fault::new(Code::Internal, "too many requests wait for the first list"))
+        Err(Fault::new(Code::Internal, "too many requests are waiting for the first list of tools"))
     }
 
     fn list(&mut self, id: &Id, cursor: Option<&str>, era: Era) -> Result<(), Fault> {
@@ -180,7 +180,7 @@ impl Server {
             None => 0,
             Some(cursor) => {
                 cursor.parse().ok().filter(|from| *from < self.catalog.len()).ok_or_else(|| {
-                    Fault::invalid_params("there is no such page; start from the first")
+                    Fault::invalid_params("no such page; list the tools from the start")
                 })?
             }
         };
@@ -203,7 +203,7 @@ impl Server {
                 self.fail(&call, Failure::Away);
                 return Ok(());
             }
-            return Err(Fault::invalid_params("there is no tool of this name; list the tools"));
+            return Err(Fault::invalid_params("no such tool; list the tools"));
         };
         let key = self.key.as_ref().map_or("", |key| key.expose());
         let ask = match route {
@@ -254,12 +254,12 @@ fn era(request: &Request<'_>) -> Result<Era, Fault> {
     let version = match (meta.protocol_version(), request.method.as_ref()) {
         (None, method) if method != "server/discover" => return Ok(Era::Legacy),
         (None, _) => {
-            return Err(Fault::invalid_params("`_meta` says which protocolVersion is spoken"));
+            return Err(Fault::invalid_params("`_meta` must have a protocolVersion"));
         }
         (Some(version), _) => version,
     };
     if meta.client_capabilities().is_none() {
-        return Err(Fault::invalid_params("`_meta` has the clientCapabilities, an object"));
+        return Err(Fault::invalid_params("`_meta` must have clientCapabilities, an object"));
     }
     match Version::parse(&version).map(Version::era) {
         Some(Era::Modern) => Ok(Era::Modern),
@@ -272,6 +272,6 @@ fn arguments(given: Option<&RawValue>) -> Result<&RawValue, Fault> {
     match given.filter(|raw| raw.get() != "null") {
         None => Ok(serde_json::from_str("{}").expect("an empty object")),
         Some(raw) if raw.get().starts_with('{') => Ok(raw),
-        Some(_) => Err(Fault::invalid_params("`arguments` is an object")),
+        Some(_) => Err(Fault::invalid_params("`arguments` must be an object")),
     }
 }

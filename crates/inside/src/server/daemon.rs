@@ -66,7 +66,7 @@ impl Server {
         self.has_config = true;
         let Some(caller_id) = caller_id else { return self.catalog.clear_callers() };
         if let Err(reason) = self.catalog.set_caller(caller_id, tools) {
-            self.warn(format!("not all tools of a caller are offered: {reason}"));
+            self.warn(format!("not offering all tools of a caller: {reason}"));
         }
     }
 
@@ -77,7 +77,7 @@ impl Server {
         }
         self.has_config = true;
         if let Err(reason) = self.catalog.set_remote(tools) {
-            self.warn(format!("not all tools of the session are offered: {reason}"));
+            self.warn(format!("not offering all tools of the session: {reason}"));
         }
     }
 
@@ -103,7 +103,7 @@ impl Server {
     /// will answer it; where several could be meant, the connection is given up.
     fn on_complaint(&mut self, error: &RelayError<'_>) -> Result<(), Garbage> {
         let message = self.without_key(&error.message);
-        self.warn(format!("the daemon complains: {message}"));
+        self.warn(format!("the daemon reports an error: {message}"));
         if self.calls.len() > 1 {
             return Err(Garbage::Complaint);
         }

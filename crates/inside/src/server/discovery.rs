@@ -130,7 +130,7 @@ impl Server {
                 Some(tools) => {
                     self.discovery.on_success();
                     if let Err(reason) = self.catalog.set_native(&tools) {
-                        self.warn(format!("not all tools of the daemon are offered: {reason}"));
+                        self.warn(format!("not offering all tools of the daemon: {reason}"));
                     }
                 }
                 None => self.on_undiscovered("the daemon's answer cannot be read", now),
@@ -150,7 +150,7 @@ impl Server {
         // Once: the same again and again would hide other lines.
         if self.discovery.n_failed == 0 {
             let reason = self.without_key(reason);
-            self.warn(format!("the daemon's own tools are not offered yet: {reason}"));
+            self.warn(format!("not offering the daemon's own tools yet: {reason}"));
         }
         self.discovery.on_failure(now);
     }

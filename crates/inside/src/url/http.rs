@@ -142,7 +142,7 @@ impl Messages {
         match response.status() {
             StatusCode::UNAUTHORIZED => Err(Failed::refused(
                 "unauthenticated",
-                "the session's token is not valid (any more)",
+                "the session's token is invalid or no longer valid",
             )),
             StatusCode::FORBIDDEN => {
                 Err(Failed::refused("forbidden", "the session's token may not do this"))
@@ -159,7 +159,7 @@ impl Messages {
                 })
             }
             StatusCode::SERVICE_UNAVAILABLE => Err(Failed::away("the daemon is busy".to_owned())),
-            status => Err(Failed::broken(&format!("the daemon answers with status {status}"))),
+            status => Err(Failed::broken(&format!("the daemon answered with status {status}"))),
         }
     }
 

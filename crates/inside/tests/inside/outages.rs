@@ -39,7 +39,7 @@ async fn a_daemon_that_comes_later_is_found() {
     Daemon::accept(&listener).await.say(CONFIG).await;
     assert!(rig.hear().await.contains("list_changed"));
     let (_, log, status) = rig.end().await;
-    assert_eq!(log.matches("no daemon at").count(), 1, "{log}");
+    assert_eq!(log.matches("cannot connect to the daemon at").count(), 1, "{log}");
     assert!(status.success());
 }
 

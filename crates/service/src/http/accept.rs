@@ -46,7 +46,7 @@ pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bo
                 Fault::Peer => tracing::debug!(%error, "a peer left before it was accepted"),
                 Fault::Exhausted => {
                     if !std::mem::replace(&mut is_told, true) {
-                        tracing::error!(%error, "cannot accept connections; they are answered 503");
+                        tracing::error!(%error, "cannot accept connections; answering 503");
                     }
                     if !refuse_next(listener, spare, is_tls) {
                         sleep(EXHAUSTED_WAIT).await;
@@ -79,11 +79,16 @@ pub(super) fn turn_away(stream: &TcpStream, is_tls: bool) {
     let mut request = [0; 4096];
     let n_read = stream.try_read(&mut request);
     if is_tls {
-        return tracing::debug!("closed a connection: all are taken");
+        return tracing::debug!("closed a connection: too many are open");
     }
     let n_written = stream.try_write(Refusal::Busy.message().as_bytes());
     let shut = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
-    tracing::debug!(?n_read, ?n_written, ?shut, "told a peer that all connections are taken");
+    tracing::debug!(
+        ?n_read,
+        ?n_written,
+        ?shut,
+        "answered a connection with 503: too many are open"
+    );
 }
 
 #[cfg(test)]

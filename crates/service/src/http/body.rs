@@ -10,7 +10,7 @@ use tokio::time::{Sleep, sleep};
 
 /// The peer stopped sending in the middle of a body.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing of the body came for {} ms", patience.as_millis())]
+#[error("no part of the body arrived for {} ms", patience.as_millis())]
 pub struct Stalled {
     patience: Duration,
 }

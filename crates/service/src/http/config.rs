@@ -67,8 +67,8 @@ pub struct Patience {
 pub enum BindError {
     /// The address is reachable from other machines and nothing states that TLS protects it.
     #[error(
-        "refusing to listen on `{listen}`: it is beyond loopback, and plain HTTP would carry tokens \
-         in the clear; set `http.tls`, or put a reverse proxy with TLS in front and set \
+        "refusing to listen on `{listen}`: it is not a loopback address, and plain HTTP would send \
+         tokens unencrypted; set `http.tls`, or put a reverse proxy with TLS in front and set \
          `http.behind_proxy = true`, or listen on 127.0.0.1"
     )]
     BeyondLoopback {

@@ -149,7 +149,7 @@ async fn refuse_on(stream: impl AsyncRead + AsyncWrite + Unpin) {
     });
     let connection = builder(REFUSE_TIMEOUT).serve_connection(TokioIo::new(stream), service);
     match connection.await {
-        Ok(()) => tracing::debug!("told a peer that all connections are taken"),
+        Ok(()) => tracing::debug!("answered a connection with 503: too many are open"),
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }

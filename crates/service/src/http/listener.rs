@@ -104,7 +104,7 @@ impl HttpListener {
         drop(self.listener);
         tracing::debug!(
             n_open = acceptor.connections.len(),
-            "the HTTP listener accepts nobody new"
+            "the HTTP listener stops accepting connections"
         );
         while let Some(ended) = acceptor.connections.join_next().await {
             on_ended(ended);

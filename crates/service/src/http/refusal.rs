@@ -50,19 +50,19 @@ impl Refusal {
                 r#"{"error":{"code":"INVALID_REQUEST","message":"the request needs exactly one valid Host header","certainty":"not_started"}}"#
             }
             Self::ForeignHost => {
-                r#"{"error":{"code":"FORBIDDEN","message":"this Host is not served here; add it to http.hosts in the configuration","certainty":"not_started"}}"#
+                r#"{"error":{"code":"FORBIDDEN","message":"the daemon does not serve this Host; add it to http.hosts in the configuration","certainty":"not_started"}}"#
             }
             Self::ForeignOrigin => {
                 r#"{"error":{"code":"FORBIDDEN","message":"pages of this Origin may not send requests; add it to http.origins in the configuration","certainty":"not_started"}}"#
             }
             Self::ForeignSite => {
-                r#"{"error":{"code":"FORBIDDEN","message":"this is not for pages of other sites (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
+                r#"{"error":{"code":"FORBIDDEN","message":"pages of other sites may not load this (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
             }
             Self::TooLarge => {
-                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route takes; most take http.max_body_bytes","certainty":"not_started"}}"#
+                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route accepts; most accept http.max_body_bytes","certainty":"not_started"}}"#
             }
             Self::Busy => {
-                r#"{"error":{"code":"BUSY","message":"all connections are taken (http.max_connections); try again","certainty":"not_started"}}"#
+                r#"{"error":{"code":"BUSY","message":"too many connections (http.max_connections); try again","certainty":"not_started"}}"#
             }
         }
     }

@@ -28,7 +28,7 @@ pub enum TlsError {
         source: io::Error,
     },
     /// Others may read the key.
-    #[error("`{}` has mode {mode:03o} and lets everybody read the key; run `chmod 600` on it", path.display())]
+    #[error("`{}` has mode {mode:03o}, so others can read the key; run `chmod 600` on it", path.display())]
     Exposed {
         /// The key's file.
         path: PathBuf,
@@ -36,7 +36,7 @@ pub enum TlsError {
         mode: u32,
     },
     /// A file holds no PEM of the kind that is needed.
-    #[error("`{}` holds no {what} in PEM: {source}", path.display())]
+    #[error("`{}` contains no {what} in PEM: {source}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,

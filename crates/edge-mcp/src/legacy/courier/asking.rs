@@ -14,7 +14,7 @@ use crate::peer::Peer;
 /// Questions that one client has open; it reads of further ones among the events.
 const ASKED_MAX: usize = 64;
 /// Why a question is taken back.
-const ELSEWHERE: &str = "it was answered elsewhere, or is not asked any more";
+const ELSEWHERE: &str = "it was answered elsewhere or withdrawn";
 
 /// The client answers a request of ours. Whatever it says, it is not asked again.
 pub(in crate::legacy) async fn on_reply(
@@ -29,7 +29,7 @@ pub(in crate::legacy) async fn on_reply(
     session.standalone.forget_call(id);
     match reply.outcome {
         Ok(result) => question.answer(&state.broker, credential, result).await,
-        Err(_) => tracing::debug!(%id, "a client could not show a form"),
+        Err(_) => tracing::debug!(%id, "a client cannot show a form"),
     }
 }
 
