@@ -1,4 +1,4 @@
-//! The one error as HTTP: a status, a code and a JSON body.
+//! Errors as HTTP: a status, a code and a JSON body.
 
 use axum::Json;
 use axum::http::header::{CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -12,18 +12,18 @@ use serde::Serialize;
 /// An error that becomes a response.
 #[derive(Debug)]
 pub(crate) enum HttpError {
-    /// What the broker says.
+    /// An error of the broker.
     Said(Error),
     /// The path exists, the method does not. The router adds `Allow`.
     WrongMethod,
-    /// The body stopped coming.
+    /// The body stalled.
     Stalled,
-    /// The range lies behind the end of the content.
+    /// The range starts past the end of the content.
     Range {
-        /// How long the content is.
+        /// The length of the content.
         size: u64,
     },
-    /// The protocol's version cannot carry a stream.
+    /// The HTTP version does not support streams.
     NoStreaming,
 }
 
@@ -42,7 +42,7 @@ struct ErrorFields {
     message: String,
     /// Whether the tool ran, so that you know if a retry is safe.
     certainty: Certainty,
-    /// What the kind tells besides.
+    /// Further fields of this kind of error.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<ErrorContext>,
 }
@@ -68,7 +68,7 @@ impl From<&Error> for ErrorBody {
 }
 
 impl ErrorBody {
-    /// Of an error that only HTTP knows: nothing was started.
+    /// Builds an error that only HTTP knows: nothing was started.
     fn plain(code: &'static str, message: &str) -> Self {
         let certainty = Certainty::NotStarted;
         Self { error: ErrorFields { code, message: message.to_owned(), certainty, details: None } }

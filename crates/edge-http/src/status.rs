@@ -15,16 +15,16 @@ use serde::Serialize;
 use crate::api::{Auth, Content, Operation, Route};
 use crate::readiness::{Readiness, ReadyState};
 
-/// A cached answer to "are you alive" is a lie.
+/// A cached answer to "are you alive" would be wrong.
 const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
-/// The text format that every Prometheus reads.
+/// The text format that every Prometheus version reads.
 const PROMETHEUS_TEXT: (HeaderName, &str) =
     (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
 
 /// What the status routes report on.
 pub struct Status {
-    /// The version `/health` names.
+    /// The version that `/health` reports.
     pub version: &'static str,
     /// When the daemon started.
     pub started: Instant,
@@ -34,18 +34,18 @@ pub struct Status {
     pub metrics: PrometheusHandle,
 }
 
-/// The process lives.
+/// The process is alive.
 #[derive(Serialize, JsonSchema)]
 struct Health {
     /// Always `ok`.
     status: &'static str,
-    /// Which build it is.
+    /// The version of the build.
     version: &'static str,
-    /// How long it has been running.
+    /// The time since the start.
     uptime_ms: u64,
 }
 
-/// Whether calls are taken.
+/// Whether the daemon accepts calls.
 #[derive(Serialize, JsonSchema)]
 struct Ready {
     /// `starting`, `ready` or `draining`.

@@ -1,4 +1,4 @@
-//! What a worker's Reply says of its call.
+//! Decoding a worker's Reply.
 
 use bytes::Bytes;
 use ringback_proto::any::{Any, Format};
@@ -7,10 +7,10 @@ use ringback_proto::frame::{Body, Frame};
 use ringback_proto::msgpack::{self, TopLevel};
 use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 
-/// What a call that ends without saying anything came to.
+/// The result of a call that ends without one.
 const NIL: &[u8] = &[0xc0];
 
-/// What a worker says of a call.
+/// A worker's message about a call.
 #[derive(Debug)]
 pub(super) enum Said {
     Chunk(StreamChunk),
@@ -26,7 +26,7 @@ impl Said {
     }
 }
 
-/// What a Reply says of its call. `None` for what says nothing.
+/// Decodes a Reply. `None` if it carries nothing for the caller.
 pub(super) fn said(frame: &Frame) -> Option<Said> {
     let Body::MsgPack(body) = &frame.body else {
         let error = Error::new(ErrorKind::UnsupportedContentType, "a worker must reply in MsgPack");
@@ -38,8 +38,7 @@ pub(super) fn said(frame: &Frame) -> Option<Said> {
     }
 }
 
-/// Reads the body of a Reply. The `stream_id` of a worker means nothing to anybody: its caller's
-/// stream has one of its own.
+/// Reads the body of a Reply. The worker's `stream_id` is ignored: the caller's stream has its own.
 fn read(body: &Bytes) -> Result<Option<Said>> {
     let passed = |bytes: &[u8]| Any { format: Format::MsgPack, bytes: body.slice_ref(bytes) };
     let TopLevel::Map(fields) = msgpack::open(body)? else {

@@ -1,4 +1,4 @@
-//! The table of routes as an OpenAPI 3.1 document. Its schemas are those of the types themselves.
+//! The table of routes as an OpenAPI 3.1 document. Its schemas come from the types.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -11,7 +11,7 @@ use crate::error::ErrorBody;
 const ABOUT: &str = "Call tools, follow jobs, store and read content, offer your own tools. \
     Every error says whether the tool ran.";
 
-/// What each status of an error means; the codes are in its body.
+/// What each error status means; the codes are in the body.
 const ERRORS: &[(u16, &str)] = &[
     (400, "The request is invalid: `INVALID_REQUEST`."),
     (401, "The token is missing or invalid: `UNAUTHENTICATED`."),
@@ -32,7 +32,7 @@ const ERRORS: &[(u16, &str)] = &[
     (504, "The call timed out: `TIMEOUT`."),
 ];
 
-/// What the parts of paths are.
+/// Descriptions of path parameters.
 const PATH_PARTS: &[(&str, &str)] = &[
     ("artifact_id", "An artifact's id, `art_…`."),
     ("client_id", "The name a client chose for itself."),
@@ -43,7 +43,7 @@ const PATH_PARTS: &[(&str, &str)] = &[
     ("token_id", "A token's public id, `tok_…`."),
 ];
 
-/// The document of these routes.
+/// Builds the document of these routes.
 pub(crate) fn document(routes: &[Route]) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -166,7 +166,7 @@ fn path_parameter(name: &str) -> Value {
     })
 }
 
-/// Each field of the type is a parameter.
+/// Makes each field of the type a parameter.
 fn query_parameters(schema_of: SchemaOf) -> Vec<Value> {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -187,7 +187,7 @@ fn query_parameter(name: &str, mut field: Value, required: bool) -> Value {
     if let Value::Object(fields) = &mut field {
         fields.remove("description");
         fields.remove("default");
-        // What is absent in a query is simply not there: null cannot be written in one.
+        // An absent query parameter is simply missing: a query cannot express null.
         if let Some(Value::Array(types)) = fields.get_mut("type") {
             types.retain(|kind| kind != "null");
         }

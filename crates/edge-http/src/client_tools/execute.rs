@@ -31,7 +31,7 @@ struct Execute<'a> {
     /// The tool's full id.
     #[serde(rename = "toolID")]
     tool_id: String,
-    /// An id for it of your own, not in use; one is made if absent.
+    /// Your own id for the call, not in use; generated if absent.
     #[serde(default, rename = "requestID")]
     request_id: Option<String>,
     /// Passed on to the client.
@@ -47,12 +47,12 @@ struct Execute<'a> {
     #[serde(borrow, default)]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     input: Option<&'a RawValue>,
-    /// How long it may take, in milliseconds; the usual time if absent or 0.
+    /// The timeout in milliseconds; the default if absent or 0.
     #[serde(default)]
     timeout: Option<u64>,
 }
 
-/// What the client answered.
+/// The client's answer.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Executed<'a> {
     /// Always `success`.
@@ -63,7 +63,7 @@ pub(super) struct Executed<'a> {
     /// The result.
     #[schemars(with = "String")]
     pub(super) output: &'a RawValue,
-    /// Whatever else the client said.
+    /// Anything else from the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub(super) metadata: Option<&'a RawValue>,
@@ -110,7 +110,7 @@ pub(super) async fn execute(
     drop(body);
     let reply = match answer {
         Answer::Now(reply) => reply,
-        // Whoever hangs up drops this, and the client is told.
+        // A caller that hangs up drops this, and the client is notified.
         Answer::Later(mut replies, _) => replies.next().await.ok_or_else(unexpected)?,
     };
     answered(reply)

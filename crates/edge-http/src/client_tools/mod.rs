@@ -1,7 +1,8 @@
-//! `/client-tools`: an HTTP program registers tools, holds a stream open, gets calls on it and posts
-//! their results. Two dialects of it exist; the shape of a request picks the shape of its answer.
+//! `/client-tools`: an HTTP program registers tools, holds a stream open, receives calls on it and
+//! posts their results. It has two dialects; the shape of a request decides the shape of its
+//! answer.
 //!
-//! Nothing here keeps a call, a timer or a tool: the line engine of the broker does.
+//! No call, timer or tool is kept here: the line engine of the broker does that.
 
 mod execute;
 pub(crate) mod frames;
@@ -21,12 +22,12 @@ use crate::error::HttpError;
 
 const TAG: &str = "client tools";
 
-/// What the routes are told.
+/// Settings of the client tool routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientToolSettings {
-    /// Between two pings on a stream.
+    /// The interval between two pings on a stream.
     pub keepalive: std::time::Duration,
-    /// The longest time a call may be given.
+    /// The longest timeout of a call.
     pub timeout_ms_max: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `POST /client-tools/result` and `POST /client-tools/progress`: what a client says of a call.
+//! `POST /client-tools/result` and `POST /client-tools/progress`: a client's messages about a call.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,11 @@ use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
 use crate::extract::{Whole, invalid, read_json};
 
-/// What is passed on of a client's error: enough for a stack trace, too little to flood a log.
+/// The part of a client's error that is passed on: enough for a stack trace, too little to flood a
+/// log.
 const ERROR_CHARS_MAX: usize = 16_384;
 
-/// Which call a result is of, and whether it is nested.
+/// The call that a result belongs to, and whether the result is nested.
 #[derive(Deserialize)]
 struct Posted<'a> {
     #[serde(rename = "requestID")]
@@ -35,24 +36,24 @@ struct Posted<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Deserialize, JsonSchema)]
 struct Outcome<'a> {
     /// `success` or `error`.
     status: Status,
-    /// A heading, of a success.
+    /// A heading, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     title: Option<&'a RawValue>,
-    /// The result, of a success.
+    /// The result, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     output: Option<&'a RawValue>,
-    /// Whatever else there is to say, of a success.
+    /// Anything else, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     metadata: Option<&'a RawValue>,
-    /// What went wrong, of an error.
+    /// What went wrong, for an error.
     #[serde(default)]
     error: Option<String>,
 }
@@ -64,7 +65,7 @@ enum Status {
     Error,
 }
 
-/// The two dialects: the shape of the request picks the shape of the answer.
+/// The two dialects: the shape of the request decides the shape of the answer.
 #[derive(Clone, Copy)]
 enum Dialect {
     Nested,
@@ -78,24 +79,24 @@ enum Dialect {
 enum ResultBody {
     /// Nested.
     Nested {
-        /// Which call.
+        /// The call.
         #[serde(rename = "requestID")]
         request_id: String,
-        /// How it ended; a success has `title` and `output`.
+        /// The outcome; a success has `title` and `output`.
         result: Outcome<'static>,
     },
     /// Flat.
     Flat {
-        /// Which call.
+        /// The call.
         #[serde(rename = "requestID")]
         request_id: String,
-        /// How it ended.
+        /// The outcome.
         #[serde(flatten)]
         outcome: Outcome<'static>,
     },
 }
 
-/// It counts: an object in the nested dialect, `true` in the flat one.
+/// The result is accepted: an object in the nested dialect, `true` in the flat one.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Counted {
@@ -108,7 +109,7 @@ enum Counted {
     Flat(bool),
 }
 
-/// No such call waits for you.
+/// No call with this id is waiting for you.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Unknown {
@@ -121,10 +122,10 @@ enum Unknown {
     Flat(Box<ErrorBody>),
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Deserialize, JsonSchema)]
 struct Progress {
-    /// Which call.
+    /// The call.
     #[serde(rename = "requestID")]
     request_id: String,
     /// 0 to 100.
@@ -214,7 +215,7 @@ const fn counted(dialect: Dialect) -> Counted {
     }
 }
 
-/// What the caller gets: the client's bytes, or its error.
+/// The caller's result: the client's bytes, or its error.
 fn taken(
     outcome: &Outcome<'_>,
     success: impl FnOnce() -> Result<Bytes, HttpError>,
@@ -238,7 +239,7 @@ fn taken(
     }
 }
 
-/// The nested dialect has all its fields.
+/// Checks that a nested result has all its fields.
 fn check_nested(outcome: &Outcome<'_>) -> Result<(), HttpError> {
     let missing = match outcome.status {
         Status::Success if outcome.title.is_none() => "title",
@@ -249,7 +250,7 @@ fn check_nested(outcome: &Outcome<'_>) -> Result<(), HttpError> {
     Err(Error::invalid_field(missing, format!("`result.{missing}` is missing")).into())
 }
 
-/// A flat result by itself, as a nested one would be.
+/// Converts a flat result to the nested form.
 fn flat(outcome: &Outcome<'_>) -> Result<Bytes, HttpError> {
     let empty = serde_json::from_str::<&RawValue>("\"\"").map_err(|_| crate::v1::unexpected())?;
     let executed = Executed {

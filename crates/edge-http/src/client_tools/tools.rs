@@ -1,4 +1,4 @@
-//! `GET /client-tools/tools` and `GET /client-tools/tools/{client_id}`, in the order of registration.
+//! `GET /client-tools/tools` and `GET /client-tools/tools/{client_id}`, in order of registration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ struct Definition<'a> {
     id: &'a str,
     /// What it does.
     description: &'a str,
-    /// The JSON Schema of its input, as it was given.
+    /// The JSON Schema of its input, as registered.
     #[schemars(with = "BTreeMap<String, Value>")]
     parameters: &'a RawValue,
 }
 
-/// Tools by their full ids, in order.
+/// Tools by full id, in order.
 struct ById<'a>(Vec<Definition<'a>>);
 
 impl Serialize for ById<'_> {

@@ -1,4 +1,4 @@
-//! `/v1/blobs`: content in and out, piece by piece; no request holds more than a piece of it.
+//! `/v1/blobs`: content in and out, in pieces; no request holds more than one piece in memory.
 
 use axum::Json;
 use axum::body::Body;
@@ -24,19 +24,19 @@ use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InPath, next_piece};
 
-/// Where content is. Bodies here may be as large as a blob may be.
+/// The path of content. Bodies here may be as large as a blob.
 pub const PATH: &str = "/v1/blobs";
 
-/// What is read at once: few system calls, little memory.
+/// The size of a read: few system calls, little memory.
 const PIECE_BYTES: u64 = 256 << 10;
 
 /// Content without a type.
 const MIME_UNKNOWN: &str = "application/octet-stream";
 
-/// Content never changes under its name, and is not for everybody.
+/// Content never changes under its name, and is not public.
 const KEEP: (HeaderName, &str) = (CACHE_CONTROL, "private, max-age=31536000, immutable");
 
-/// Content is a stranger's: a browser that shows it runs nothing of it and takes it for what it says.
+/// Content is untrusted: a browser that shows it runs none of it and accepts its declared type.
 const HARMLESS: [(HeaderName, &str); 2] =
     [(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
 
@@ -108,7 +108,8 @@ async fn take(
     let mut writer = state.broker().write_blob(credential, Edge::Http)?;
     tokio::select! {
         () = credential.ended() => {
-            return Err(Error::new(ErrorKind::Unauthenticated, "the token is not valid any more").into());
+            let message = "the token is no longer valid";
+            return Err(Error::new(ErrorKind::Unauthenticated, message).into());
         }
         taken = take_all(&mut writer, body) => taken?,
     }
@@ -167,8 +168,8 @@ async fn get(
     Ok(response)
 }
 
-/// The bytes from `start` to `end`. A failure on the way ends the connection: the length was
-/// promised, so the caller notices.
+/// The bytes from `start` to `end`. A failure on the way closes the connection: the length was
+/// announced, so the caller notices.
 fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> Body {
     Body::from_stream(stream::try_unfold((Some(reader), start), move |(reader, at)| {
         let credential = credential.clone();
@@ -180,7 +181,8 @@ fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> B
             }
             let piece = tokio::select! {
                 () = credential.ended() => {
-                    return Err(Error::new(ErrorKind::Unauthenticated, "the token is not valid any more"));
+                    let message = "the token is no longer valid";
+                    return Err(Error::new(ErrorKind::Unauthenticated, message));
                 }
                 piece = reader.read(at, PIECE_BYTES.min(end - at)) => piece?,
             };
@@ -188,7 +190,7 @@ fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> B
             if at < end {
                 return Ok(Some((piece, (Some(reader), at))));
             }
-            // Nobody asks for more than was promised, so the last piece is the end.
+            // No client reads more than was announced, so the last piece is the end.
             reader.finish();
             Ok(Some((piece, (None, at))))
         }

@@ -1,4 +1,4 @@
-//! `/v1/sessions`: agents at work.
+//! `/v1/sessions`: running agents.
 
 use axum::Json;
 use axum::extract::State as With;

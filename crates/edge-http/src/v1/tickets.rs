@@ -20,7 +20,7 @@ use crate::tickets::TICKET_MS;
 struct TicketResponse {
     /// The secret, for `?ticket=`.
     ticket: Secret,
-    /// For how long it is good.
+    /// How long it is valid.
     expires_in_ms: u64,
 }
 
