@@ -1,4 +1,4 @@
-//! The legacy era: a handshake, a session, and streams that can be resumed.
+//! The legacy era: a handshake, an MCP session, and streams that can be resumed.
 
 mod call;
 mod courier;
@@ -29,7 +29,7 @@ use crate::{caller, respond, tools};
 
 const SESSION_ID: &str = "mcp-session-id";
 
-/// The answer to what needs none.
+/// The answer to a request without a result.
 #[derive(Serialize)]
 struct Nothing {}
 
@@ -73,7 +73,7 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     let (version, instructions) = (Version::settle(&protocol_version), peer.instructions());
     let opened = Opened {
         tools: peer.fingerprint(&state.broker),
-        // There are no forms before that.
+        // Older versions have no forms.
         takes_forms: version >= Version::V2025_06_18 && takes_forms(&capabilities),
     };
     let Some(session) = state.sessions.open(peer, version, opened) else {
@@ -93,7 +93,7 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     response
 }
 
-/// The session of a request. One of another principal is as unknown as one that never was.
+/// Finds the MCP session of a request. One of another principal is reported as unknown.
 fn find(
     state: &State,
     peer: &Peer,
@@ -171,7 +171,7 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
     match told.method.as_ref() {
         "notifications/initialized" => session.set_initialized(),
         "notifications/cancelled" => {
-            // One that was answered meanwhile is not there any more, which is nobody's mistake.
+            // A call that was answered in the meantime is gone, which is not an error.
             if let Some(id) = told.params.get("requestId").and_then(Id::from_raw) {
                 session.cancel(&id);
             }
@@ -181,7 +181,7 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
     respond::accepted()
 }
 
-/// The answer to a call that is over, where it is not a stream.
+/// The answer to an ended call, where it is not a stream.
 fn done(
     state: &State,
     peer: &Peer,

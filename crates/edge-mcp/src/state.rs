@@ -1,4 +1,4 @@
-//! What every request works with.
+//! The state of the edge.
 
 use ringback_broker::Broker;
 use ringback_mcp_wire::outgoing::Implementation;
@@ -29,9 +29,9 @@ pub(crate) struct State {
     pub(crate) sessions: Sessions,
     /// Calls that wait for the answer to a question.
     pub(crate) parked: ParkedCalls,
-    /// Calls of sessions, which may outlive the connection they came by.
+    /// Calls of MCP sessions, which may outlive their connection.
     pub(crate) calls: TaskTracker,
-    /// Fires when streams that wait for news are to end.
+    /// Fires when streams that wait for changes are to end.
     pub(crate) stopping: CancellationToken,
 }
 
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// What modern results are stamped with.
+    /// The stamp of modern results.
     pub(crate) const fn stamp(&self) -> Stamp<'_> {
         Stamp::Modern(&self.server)
     }

@@ -1,4 +1,4 @@
-//! A call of a session. Its answer can be fetched again by a client that lost its connection.
+//! A call in an MCP session. A client that lost its connection can fetch its answer again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::respond;
 use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
 
-/// Who calls, and in which session.
+/// The caller and its MCP session.
 pub(super) struct Caller<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) session: &'a Arc<Session>,
@@ -56,7 +56,7 @@ impl Caller<'_> {
     }
 }
 
-/// A call that runs on while its client comes back.
+/// A call that continues until its client comes back.
 struct Running {
     state: Arc<State>,
     session: Arc<Session>,
@@ -66,8 +66,8 @@ struct Running {
 }
 
 impl Running {
-    /// Ends with the answer, the session, or a client that does not come back; the latter two drop
-    /// the call, which cancels it.
+    /// Ends with the answer, the MCP session, or a client that does not come back; the latter two
+    /// drop the call, which cancels it.
     async fn run(self, follow: Follow) {
         tokio::select! {
             biased;

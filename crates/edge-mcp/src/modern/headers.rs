@@ -1,5 +1,5 @@
-//! The headers of a modern request must say what its body says: whoever routes by them must not be
-//! led astray.
+//! The headers of a modern request must match its body: a proxy that routes by them must not be
+//! misled.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use crate::post::PROTOCOL_VERSION;
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Checks what every modern request carries.
+/// Checks the headers that every modern request carries.
 pub(super) fn check(
     request: &Request<'_>,
     meta: &Meta<'_>,
@@ -36,7 +36,7 @@ pub(super) fn check(
     }
 }
 
-/// What the request is about, where its method has a name for it.
+/// The target of the request, where its method has one.
 fn named<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
     match request.method.as_ref() {
         "tools/call" | "prompts/get" => request.params.text("name"),
@@ -60,7 +60,7 @@ fn same(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
     }
 }
 
-/// `=?base64?…?=` stands for text that a header cannot carry; anything else stands for itself.
+/// `=?base64?…?=` encodes text that a header cannot carry; any other value is literal.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim();
     let coded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));
