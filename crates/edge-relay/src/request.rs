@@ -1,4 +1,4 @@
-//! A request, taken apart without copying.
+//! A request, parsed without copying.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// Longer than any id a client makes; it is kept as long as its request.
+/// Longer than any id a client generates; it is kept as long as its request.
 const ID_BYTES_MAX: usize = 1024;
 
 /// A request.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
-    /// What its answer carries, as it came.
+    /// The id of the answer, unchanged.
     pub(crate) id: Option<&'a RawValue>,
-    /// What is asked for.
+    /// The method.
     pub(crate) method: Cow<'a, str>,
     params: Option<&'a RawValue>,
 }
 
-/// A line that is no request, and the id to answer under if one could be read.
+/// A line that is not a request, and the id to answer under if one could be read.
 #[derive(Debug)]
 pub(crate) struct Malformed<'a> {
     pub(crate) id: Option<&'a RawValue>,
@@ -28,7 +28,7 @@ pub(crate) struct Malformed<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a line.
+    /// Parses a line.
     pub(crate) fn decode(line: &'a [u8], limits: Limits) -> Result<Self, Malformed<'a>> {
         let wrong = |refusal| Malformed { id: None, refusal };
         limits.check(line).map_err(|error| {
@@ -62,7 +62,7 @@ impl<'a> Request<'a> {
         Ok(Self { id, method, params })
     }
 
-    /// What the method is given.
+    /// Decodes the params.
     pub(crate) fn params<P: Deserialize<'a>>(&self) -> Result<P, Refusal> {
         let text = self.params.map_or("{}", RawValue::get);
         serde_json::from_str(text).map_err(Refusal::bad_params)
