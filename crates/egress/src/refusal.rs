@@ -1,4 +1,4 @@
-//! What the door answers by itself.
+//! The answers of the model proxy itself.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,16 +11,16 @@ use serde_json::json;
 pub(crate) enum Refusal {
     /// It asks for another protocol.
     Upgrade,
-    /// Its path could lead elsewhere.
+    /// Its path could leave the configured one.
     Path,
     /// Its body is too large.
     TooLarge {
         /// The limit.
         bytes_max: usize,
     },
-    /// Its body stopped coming.
+    /// Its body stalled.
     Stalled,
-    /// Too many are under way.
+    /// Too many requests are running.
     Busy {
         /// The limit.
         max: usize,
@@ -30,25 +30,25 @@ pub(crate) enum Refusal {
         /// The limit.
         max: u64,
     },
-    /// The session has reached a limit, and nobody allowed more.
+    /// The session has reached a limit, and its caller did not allow more.
     Spent {
-        /// Which.
+        /// The limit.
         limit: &'static str,
     },
     /// The daemon cannot use the key.
     Key,
     /// The provider cannot be reached.
     Unreachable {
-        /// In which way.
+        /// The cause.
         reason: &'static str,
     },
-    /// The provider answers with what cannot be passed on, or breaks off.
+    /// The provider broke off, or its answer cannot be passed on.
     Broken,
-    /// The provider answers in an encoding in which its key would not be found.
+    /// The provider's answer has an encoding in which the key cannot be found.
     Encoded,
     /// The provider does not answer.
     Late {
-        /// After how long.
+        /// The timeout.
         seconds: u64,
     },
 }
@@ -61,7 +61,7 @@ impl Refusal {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Stalled => StatusCode::REQUEST_TIMEOUT,
             Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
-            // Not 429: clients would try again, and it would not help.
+            // Not 429: clients would retry, which would not help.
             Self::UsedUp { .. } | Self::Spent { .. } => StatusCode::FORBIDDEN,
             Self::Key => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable { .. } | Self::Broken | Self::Encoded => StatusCode::BAD_GATEWAY,
@@ -124,7 +124,7 @@ impl Refusal {
         }
     }
 
-    /// The answer, in the form in which clients of models look for errors.
+    /// The answer, in the form in which clients of models expect errors.
     pub(crate) fn response(self, model: &str) -> Response<Full<Bytes>> {
         let error = json!({ "type": self.kind(), "message": self.message(model) });
         let body = json!({ "type": "error", "error": error }).to_string();

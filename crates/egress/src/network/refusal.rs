@@ -1,4 +1,4 @@
-//! What the door answers by itself.
+//! The answers of the network proxy itself.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,17 +11,17 @@ use ringback_proto::ids::SessionId;
 /// Why there is no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The request does not say where to.
+    /// The request has no destination.
     Target,
-    /// It is not allowed.
+    /// The destination is not allowed.
     Denied(Denied),
     /// The name has no address.
     Unresolved,
-    /// Nobody answers there.
+    /// The host does not accept the connection.
     Unreachable,
-    /// Nobody answers there in time.
+    /// The host does not answer in time.
     Late,
-    /// The host breaks off, or answers with what cannot be passed on.
+    /// The host broke off, or its answer cannot be passed on.
     Broken,
 }
 
@@ -69,7 +69,7 @@ impl Refusal {
         }
     }
 
-    /// The answer, for whoever reads it in the sandbox.
+    /// The answer, for a reader in the sandbox.
     pub(super) fn response(self, session: SessionId) -> Response<Full<Bytes>> {
         let what_to_do = match self {
             Self::Denied(_) => format!(

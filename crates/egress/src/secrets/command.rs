@@ -1,4 +1,4 @@
-//! What a program prints, for as long and as much as a key can take.
+//! The output of a command, within the time and size limits of a key.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use crate::key::KEY_BYTES_MAX;
 
-/// Runs a program, without a shell and without input, and gives what it printed. What it says of
-/// errors is dropped: it may be as secret as the rest.
+/// Runs a program, without a shell and without input, and returns what it printed. Its error output
+/// is dropped: it may be as secret as the rest.
 pub(super) async fn output(command: &[String], patience: Duration) -> Result<String, String> {
     let Some((program, arguments)) = command.split_first() else {
         return Err("is empty".to_owned());
@@ -56,7 +56,7 @@ async fn printed(child: &mut Child) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "did not print UTF-8".to_owned())
 }
 
-/// Ends it with what it started.
+/// Kills it and everything it started.
 async fn end(group: Option<u32>, child: &mut Child) {
     let group = group.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     if let Some(group) = group
