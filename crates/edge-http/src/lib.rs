@@ -12,8 +12,7 @@
 //! Main types:
 //!
 //! * [`HttpEdge`]: the state of the edge; [`HttpEdge::router`] returns all its routes. [`Door`]
-//! says
-//!   how callers authenticate.
+//!   says how callers authenticate.
 //! * [`Status`]: what the status routes report on; [`Readiness`] is what `/ready` asks, and
 //!   [`ReadyFlag`] its simplest implementation.
 //! * [`ClientToolSettings`]: settings of the client tool routes.
@@ -23,8 +22,7 @@
 //!
 //! * A route is defined in one place, the table in `api`; router and document both come from it.
 //! * Identity belongs to each request: the token is checked at every one, and a stream ends with
-//! its
-//!   token.
+//!   its token.
 //! * Every error has the same form, wherever it arises.
 //! * Rules about permissions, deadlines and jobs are not here.
 //! * No route without a token shows a secret, an argument or a name that a caller chose.

@@ -25,27 +25,23 @@
 //! Invariants of a model proxy:
 //!
 //! * The key goes to the provider and nowhere else: it is in no log, event, error or `Debug`. Where
-//! a
-//!   provider repeats it, the header is dropped and the body masked.
+//!   a provider repeats it, the header is dropped and the body masked.
 //! * No credential of the agent reaches the provider.
 //! * A request goes to the provider of the proxy or nowhere: its path is appended to the configured
 //!   one, redirects are not followed, and there is no upgrade and no tunnel.
 //! * The token counts and the model's name are read from an answer as it passes, in constant
-//! memory;
-//!   text that the model wrote never counts.
+//!   memory; text that the model wrote never counts.
 //!
 //! Invariants of secrets:
 //!
 //! * A value is on disk only sealed, in files that only the daemon's user can read; a value that
-//! was
-//!   written survives a crash, whole.
+//!   was written survives a crash, whole.
 //! * A new value is used by the next request; the output of a command is kept only in memory.
 //!
 //! Invariants:
 //!
 //! * Bodies pass in pieces; nothing is collected. Sizes, requests, connections and waits have
-//! limits,
-//!   and hitting one is an answer.
+//!   limits, and hitting one is an answer.
 //! * The end of a session closes its proxies, with every connection and request.
 
 mod client;

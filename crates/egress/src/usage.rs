@@ -8,7 +8,7 @@ use ringback_proto::request::ModelUsage;
 use crate::Prices;
 use crate::tokens::{Said, Tokens};
 
-/// Bytes per token, for an estimate: about right for English text, too many tokens for the rest.
+/// Bytes per token, for an estimate: about right for English text, too high for the rest.
 const BYTES_PER_TOKEN: u64 = 4;
 
 /// The number of requests a session has made since its proxy was opened.

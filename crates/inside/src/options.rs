@@ -1,4 +1,4 @@
-//! What the program is started with.
+//! The arguments and environment of the program.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -8,14 +8,14 @@ use hyper::Uri;
 
 use crate::Forward;
 
-/// Where a sandbox has its session's socket.
+/// The session's socket in a sandbox.
 const SOCKET_DEFAULT: &str = "/mcp/relay.sock";
-/// Where a sandbox has the socket of its session's model.
+/// The socket of the model proxy in a sandbox.
 const MODEL_SOCKET_DEFAULT: &str = "/mcp/model.sock";
-/// The words that ask for the other things this program does.
+/// The subcommands.
 const FORWARD: &str = "forward";
 const WAIT: &str = "wait";
-/// The environment has keys, and nothing else: arguments are for everybody to see.
+/// Keys come only from the environment: arguments are visible to everyone.
 const KEY_NAMES: [&str; 2] = ["OUBLIETTE_API_KEY", "RINGBACK_API_KEY"];
 const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TOKEN"];
 const SOCKET_NAME: &str = "RINGBACK_SOCKET";
@@ -47,24 +47,24 @@ command of its own.";
 /// What to serve.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the session is.
+    /// The address of the session.
     pub target: Target,
-    /// The key for the daemon's own tools; without it there are only those of the callers.
+    /// The key for the daemon's own tools; without it there are only caller tools.
     pub key: Option<Key>,
     /// Whether child sessions can be started without a key, by tools with reserved names.
     pub has_session_tools: bool,
 }
 
-/// Where a session is.
+/// The address of a session.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// At a socket.
+    /// A socket.
     Socket(PathBuf),
-    /// At a URL, with the token that belongs to it.
+    /// A URL, with its token.
     Url(Uri, Option<Key>),
 }
 
-/// A key. It is shown nowhere.
+/// A key. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -75,31 +75,31 @@ pub enum Parsed {
     Run(Options),
     /// To run a command that reaches its model by an address.
     Forward(Forward),
-    /// To do nothing until it is told to end.
+    /// To do nothing until a signal.
     Wait,
-    /// To say something.
+    /// To print a text.
     Say(String),
 }
 
-/// Arguments that cannot be understood.
+/// Invalid arguments.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
-    /// There is no such argument, or it lacks its value.
+    /// An unknown argument, or a missing value.
     #[error("{0}; `--help` lists the options")]
     Argument(#[from] lexopt::Error),
-    /// The URL is none that can be used.
+    /// An unsupported URL.
     #[error("`--url` takes http://HOST:PORT/mcp/s/ID; use a proxy for anything else")]
     Url,
-    /// There is nothing to run.
+    /// No command to run.
     #[error("`forward` needs a command: `forward --socket PATH -- COMMAND`")]
     NoCommand,
-    /// Two places.
+    /// Two addresses.
     #[error("use either `--socket` or `--url`, not both")]
     TwoTargets,
 }
 
 impl Key {
-    /// A key, if the text is one.
+    /// Returns a key, if the text is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -130,7 +130,7 @@ impl Parsed {
     /// Reads arguments, without the program's own name, and the environment.
     ///
     /// # Errors
-    /// When the arguments cannot be understood.
+    /// When the arguments are invalid.
     pub fn read(
         args: impl IntoIterator<Item = OsString>,
         env: impl Fn(&str) -> Option<String>,
@@ -158,7 +158,7 @@ impl Parsed {
                 Long("socket") => socket = Some(PathBuf::from(parser.value()?)),
                 Long("url") => url = Some(parser.value()?),
                 Long("session-tools") => has_session_tools = true,
-                // Programs of this kind have taken the socket without a word before it.
+                // Earlier programs of this kind accepted the socket as a bare argument.
                 Value(path) if socket.is_none() => socket = Some(PathBuf::from(path)),
                 Long(_) | Short(_) | Value(_) => return Err(arg.unexpected().into()),
             }

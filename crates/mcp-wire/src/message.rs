@@ -1,4 +1,4 @@
-//! A JSON-RPC message, taken apart without copying.
+//! A JSON-RPC message, parsed without copying.
 
 use std::borrow::Cow;
 
@@ -10,54 +10,54 @@ use crate::limits::Limits;
 use crate::meta::Meta;
 use crate::object::Object;
 
-/// Longer than any method; strangers choose it.
+/// Longer than any method; untrusted input.
 const METHOD_BYTES_MAX: usize = 200;
 
-/// What a peer sent.
+/// A message from a peer.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// It wants an answer.
+    /// A request, which needs an answer.
     Request(Request<'a>),
-    /// It tells something.
+    /// A notification.
     Notification(Notification<'a>),
-    /// It answers a request of ours.
+    /// An answer to a request of ours.
     Reply(Reply<'a>),
 }
 
 /// A request.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What its answer carries.
+    /// The id of its answer.
     pub id: Id,
-    /// What is asked for.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// With what; empty if nothing was given.
+    /// The parameters; empty if absent.
     pub params: Object<'a>,
 }
 
 /// A notification.
 #[derive(Debug)]
 pub struct Notification<'a> {
-    /// What it tells.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// More about it; empty if nothing was given.
+    /// The parameters; empty if absent.
     pub params: Object<'a>,
 }
 
 /// An answer to a request of ours.
 #[derive(Debug)]
 pub struct Reply<'a> {
-    /// Which request.
+    /// The id of the request.
     pub id: Id,
     /// The result, or the error.
     pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
 
-/// Bytes that are no message, and the id to answer under if one could be read.
+/// Bytes that are not a message, and the id to answer under if one could be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub struct Malformed {
-    /// The id of the request that this was meant to be.
+    /// The id of the intended request.
     pub id: Option<Id>,
     /// What is wrong.
     #[source]
@@ -128,10 +128,10 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// What comes with it.
+    /// Its metadata.
     ///
     /// # Errors
-    /// When `_meta` is no object.
+    /// When `_meta` is not an object.
     pub fn meta(&self) -> Result<Meta<'a>, Fault> {
         Meta::of(&self.params)
     }

@@ -1,4 +1,4 @@
-//! What a client asks for, by method and era.
+//! Requests of a client, by method and era.
 
 use std::borrow::Cow;
 
@@ -16,20 +16,20 @@ use crate::version::Era;
 pub enum ClientRequest<'a> {
     /// The handshake.
     Initialize(Initialize<'a>),
-    /// Are you there?
+    /// A ping.
     Ping,
-    /// From which level on log lines are wanted.
+    /// The lowest level of wanted log messages.
     SetLevel(LogLevel),
-    /// Who are you?
+    /// A query for the server's identity and capabilities.
     Discover,
     /// A page of tools.
     ListTools {
-        /// Where the page before this one ended.
+        /// The end of the previous page.
         cursor: Option<String>,
     },
     /// A call.
     CallTool(CallTool<'a>),
-    /// Changes, as long as the stream is open.
+    /// A subscription to changes, while the stream is open.
     Listen(ListenFilter),
 }
 
@@ -38,29 +38,29 @@ pub enum ClientRequest<'a> {
 pub struct Initialize<'a> {
     /// The version the client wants.
     pub protocol_version: Cow<'a, str>,
-    /// What the client can do; empty if it does not say.
+    /// The capabilities of the client; empty if absent.
     pub capabilities: Object<'a>,
 }
 
 /// A call of a tool.
 #[derive(Debug)]
 pub struct CallTool<'a> {
-    /// Which.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// With what, as it came.
+    /// The arguments, unchanged.
     pub arguments: Option<&'a RawValue>,
-    /// What goes on, if an earlier call was answered with a question.
+    /// The state, if an earlier call was answered with a question.
     pub state: Option<Cow<'a, str>>,
-    /// The answers to what was asked, by their keys.
+    /// The answers to questions, by key.
     pub responses: Object<'a>,
 }
 
-/// Which changes a subscription is for. Others that a client may name are not made here, and the
-/// acknowledgement leaves them out.
+/// The changes that a subscription is for. Others that a client may name do not happen here, and
+/// the acknowledgement leaves them out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenFilter {
-    /// Of the list of tools.
+    /// Changes of the tool list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tools_list_changed: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> ClientRequest<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// When the era has no such method, or its parameters do not fit.
+    /// When the era has no such method, or its parameters are invalid.
     pub fn of(request: &Request<'a>, era: Era) -> Result<Self, Fault> {
         let params = &request.params;
         match (request.method.as_ref(), era) {

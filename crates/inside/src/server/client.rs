@@ -1,4 +1,4 @@
-//! What the agent says.
+//! Messages from the agent.
 
 use ringback_mcp_wire::outgoing::{
     self, Cache, CacheScope, Capabilities, DiscoverResult, InitializeResult, Stamp, Told, ToolsPage,
@@ -19,19 +19,19 @@ use crate::result::{self, Failure};
 const INSTRUCTIONS: &str = "Tools of the program that started this session, and of the daemon it \
     runs in. The list can change; a change is announced. A failed call says whether it is safe to \
     try again.";
-/// Short: a caller may change its tools at any time, and asking again costs little.
+/// Short: a caller may change its tools at any time, and listing again costs little.
 const LIST_TTL_MS: u64 = 5_000;
-/// What `server/discover` says changes with the build only.
+/// The answer to `server/discover` changes only with the build.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
-/// Agents that read one page see everything that fits in a line with room to spare.
+/// Agents that read only one page see everything that fits in a line with room to spare.
 const PAGE_BYTES_MAX: usize = LINE_BYTES_MAX / 2;
-/// Requests that wait for the first list.
+/// Requests waiting for the first list.
 const HELD_MAX: usize = 256;
 const HELD_BYTES_MAX: usize = 2 * LINE_BYTES_MAX;
-/// Lines that wait for a daemon that does not read.
+/// Bytes waiting for a daemon that does not read.
 const TO_DAEMON_BYTES_MAX: usize = 2 * LINE_BYTES_MAX;
 
-/// Requests that are answered when it is known which tools there are.
+/// Requests that are answered once the tools are known.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     requests: Vec<(Id, Vec<u8>)>,
@@ -64,12 +64,12 @@ impl Held {
     }
 }
 
-/// The answer to what needs none.
+/// The answer to a request without a result.
 #[derive(Serialize)]
 struct Nothing {}
 
 impl Server {
-    /// Takes in a line of the agent.
+    /// Handles a message of the agent.
     pub(crate) fn on_client(&mut self, line: &Line<'_>) {
         match line {
             Line::Whole(line) => self.on_client_line(line),
@@ -88,7 +88,7 @@ impl Server {
                 }
             }
             Ok(Message::Notification(told)) => self.on_notification(&told),
-            // Nothing is asked of an agent, so nothing waits for its answers.
+            // The agent gets no requests, so no reply is expected.
             Ok(Message::Reply(_)) => {}
             Err(malformed) => self.refuse(malformed.id.as_ref(), &malformed.fault),
         }
@@ -123,7 +123,7 @@ impl Server {
         match told.method.as_ref() {
             "notifications/initialized" => self.is_initialized = true,
             "notifications/cancelled" => {
-                // One that was answered meanwhile is not there any more, which is nobody's mistake.
+                // A call that was answered in the meantime is gone, which is not an error.
                 if let Some(id) = told.params.get("requestId").and_then(Id::from_raw) {
                     self.cancel(&id);
                 }
@@ -195,7 +195,7 @@ impl Server {
     fn call(&mut self, asked: &CallTool<'_>, call: Call, line: &[u8]) -> Result<(), Fault> {
         let arguments = arguments(asked.arguments)?;
         let Some(route) = self.catalog.route(&asked.name) else {
-            // Its owner may be about to say that there is such a tool.
+            // Its owner may be about to declare it.
             if !self.is_settled {
                 return self.hold(&call.id, line);
             }
@@ -229,7 +229,7 @@ impl Server {
         Ok(())
     }
 
-    /// Why no call can be made now.
+    /// Why no call is possible now.
     fn obstacle(&self) -> Option<Failure> {
         if self.link == Link::Down {
             return Some(Failure::Away);
@@ -248,7 +248,7 @@ impl Server {
     }
 }
 
-/// Which protocol a request speaks; each says so by itself.
+/// The era of a request; each request carries it.
 fn era(request: &Request<'_>) -> Result<Era, Fault> {
     let meta = request.meta()?;
     let version = match (meta.protocol_version(), request.method.as_ref()) {
@@ -267,7 +267,7 @@ fn era(request: &Request<'_>) -> Result<Era, Fault> {
     }
 }
 
-/// Arguments are an object; none are an empty one.
+/// Arguments must be an object; absent ones are an empty object.
 fn arguments(given: Option<&RawValue>) -> Result<&RawValue, Fault> {
     match given.filter(|raw| raw.get() != "null") {
         None => Ok(serde_json::from_str("{}").expect("an empty object")),
