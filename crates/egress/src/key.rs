@@ -69,7 +69,7 @@ impl KeySource {
     /// Checks whether there is a key, without running a command. Blocks.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why no key can be used.
     pub fn look(&self) -> Result<(), SecretError> {
         match self {
             Self::File(file) => Ok(file.read().map(drop)?),

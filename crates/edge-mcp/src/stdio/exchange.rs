@@ -60,7 +60,7 @@ impl Exchange {
         }
     }
 
-    /// Sends it and passes on the answer, or returns why there is none.
+    /// Sends it and passes on the answer, or returns why no answer came.
     pub(super) async fn exchanged(
         &self,
         daemon: &Daemon,

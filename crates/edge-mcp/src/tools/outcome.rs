@@ -113,7 +113,7 @@ impl Outcome {
         }
     }
 
-    /// The answer as JSON; `None` if there is none.
+    /// The answer as JSON; `None` for a silent outcome.
     pub(crate) fn encode(&self, id: &Id, stamp: Stamp<'_>) -> Option<String> {
         match self {
             Self::Native(response) => Some(encode_value(id, &json(response.as_ref()), stamp)),

@@ -51,8 +51,8 @@ async fn a_key_discovers_the_tools_of_its_scope() {
     for write in ["project_create", "session_message", "session_spawn", "session_end"] {
         assert!(!has(0, write) && has(1, write) && has(2, write), "{write}");
     }
-    // Whatever its level, a key in an agent's hands manages no tokens, and what it may not call is not
-    // in its list.
+    // Whatever its scope, a key in an agent's hands manages no tokens, and its list contains only
+    // what it may call.
     for never in ["token_create", "token_list", "token_revoke", "project_update"] {
         assert!(!has(0, never) && !has(1, never) && !has(2, never), "{never}");
     }
@@ -108,7 +108,7 @@ async fn a_key_calls_a_tool_and_gets_content() {
 async fn a_key_does_not_call_what_its_scope_lacks() {
     let world = World::start().await;
     let (_, mut peer) = connected(&world).await;
-    // The scope comes first: a caller without it hears nothing about the arguments.
+    // The scope is checked first: a caller without it learns nothing about the arguments.
     for (scope, tool, arguments) in [
         ("read", "project_create", json!({ "name": "x" })),
         ("read", "project_create", json!({})),
@@ -208,7 +208,7 @@ async fn a_session_s_own_key_works_in_its_session_alone() {
     let mut stranger = world.settled(other).await;
     let elsewhere = stranger.get(1, "oubliette_tools", json!({ "api_key": key })).await;
     assert_eq!(refused(&elsewhere), "-32001 unauthenticated not_started");
-    assert!(world.broker.authenticate(&key).is_err(), "nor at any other door");
+    assert!(world.broker.authenticate(&key).is_err(), "nor at any other edge");
     world.stop().await;
 }
 

@@ -1,4 +1,4 @@
-//! Lines, ids, the first line, what is told at once.
+//! Lines of text, ids, the greeting, and the first message.
 
 use ringback_broker::Credential;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! From a requested place to a connection, or to the reason why there is none.
+//! From a requested place to a connection, or to the reason why it failed.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

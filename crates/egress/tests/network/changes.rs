@@ -52,7 +52,7 @@ async fn a_change_cuts_off_an_answer_that_is_not_allowed_any_more() {
     world.stop().await;
 }
 
-/// Rule: the end of a session closes its door, with every connection.
+/// Rule: the end of a session closes its network proxy, with every connection.
 #[tokio::test]
 async fn the_end_of_a_session_closes_its_door_and_its_connections() {
     let server = Server::start("127.0.0.2").await;

@@ -1,4 +1,4 @@
-//! Which places are reached, by name, by address, by redirect and by what a name turns out to be.
+//! Which places are reached, by name, by address, by redirect and by the addresses of a name.
 
 use ringback_broker::NetworkOutcome;
 
@@ -102,7 +102,7 @@ async fn a_listed_name_that_turns_into_a_private_address_is_refused() {
     world.stop().await;
 }
 
-/// Rule: a name is looked up once for a connection, and the address that was judged is connected to.
+/// Rule: a name is looked up once for a connection, and the judged address is the one connected to.
 #[tokio::test]
 async fn a_name_is_looked_up_once_for_each_connection() {
     let server = Server::start("127.0.0.2").await;
@@ -142,7 +142,7 @@ async fn full_reaches_this_machine_only_where_it_is_listed() {
     world.stop().await;
 }
 
-/// Rule: what is no request to a proxy is told what would be one.
+/// Rule: a request that is not for a proxy is answered with how to use one.
 #[tokio::test]
 async fn what_does_not_say_where_to_is_told_how_to_ask() {
     let world = World::start("full");
@@ -156,5 +156,5 @@ async fn what_does_not_say_where_to_is_told_how_to_ask() {
     }
     assert_eq!(world.get("gone.test:80").await.0, 502);
     assert_eq!(world.outcomes(1).await, [NetworkOutcome::Unresolved]);
-    soon("the doors stop", world.stop()).await;
+    soon("the network proxies stop", world.stop()).await;
 }

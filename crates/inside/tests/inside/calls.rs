@@ -71,7 +71,7 @@ async fn cancellation_and_progress_pass_through() {
     assert!(rig.ask(r#""id":2,"method":"ping""#).await.contains(r#""id":2"#));
 }
 
-/// Rule: lines have a limit, and one over it harms no other.
+/// Rule: lines of text have a limit, and one over it harms no other.
 #[tokio::test]
 async fn what_is_too_long_is_refused_and_the_rest_goes_on() {
     let (mut rig, _listener, mut daemon) = Rig::ready().await;
