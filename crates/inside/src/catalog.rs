@@ -261,8 +261,8 @@ fn declared(tools: &[&RawValue]) -> (Vec<Declared>, Result<(), NotOffered>) {
     (declared, outcome)
 }
 
-const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to one that is there. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
-const EVENTS_TOOL: &str = r#"{"name":"events","description":"What happened in this session or in a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for something to happen."}}}}"#;
+const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to an existing one. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
+const EVENTS_TOOL: &str = r#"{"name":"events","description":"Read the events of this session or of a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for an event."}}}}"#;
 
 #[cfg(test)]
 mod tests {
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(names(&catalog), ["ant_b", "bee_a"]);
         assert!(catalog.route("ant_a").is_none());
         set(&mut catalog, "ant", &[r#"{"name":"b"}"#]).unwrap();
-        assert!(!catalog.publish(), "the same list is no news");
+        assert!(!catalog.publish(), "the same list is not a change");
         set(&mut catalog, "bee", &[]).unwrap();
         assert!(catalog.publish());
         assert_eq!(names(&catalog), ["ant_b"]);

@@ -105,7 +105,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// All lines of a text that arrives in pieces of `step` bytes; one too long is its start and `!`.
+    /// All lines of a text that arrives in pieces of `step` bytes; one too long is its start and
+    /// `!`.
     fn lines(text: &str, step: usize) -> Vec<String> {
         let mut all = Vec::new();
         let mut lines = Lines::new(8);

@@ -39,7 +39,8 @@ pub(crate) async fn succeed(agent: &Agent, request_id: &Value, output: &str) -> 
     agent.json("POST /client-tools/result", body).await
 }
 
-/// REQ: seed 004 "Data Flow" and "Event Format": the frame byte for byte, and the answer of the call.
+/// REQ: seed 004 "Data Flow" and "Event Format": the frame byte for byte, and the answer of the
+/// call.
 #[tokio::test]
 async fn a_call_goes_out_as_one_frame_and_its_result_comes_back() {
     let world = World::start().await;

@@ -83,7 +83,8 @@ async fn two_tabs_never_both_run_a_call_and_one_may_close() {
     assert_eq!(call.answer().await.0, 200);
 }
 
-/// REQ: seed 004 "Lifecycle" and "Testing Strategy" 6. Rule: a disconnect is never an empty success.
+/// REQ: seed 004 "Lifecycle" and "Testing Strategy" 6. Rule: a disconnect is never an empty
+/// success.
 #[tokio::test]
 async fn when_the_last_stream_closes_tools_go_and_calls_fail_at_once() {
     let world = World::start().await;

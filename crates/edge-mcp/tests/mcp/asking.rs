@@ -59,8 +59,8 @@ fn accepted(answer: &str) -> Value {
     json!({"action": "accept", "content": {"answer": answer}})
 }
 
-/// REQ: "Permission requests go to the caller as elicitation": accepting answers, declining says no,
-/// cancelling takes the question back.
+/// REQ: "Permission requests go to the caller as elicitation": accepting answers, declining says
+/// no, cancelling takes the question back.
 #[tokio::test]
 async fn a_client_with_forms_is_asked_and_its_answer_counts() {
     let world = World::start().await;

@@ -21,8 +21,8 @@ fn tools() -> Value {
     json!([{"name": "send", "description": "Sends."}])
 }
 
-/// REQ: REQ-CTR-003 "Tool request event format"; REQ-CTR-001 "Agent calls caller tool successfully";
-/// REQ-CTR-004 "Successful tool response". Rule: payloads are the same bytes on both ways.
+/// REQ: REQ-CTR-003 "Tool request event format"; REQ-CTR-001 "Agent calls caller tool
+/// successfully"; REQ-CTR-004 "Successful tool response". Rule: payloads pass unchanged both ways.
 #[tokio::test]
 async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
     let world = World::start().await;
@@ -88,8 +88,8 @@ async fn an_error_of_the_caller_is_an_error_of_the_call() {
     }
 }
 
-/// REQ: REQ-CTR-001 "Caller disconnected before response". The call's own deadline is far longer than
-/// the test waits.
+/// REQ: REQ-CTR-001 "Caller disconnected before response". The call's own deadline is far longer
+/// than the test waits.
 #[tokio::test]
 async fn a_caller_that_disconnects_is_gone_at_once() {
     let world = World::start().await;

@@ -76,7 +76,9 @@ impl World {
         let envelope = RequestEnvelope::plain(request);
         let credential = &Credential::local();
         let call = Call { credential, edge: Edge::Mcp, envelope, request_id: None };
-        let Answer::Later(mut replies, _) = self.broker.call(call) else { panic!("at once") };
+        let Answer::Later(mut replies, _) = self.broker.call(call) else {
+            panic!("it must not answer immediately")
+        };
         match replies.next().await {
             Some(ResponseEnvelope::Success { response }) => {
                 let token: Value = serde_json::to_value(&response).unwrap();
@@ -115,7 +117,7 @@ impl World {
 
     /// Waits until the broker has no running jobs.
     pub(crate) async fn until_quiet(&self) {
-        wait_for("nothing is under way", || self.broker.under_way().n_jobs == 0).await;
+        wait_for("nothing is running", || self.broker.under_way().n_jobs == 0).await;
     }
 }
 

@@ -177,7 +177,7 @@ async fn a_caller_that_disconnects_ends_the_agent_s_call_at_once() {
 }
 
 /// REQ: seed 001 "Caller tool request times out"; a declared tool may carry `timeoutMs`.
-/// Rule: an answer after the agent was told that it failed is not taken.
+/// Rule: an answer after the agent received the failure is refused.
 #[tokio::test]
 async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     let world = World::start().await;

@@ -127,8 +127,8 @@ async fn a_key_does_not_call_what_its_scope_lacks() {
     world.stop().await;
 }
 
-/// REQ: seed 002 "Response (tool error)"; design: only unauthenticated, forbidden, malformed params and
-/// failed dispatch are errors of the protocol.
+/// REQ: seed 002 "Response (tool error)"; design: only unauthenticated, forbidden, malformed params
+/// and failed dispatch are errors of the protocol.
 #[tokio::test]
 async fn what_the_tool_reports_is_its_result_and_what_kept_it_from_running_an_error() {
     let world = World::start().await;
@@ -267,7 +267,7 @@ async fn a_client_tool_is_listed_called_with_the_session_s_ids_and_its_change_an
 }
 
 /// REQ: design "The sandbox socket": a job whose wait is over is answered with its id; cancelling
-/// ends the work; progress is told.
+/// ends the work; progress is reported.
 #[tokio::test]
 async fn a_tool_that_makes_a_job_is_waited_for_and_can_be_cancelled() {
     let world = World::start().await;

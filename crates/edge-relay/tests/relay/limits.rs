@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::support::{World, refused, tool};
 
 /// REQ: design "The sandbox socket": 16 MiB per line.
-/// Rule: a line that is too long is passed over and said so; the connection goes on.
+/// Rule: a line that is too long is skipped and reported; the connection continues.
 #[tokio::test]
 async fn a_line_of_17_mib_is_refused_and_one_of_15_passes() {
     let world = World::start().await;

@@ -17,8 +17,8 @@ fn id_of(answer: &Value) -> ringback_proto::ids::SessionId {
     id.parse().unwrap()
 }
 
-/// REQ: design "The sandbox socket": `session_message` starts a child that has the caller's tools; its
-/// requests reach the root's caller.
+/// REQ: design "The sandbox socket": `session_message` starts a child that has the caller's tools;
+/// its requests reach the root's caller.
 /// Rule: a child session has its tools.
 #[tokio::test]
 async fn a_child_session_has_the_caller_s_tools() {
@@ -45,7 +45,7 @@ async fn a_child_session_has_the_caller_s_tools() {
 }
 
 /// REQ: design "The sandbox socket": `session_events` for itself and its descendants.
-/// Rule: no session reads or tells another that is not its own.
+/// Rule: no session reads, or sends messages to, another that is not its own.
 #[tokio::test]
 async fn an_agent_reads_and_tells_its_own_sessions_alone() {
     let world = World::start().await;

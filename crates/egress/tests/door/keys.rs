@@ -18,8 +18,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::support::{KEY, PLACEHOLDER, Upstream, World, full, post, write_key};
 
-/// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and no
-/// credential of the agent reaches the provider.
+/// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and
+/// no credential of the agent reaches the provider.
 #[tokio::test]
 async fn the_placeholder_is_swapped_for_the_key_in_the_header_that_the_provider_wants() {
     for (header, expected) in [

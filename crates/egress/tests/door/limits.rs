@@ -76,7 +76,7 @@ async fn more_requests_at_once_than_allowed_are_told_to_wait() {
         let mut agent = world.connect().await;
         waiting.spawn(async move { agent.send_request(post("/", full(""))).await.unwrap() });
     }
-    soon("both are under way", async {
+    soon("both are running", async {
         while upstream.asked().len() < 2 {
             tokio::task::yield_now().await;
         }
@@ -115,8 +115,8 @@ async fn a_session_that_has_used_up_its_requests_is_refused() {
     world.stop().await;
 }
 
-/// REQ: "requests of the door wait": one that is not let through yet waits, and is then answered; one that
-/// nobody lets through is refused with `used_up`, and reaches nobody.
+/// REQ: "requests of the door wait": one that is not admitted yet waits, and is then answered; one
+/// that is never admitted is refused with `used_up`, and does not reach the provider.
 #[tokio::test]
 async fn a_request_waits_until_somebody_lets_it_through() {
     let upstream = Upstream::fine().await;

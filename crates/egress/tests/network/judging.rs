@@ -5,7 +5,7 @@ use ringback_broker::NetworkOutcome;
 use crate::support::{Server, World, soon};
 
 /// REQ: network policy `allow`: a listed name is reached at an address that is listed for it, by a
-/// tunnel and by plain HTTP, and the host is told its own name.
+/// tunnel and by plain HTTP, and the host receives its own name.
 #[tokio::test]
 async fn a_listed_host_is_reached_by_a_tunnel_and_by_plain_http() {
     let server = Server::start("127.0.0.2").await;
@@ -117,8 +117,8 @@ async fn a_name_is_looked_up_once_for_each_connection() {
     world.stop().await;
 }
 
-/// REQ: a host that is not on the list is not reached by redirect: it is passed on as it is, and is
-/// another request for whoever follows it.
+/// REQ: a host that is not on the list is not reached by redirect: a redirect is passed on
+/// unchanged, and following it is another request.
 #[tokio::test]
 async fn a_redirect_is_passed_on_and_judged_like_any_request() {
     let (server, other) = (Server::start("127.0.0.2").await, Server::start("127.0.0.3").await);

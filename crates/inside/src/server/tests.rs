@@ -240,7 +240,7 @@ fn a_removed_tool_is_announced_and_refused() {
     talk.shake_hands();
     let removed = ANT.replace(r#"{"name":"send"}"#, "");
     assert_one(&talk.daemon(&removed), &["notifications/tools/list_changed"]);
-    assert!(talk.daemon(&removed).is_empty(), "the same list is no news");
+    assert!(talk.daemon(&removed).is_empty(), "the same list is not a change");
     assert_one(&talk.client(&call(1, "ant_send")), &["-32602"]);
     assert!(talk.asked().is_empty());
 }
@@ -291,7 +291,7 @@ fn a_cancelled_call_is_cancelled_at_the_daemon() {
     assert!(talk.client(cancelled).is_empty());
     assert_one(&talk.asked(), &[r#""method":"cancel","params":{"id":1}"#]);
     assert!(talk.daemon(r#"{"id":1,"result":1}"#).is_empty());
-    assert!(talk.client(cancelled).is_empty(), "late is nobody's mistake");
+    assert!(talk.client(cancelled).is_empty(), "a late cancel is not an error");
     assert!(talk.asked().is_empty());
 }
 

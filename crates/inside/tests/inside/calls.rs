@@ -2,7 +2,8 @@
 
 use crate::support::{CONFIG, Daemon, Rig};
 
-/// REQ: seed 001 "REQ-CTR-005: Socket protocol for caller_tool": request and response, byte for byte.
+/// REQ: seed 001 "REQ-CTR-005: Socket protocol for caller_tool": request and response, byte for
+/// byte.
 #[tokio::test]
 async fn arguments_and_result_pass_as_the_same_bytes() {
     let (mut rig, _listener, mut daemon) = Rig::ready().await;

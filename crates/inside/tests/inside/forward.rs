@@ -43,8 +43,8 @@ async fn ended(mut child: Child) -> ExitStatus {
     soon(child.wait()).await.unwrap()
 }
 
-/// REQ: "Model access without the key in the box": the agent reaches the door of its session by an
-/// address on its own loopback.
+/// REQ: "Model access without the key in the box": the agent reaches the model proxy of its session
+/// by an address on its own loopback.
 #[tokio::test]
 async fn a_child_reaches_its_model_by_an_address() {
     let dir = tempfile::tempdir().unwrap();
@@ -153,8 +153,8 @@ async fn signals_are_passed_on() {
     assert_eq!(ended(child).await.code(), Some(128 + 15), "without a trap");
 }
 
-/// REQ: the door to the network is reached by an address on the sandbox's own loopback, beside that of
-/// the model.
+/// REQ: the network proxy is reached by an address on the sandbox's own loopback, beside that of
+/// the model proxy.
 #[tokio::test]
 async fn a_child_reaches_both_of_its_doors_each_by_its_own_address() {
     let dir = tempfile::tempdir().unwrap();

@@ -22,7 +22,8 @@ async fn declared_tools_are_listed_with_their_schema() {
     assert!(listed.contains(r#"{"n":{"maximum":12345678901234567890}}"#), "{listed}");
 }
 
-/// REQ: seed 002 "Startup Flow": with a key the daemon's tools are `oubliette_*`, and calls carry it.
+/// REQ: seed 002 "Startup Flow": with a key the daemon's tools are `oubliette_*`, and calls carry
+/// it.
 #[tokio::test]
 async fn with_a_key_the_daemons_tools_are_there_too() {
     let (mut rig, listener) = Rig::start(Some("oub_0123"));

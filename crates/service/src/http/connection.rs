@@ -196,7 +196,8 @@ mod tests {
 
     use super::{Patience, prepare};
 
-    /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed acknowledgement.
+    /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed
+    /// acknowledgement.
     #[tokio::test]
     async fn answers_do_not_wait_for_nagle() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
