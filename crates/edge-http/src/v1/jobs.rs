@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "cancel_job",
                 "Cancels a job and answers when its work has stopped.",
             )
-            .answers(200, "The job after it ended.", Content::json::<JobCancelledResponse>())
+            .answers(200, "How the job ended.", Content::json::<JobCancelledResponse>())
             .fails([404, 504]),
         ),
         Route::get(
