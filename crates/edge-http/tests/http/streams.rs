@@ -10,7 +10,7 @@ use crate::execute::{Waiting, succeed};
 use crate::register::{register, tool};
 use crate::support::{Options, World, code};
 
-/// REQ: seed 004 "Testing Strategy" 4: headers come at once, before any event.
+/// REQ: seed 004 "Testing Strategy" 4: headers come immediately, before any event.
 #[tokio::test]
 async fn headers_do_not_wait_for_the_first_event() {
     let world = World::start().await;

@@ -195,7 +195,8 @@ fn to_follow(project: &Value) -> Value {
     message
 }
 
-/// REQ: the same in the modern era: the call is answered with the question, and goes on with the answer.
+/// REQ: the same in the modern era: the call is answered with the question, and continues with the
+/// answer.
 #[tokio::test]
 async fn a_modern_call_is_answered_with_the_question_and_goes_on_with_the_answer() {
     let world = World::start().await;
