@@ -1,5 +1,5 @@
-//! Builds `ringback-inside` as a static program, with a profile of its own, so that the daemon's
-//! binary can carry it.
+//! Builds `ringback-inside` as a static program, with its own profile, so that the daemon's binary
+//! can embed it.
 
 use std::env;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const PACKAGE: &str = "ringback-inside";
 const PROFILE: &str = "inside";
-/// What the program is made of; anything else that changes is none of its business.
+/// The sources of the program; other changes do not rebuild it.
 const SOURCES: [&str; 6] = [
     "Cargo.lock",
     "Cargo.toml",
@@ -17,7 +17,8 @@ const SOURCES: [&str; 6] = [
     "crates/mcp-wire/Cargo.toml",
     "crates/mcp-wire/src",
 ];
-/// What the outer cargo sets for its own compiler: the inner one has other flags, and no lints.
+/// Variables that the outer cargo sets for its own compiler: the inner one has other flags, and no
+/// lints.
 const NOT_PASSED_ON: [&str; 6] = [
     "CLIPPY_ARGS",
     "RUSTC",
@@ -42,8 +43,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A directory of its own: the outer cargo holds the lock of the other one while this runs. All
-/// profiles of the outer build share it, so that checks, tests and releases build it once.
+/// The target directory of the inner build: the outer cargo holds the lock of its own while this
+/// runs. All profiles of the outer build share it, so that checks, tests and releases build it
+/// once.
 fn target_dir(out_dir: &Path) -> PathBuf {
     let profile_dir =
         out_dir.ancestors().find(|path| path.ends_with("build")).and_then(Path::parent);

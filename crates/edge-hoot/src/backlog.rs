@@ -1,4 +1,4 @@
-//! What waits for a peer, and how much of it there may be.
+//! Messages that wait for a peer, and the limit on them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,18 +11,18 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 
 use crate::transport::Unsent;
 
-/// A stream waits while so much is waiting for its peer, so that its own buffer decides what is
+/// A stream waits while this much waits for its peer, so that its own buffer decides what is
 /// dropped.
 const STREAM_BACKLOG_BYTES: usize = 256 * 1024;
-/// Bodies from here on are counted until they have left the process. Smaller ones are few enough
-/// inside the library, whose queue is bounded, and are copied there.
+/// Bodies of at least this size count until they have left the process. Smaller ones are copied
+/// into the library, whose queue is bounded.
 const COUNTED_BYTES_MIN: usize = 16 * 1024;
-/// What a message takes beside its body.
+/// What a message takes in addition to its body.
 const MESSAGE_BYTES: usize = 256;
-/// Content that is read for one peer at the same time: enough to keep its connection busy.
+/// Content reads for one peer at the same time: enough to keep its connection busy.
 const CONTENT_READS_MAX: usize = 4;
 
-/// What the library did not take, in order.
+/// Messages that the library did not accept, in order.
 #[derive(Debug)]
 pub(crate) struct Backlog {
     queue: VecDeque<(usize, Unsent)>,
@@ -30,10 +30,10 @@ pub(crate) struct Backlog {
     room: Arc<Room>,
 }
 
-/// How much may still be sent to a peer, as its calls see it.
+/// The room left for messages to a peer, as its calls see it.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// All that has not left: what the library did not take, and large bodies that it did.
+    /// Everything that has not left: what the library did not accept, and large bodies that it did.
     waiting_bytes: AtomicUsize,
     bytes_max: usize,
     less: Notify,
@@ -56,7 +56,7 @@ impl Room {
         }
     }
 
-    /// The turn to read content: what is not read yet takes no memory while it waits.
+    /// Waits for a turn to read content: unread content takes no memory while it waits.
     pub(crate) async fn content_turn(&self) -> SemaphorePermit<'_> {
         self.content.acquire().await.expect("it is never closed")
     }
@@ -72,8 +72,8 @@ impl Room {
         }
     }
 
-    /// Counts a large frame once there is room for it. `None` if the peer took nothing for so long
-    /// that it counts as gone.
+    /// Counts a large frame once there is room for it. `None` if the peer accepted nothing for
+    /// `patience`, so that it counts as gone.
     pub(crate) async fn admit(self: &Arc<Self>, frame: Frame, patience: Duration) -> Option<Frame> {
         let n_bytes = frame.body.n_bytes();
         if n_bytes < COUNTED_BYTES_MIN {
@@ -89,7 +89,7 @@ impl Room {
         }
     }
 
-    /// Counts a large frame that is there already.
+    /// Counts a large frame that is already in memory.
     pub(crate) fn count(self: &Arc<Self>, frame: Frame) -> Frame {
         let n_bytes = frame.body.n_bytes();
         if n_bytes < COUNTED_BYTES_MIN {
@@ -99,7 +99,7 @@ impl Room {
         self.counted(frame)
     }
 
-    /// Takes room if there is some; one frame alone always has it.
+    /// Takes room if there is some; a single frame always fits.
     fn try_take(&self, n_bytes: usize) -> bool {
         let more = |waiting: usize| {
             let more = waiting.saturating_add(n_bytes);
@@ -151,12 +151,12 @@ impl Backlog {
         self.queue.is_empty()
     }
 
-    /// Whether more waits than may.
+    /// Whether more is waiting than allowed.
     pub(crate) fn is_over(&self) -> bool {
         self.bytes > self.room.bytes_max
     }
 
-    /// What a frame adds to what waits; a large body counts already.
+    /// What a frame adds to the waiting bytes; a large body is counted already.
     pub(crate) fn weight(frame: &Frame) -> usize {
         let n_bytes = frame.body.n_bytes();
         MESSAGE_BYTES + if n_bytes < COUNTED_BYTES_MIN { n_bytes } else { 0 }
@@ -174,7 +174,7 @@ impl Backlog {
         Some(next)
     }
 
-    /// Puts a message back that still does not leave.
+    /// Puts back a message that still cannot leave.
     pub(crate) fn push_front(&mut self, weight: usize, unsent: Unsent) {
         self.grow(weight);
         self.queue.push_front((weight, unsent));
@@ -200,7 +200,7 @@ mod tests {
         Frame::new(Command::Reply, RequestId::random(), Body::MsgPack(vec![7; n_bytes].into()))
     }
 
-    /// Rule: what waits for a peer stays within its budget, until the library lets go of it.
+    /// Rule: what waits for a peer stays within its budget until the library releases it.
     #[tokio::test]
     async fn a_large_frame_waits_until_an_earlier_one_has_left() {
         let room = Arc::new(Room::new(100_000));

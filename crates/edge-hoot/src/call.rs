@@ -1,4 +1,4 @@
-//! A call under way: passes its replies to the thread that owns the sockets.
+//! A running call: passes its replies to the thread that owns the sockets.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,18 +13,18 @@ use crate::peers::CallNumber;
 use crate::transport::ConnectionId;
 use crate::wire::ReplyTo;
 
-/// What the tasks of calls tell the thread that owns the sockets.
+/// Messages from the tasks of calls to the thread that owns the sockets.
 #[derive(Debug)]
 pub(crate) enum FromCall {
-    /// A frame for the peer that asked.
+    /// A frame for the peer that called.
     Reply { to: ConnectionId, reply_to: Arc<ReplyTo>, frame: Frame },
-    /// No more will come.
+    /// No more replies will come.
     Ended { to: ConnectionId, reply_to: Arc<ReplyTo>, number: CallNumber },
-    /// The peer takes nothing any more.
+    /// The peer has stopped reading.
     Stalled { to: ConnectionId },
 }
 
-/// A call, and where its replies go.
+/// A call and the destination of its replies.
 #[derive(Debug)]
 pub(crate) struct Forward {
     pub(crate) to: ConnectionId,
@@ -33,14 +33,14 @@ pub(crate) struct Forward {
     /// Whether it answers with content, which may be large.
     pub(crate) is_content: bool,
     pub(crate) room: Arc<Room>,
-    /// A peer that takes nothing for so long while much waits for it is gone.
+    /// A peer that reads nothing for this long while much waits for it is gone.
     pub(crate) patience: Duration,
     pub(crate) router: mpsc::Sender<FromCall>,
 }
 
 impl Forward {
-    /// Passes the replies of a call on, one after the other, at the pace of its peer. A router that
-    /// is gone has no peers left to tell.
+    /// Passes on the replies of a call, one after the other, at the pace of its peer. A router that
+    /// is gone has no peers left.
     pub(crate) async fn run(self, mut replies: Replies) {
         let Self { to, reply_to, number, is_content, room, patience, router } = self;
         let reply_to = Arc::new(reply_to);

@@ -1,4 +1,4 @@
-//! What the edge is told at its start.
+//! Configuration of the edge.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use ringback_proto::secret::Secret;
 use tracing::Span;
 
-/// What the edge is told at its start.
+/// Configuration of the edge.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where it listens on TCP.
+    /// TCP addresses to listen on.
     pub tcp: Option<Listen>,
-    /// Where it listens for its own user.
+    /// Socket files for the daemon's own user.
     pub ipc: Option<Ipc>,
     /// The daemon's CURVE secret key (Z85). With it TCP peers must use CURVE: the bytes of their
     /// token are their secret key.
@@ -20,13 +20,13 @@ pub struct Config {
     pub open: bool,
     /// The largest message, in bytes.
     pub message_bytes_max: usize,
-    /// What may wait for one peer that does not read, in bytes.
+    /// The bytes that may wait for one peer that does not read.
     pub peer_backlog_bytes_max: usize,
-    /// Peers that may be connected, to all sockets together.
+    /// Peers that may be connected, over all sockets.
     pub peers_max: usize,
     /// How long a peer whose machine vanished is kept.
     pub peer_idle: Duration,
-    /// Continues a trace that a peer began.
+    /// Continues a trace that a peer started.
     pub set_trace_parent: fn(&Span, &str),
 }
 

@@ -19,20 +19,20 @@ use crate::transport::{Door, Publisher, Router, TransportError};
 /// Why the edge did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// A socket could not be bound.
+    /// A socket cannot be bound.
     #[error("cannot listen on `{endpoint}` for HOOT01; is another daemon running?")]
     Bind {
-        /// Where.
+        /// The address.
         endpoint: String,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The CURVE secret key is none.
+    /// The CURVE secret key is invalid.
     #[error("the CURVE secret key is not 40 characters of Z85")]
     CurveKey,
-    /// The thread of the sockets could not be started.
-    #[error("cannot start the thread of the HOOT01 sockets")]
+    /// The thread of the sockets cannot be started.
+    #[error("cannot start the thread that owns the HOOT01 sockets")]
     Thread(#[source] std::io::Error),
 }
 
@@ -43,7 +43,7 @@ pub struct Endpoints {
     pub calls: Option<String>,
     /// Events on TCP.
     pub events: Option<String>,
-    /// The key by which CURVE peers know the daemon (Z85).
+    /// The key that identifies the daemon to CURVE peers (Z85).
     pub server_key: Option<String>,
     /// Calls on a socket file.
     pub calls_ipc: Option<String>,
@@ -62,11 +62,11 @@ pub struct HootEdge {
 }
 
 impl HootEdge {
-    /// Binds all sockets, or none. The work of calls runs on the runtime this is called on; the
-    /// sockets have a thread of their own.
+    /// Binds all sockets or none. Calls run on the current runtime; the sockets have their own
+    /// thread.
     ///
     /// # Errors
-    /// What could not be bound.
+    /// The socket that cannot be bound.
     pub async fn bind(config: Config, broker: Broker) -> Result<Self, BindError> {
         let (stop, abort) = (CancellationToken::new(), CancellationToken::new());
         let (bound, endpoints) = oneshot::channel();
@@ -91,11 +91,13 @@ impl HootEdge {
                     }
                 });
                 if end.send(()).is_err() {
-                    tracing::debug!("nobody waits for the end of the HOOT01 edge");
+                    tracing::debug!("the HOOT01 edge ended with no one waiting for it");
                 }
             })
             .map_err(BindError::Thread)?;
-        let lost = |_| BindError::Thread(std::io::Error::other("it ended before it was bound"));
+        let lost = |_| {
+            BindError::Thread(std::io::Error::other("the thread ended before it bound the sockets"))
+        };
         let endpoints = endpoints.await.map_err(lost)??;
         Ok(Self { endpoints, stop, abort, ended })
     }
@@ -106,8 +108,8 @@ impl HootEdge {
         &self.endpoints
     }
 
-    /// Serves until `stop`: then no new request is taken, calls under way are answered, and it
-    /// returns when they are. Dropping it ends them at once.
+    /// Serves until `stop`. Then it accepts no new request, answers the running calls, and returns.
+    /// Dropping it ends them immediately.
     pub async fn serve(mut self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => self.stop.cancel(),
@@ -128,8 +130,8 @@ struct Sockets {
     publishers: Vec<(Publisher, Lobby, Views)>,
 }
 
-/// Those who call have half of the places, and whichever else there is has a share of its own: a crowd at
-/// one socket keeps nobody out of another.
+/// The calls socket gets half of the connections, and each other socket has its own share: a crowd
+/// on one socket does not keep peers out of another.
 struct Shares {
     calls: usize,
     events: usize,
@@ -163,7 +165,7 @@ impl Sockets {
             let (calls, events) = sockets
                 .bind_pair(config, broker, &Door::Local, &Shares::ipc(config), &calls, &events)
                 .await?;
-            // Their directory is private already; the mask of the daemon makes no difference either.
+            // Their directory is already private, and the daemon's umask makes no difference.
             for path in [&ipc.calls, &ipc.events] {
                 std::fs::set_permissions(path, Permissions::from_mode(0o600))
                     .map_err(|error| failed(&path.display().to_string(), error.into()))?;

@@ -1,5 +1,6 @@
-//! Events on PUB: everyone who sees all gets them under their type; the owner of an event gets it
-//! under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for it alone.
+//! Events on PUB: subscribers that may see everything get them under their type. The owner of an
+//! event gets it under its own name, `tok_…/job.state_changed`, with numbers that have no gaps for
+//! this owner.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,13 +16,14 @@ use tokio_util::sync::CancellationToken;
 use crate::lobby::{Lobby, Turn};
 use crate::transport::{Admission, Publisher};
 
-/// How often the last numbers are told, so that a subscriber that missed the last event learns it.
+/// How often the last numbers are published, so that a subscriber that missed the last event
+/// notices.
 const HEADS_PERIOD: Duration = Duration::from_secs(5);
-/// A subscriber whose token ended is gone within a second.
+/// A subscriber whose token has ended is disconnected within a second.
 const SWEEP: Duration = Duration::from_millis(500);
 /// Events taken from the ring at a time.
 const BATCH: usize = 256;
-/// Owners that have a view of their own at the same time.
+/// Owners that have their own view at the same time.
 const OWNERS_MAX: usize = 10_000;
 
 /// Publishes the events of the broker.
@@ -33,12 +35,13 @@ pub(crate) struct IoPub {
     pub(crate) views: Views,
 }
 
-/// Who subscribed to its own events. Only their views are published.
+/// Owners that subscribed to their own events. Only their views are published.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Views(Arc<Mutex<HashSet<PrincipalId>>>);
 
 impl Views {
-    /// Who may subscribe to what. A prefix wider than what the token may see is refused whole.
+    /// Decides which topics a subscriber may have. A prefix wider than what the token may see is
+    /// refused entirely.
     pub(crate) fn admission(&self, broker: Broker, local: bool) -> Admission {
         let views = self.clone();
         Arc::new(move |user_id, prefix| {
@@ -67,7 +70,7 @@ impl Views {
 }
 
 impl IoPub {
-    /// Publishes until told to stop. While nobody is connected events only pass by: waking up for
+    /// Publishes until `stop`. While no subscriber is connected, events only pass by: waking up for
     /// each of them would cost every job.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let mut subscription = self.broker.subscribe();
@@ -79,7 +82,7 @@ impl IoPub {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.publisher.changed(seen) => {
-                    // Before the question, so that what changes meanwhile is noticed.
+                    // Before the query, so that a change in between is noticed.
                     seen = self.publisher.generation();
                     is_heard = self.publisher.has_subscribers().await;
                 }
@@ -93,7 +96,8 @@ impl IoPub {
                 _ = heads.tick() => self.heads(&subscription).await,
                 _ = sweep.tick() => match is_heard {
                     true => self.sweep().await,
-                    // So a newcomer gets what happens from now on, and little of what was before.
+                    // So a new subscriber gets what happens from now on, and little of what came
+                    // before.
                     false => subscription.skip(),
                 },
             }
@@ -141,7 +145,7 @@ impl IoPub {
     }
 }
 
-/// What the topics of an owner's own events start with.
+/// The prefix of the topics of an owner's own events.
 fn view_prefix(owner: PrincipalId) -> String {
     format!("{owner}/")
 }

@@ -1,39 +1,39 @@
-//! Who waits at a socket's door: connections that have not yet shown who they are. They have few
-//! places, and the next one takes that of the one that has waited longest, so that strangers who say
-//! nothing keep nobody out.
+//! The lobby of a socket: connections that have not authenticated yet. They have few places, and
+//! the next one takes the place of the one that has waited longest, so that silent strangers keep
+//! no peer out.
 
 use std::collections::{BTreeSet, HashSet};
 
 use crate::transport::{ConnectionId, Happened, Monitor};
 
-/// Handshakes under way at once. One takes a few milliseconds, or a few round trips over a slow link.
+/// Concurrent handshakes. One takes a few milliseconds, or a few round trips over a slow link.
 pub(crate) const WAITING_MAX: usize = 64;
 
-/// The connections of one socket, as far as they need a place.
+/// The connections of one socket that need a place.
 #[derive(Debug)]
 pub(crate) struct Lobby {
     monitor: Monitor,
     places: Places,
 }
 
-/// Who has a place.
+/// The connections that have a place.
 #[derive(Debug)]
 struct Places {
-    /// In the order in which they came: later connections have higher numbers. One that failed is not
-    /// told, and leaves when its turn comes.
+    /// In order of arrival: later connections have higher numbers. A failed one is not reported,
+    /// and leaves when its turn comes.
     waiting: BTreeSet<ConnectionId>,
     inside: HashSet<ConnectionId>,
     peers_max: usize,
-    /// Whether it was told that nobody more comes in.
+    /// Whether the log already says that the socket is full.
     is_full: bool,
 }
 
-/// What is to be done.
+/// What to do next.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// This connection has to go, if it still waits.
+    /// This connection must go if it is still waiting.
     Away(ConnectionId),
-    /// Something was missed: [`Lobby::recount`] with those who are inside.
+    /// Something was missed: call [`Lobby::recount`] with the authenticated connections.
     Recount,
 }
 
@@ -42,10 +42,10 @@ impl Lobby {
         Self { monitor, places: Places::new(peers_max) }
     }
 
-    /// What is to be done next; never once the socket is closed.
+    /// Returns what to do next; never resolves once the socket is closed.
     ///
     /// # Cancel safety
-    /// A wait that is dropped loses nothing.
+    /// A dropped wait loses nothing.
     pub(crate) async fn next(&mut self) -> Turn {
         loop {
             let turn = match self.monitor.next().await {
@@ -66,7 +66,7 @@ impl Lobby {
         }
     }
 
-    /// These are inside now.
+    /// Sets the connections that are authenticated now.
     pub(crate) fn recount(&mut self, inside: impl Iterator<Item = ConnectionId>) {
         self.places.recount(inside);
     }
@@ -77,14 +77,17 @@ impl Places {
         Self { waiting: BTreeSet::new(), inside: HashSet::new(), peers_max, is_full: false }
     }
 
-    /// Somebody came; says who has to go for it, which may be itself.
+    /// Registers a new connection; returns the one that must go for it, which may be itself.
     fn came(&mut self, connection: ConnectionId) -> Option<ConnectionId> {
         self.waiting.insert(connection);
         let waiting_max = WAITING_MAX.min(self.peers_max / 4).max(1);
         let is_full = self.waiting.len() + self.inside.len() > self.peers_max;
         if is_full && !self.is_full {
             let peers_max = self.peers_max;
-            tracing::warn!(peers_max, "all places of a HOOT01 socket are taken (open files)");
+            tracing::warn!(
+                peers_max,
+                "a HOOT01 socket has no room for another connection (open files)"
+            );
         }
         self.is_full = is_full;
         if self.waiting.len() <= waiting_max && !is_full {
@@ -117,7 +120,8 @@ mod tests {
 
     const PLENTY: usize = 100_000;
 
-    /// Rule: half-open handshakes are bounded, and a peer that shakes hands gets in among any number of them.
+    /// Rule: half-open handshakes are bounded, and a peer that authenticates gets in among any
+    /// number of them.
     #[test]
     fn strangers_push_each_other_out_and_nobody_else() {
         let mut places = Places::new(PLENTY);
@@ -125,13 +129,13 @@ mod tests {
         let mut pushed = Vec::new();
         for n in 0..1000 {
             pushed.extend(places.came(id(2 * n)));
-            // An honest peer between two strangers.
+            // A well-behaved peer between two strangers.
             pushed.extend(places.came(id(2 * n + 1)));
             places.entered(id(2 * n + 1));
         }
         assert!(places.waiting.len() <= WAITING_MAX);
         assert_eq!(places.inside.len(), 1000);
-        // Strangers alone, those first who came first.
+        // Only strangers, oldest first.
         let n_pushed = pushed.len() as u64;
         assert!(n_pushed >= 1000 - WAITING_MAX as u64);
         assert_eq!(pushed, (0..n_pushed).map(|n| id(2 * n)).collect::<Vec<_>>());
@@ -148,7 +152,7 @@ mod tests {
         assert_eq!(places.came(id(8)), Some(id(8)));
         places.left(id(3));
         assert_eq!(places.came(id(9)), None);
-        // A stranger who waits makes room first.
+        // A waiting stranger makes room first.
         assert_eq!(places.came(id(10)), Some(id(9)));
     }
 

@@ -1,4 +1,4 @@
-//! The peers that are connected: who each is, what it asked for, what waits for it.
+//! The connected peers: who each is, what it called, and what waits for it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::backlog::Backlog;
 use crate::transport::{Connected, ConnectionId};
 use crate::worker::Worker;
 
-/// Tells two calls of a peer apart that carry the same id: the broker may answer both.
+/// Distinguishes two calls of a peer with the same id: the broker may answer both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallNumber(u64);
 
@@ -23,15 +23,16 @@ pub(crate) struct Peer {
     /// Its routing id.
     pub(crate) name: Bytes,
     pub(crate) credential: Credential,
-    /// Whether it takes RawBinary in any reply.
+    /// Whether it accepts RawBinary in any reply.
     pub(crate) accepts_binary: bool,
-    /// Its calls under way.
+    /// Its running calls.
     calls: HashMap<RequestId, Vec<(CallNumber, CallControl)>>,
     n_calls_ever: u64,
-    /// The tasks that pass the replies of its calls on. Dropped, its callers have left.
+    /// The tasks that pass on the replies of its calls. Dropping them means that the callers have
+    /// left.
     pub(crate) tasks: JoinSet<()>,
     pub(crate) backlog: Backlog,
-    /// What it offers tools by, if it does.
+    /// Its worker, if it offers tools.
     pub(crate) worker: Option<Worker>,
 }
 
@@ -49,7 +50,7 @@ impl Peer {
         }
     }
 
-    /// A call begins.
+    /// Records the start of a call.
     pub(crate) fn begin(&mut self, request_id: RequestId, control: CallControl) -> CallNumber {
         self.n_calls_ever += 1;
         let number = CallNumber(self.n_calls_ever);
@@ -57,7 +58,7 @@ impl Peer {
         number
     }
 
-    /// A call has been answered.
+    /// Records that a call was answered.
     pub(crate) fn end(&mut self, request_id: RequestId, number: CallNumber) {
         if let Some(calls) = self.calls.get_mut(&request_id) {
             calls.retain(|(other, _)| *other != number);
@@ -68,12 +69,12 @@ impl Peer {
         while self.tasks.try_join_next().is_some() {}
     }
 
-    /// The calls under way that carry an id.
+    /// The running calls with an id.
     pub(crate) fn calls(&self, request_id: RequestId) -> impl Iterator<Item = &CallControl> {
         self.calls.get(&request_id).into_iter().flatten().map(|(_, control)| control)
     }
 
-    /// The peer says goodbye: whoever waited for its calls has left. It may come back.
+    /// The peer says goodbye: no one waits for its calls any more. It may come back.
     pub(crate) fn leave(&mut self) {
         self.accepts_binary = false;
         self.calls.clear();
@@ -82,11 +83,11 @@ impl Peer {
     }
 }
 
-/// The peers by their connection: a routing id may be used again by somebody else.
+/// The peers by connection: a routing id may be reused by another peer.
 #[derive(Debug)]
 pub(crate) struct Peers {
     by_connection: HashMap<ConnectionId, Peer>,
-    /// Those that something waits for, so that nobody has to look at all of them.
+    /// Those that something waits for, so that the loop does not have to check all peers.
     behind: HashSet<ConnectionId>,
     backlog_bytes_max: usize,
 }
@@ -100,8 +101,8 @@ impl Peers {
         self.by_connection.get_mut(&connection)
     }
 
-    /// These are all that are connected. Whoever is not among them has left, and with it whoever
-    /// waited for its calls. Returns those that are nobody any more.
+    /// Sets the peers that are connected. Peers not among them have left, along with their calls.
+    /// Returns the connections without a valid credential.
     pub(crate) fn update(
         &mut self,
         connected: Vec<Connected>,
@@ -123,13 +124,13 @@ impl Peers {
         nobodies
     }
 
-    /// A peer has left, and with it whoever waited for its calls.
+    /// Removes a peer that has left, along with its calls.
     pub(crate) fn remove(&mut self, connection: ConnectionId) {
         self.by_connection.remove(&connection);
         self.behind.remove(&connection);
     }
 
-    /// Notes whether something waits for a peer.
+    /// Records whether something waits for a peer.
     pub(crate) fn note_backlog(&mut self, connection: ConnectionId) {
         let peer = self.by_connection.get(&connection);
         if peer.is_some_and(|peer| !peer.backlog.is_empty()) {
@@ -144,34 +145,34 @@ impl Peers {
         !self.behind.is_empty()
     }
 
-    /// Whether any call is under way.
+    /// Whether any call is running.
     pub(crate) fn has_calls(&self) -> bool {
         self.by_connection.values().any(|peer| !peer.calls.is_empty())
     }
 
-    /// Those that something waits for.
+    /// The peers that something waits for.
     pub(crate) fn behind(&self) -> Vec<ConnectionId> {
         self.behind.iter().copied().collect()
     }
 
-    /// The connections of which something holds.
+    /// The connections whose peer satisfies a condition.
     pub(crate) fn which(&self, holds: impl Fn(&Peer) -> bool) -> Vec<ConnectionId> {
         let held = self.by_connection.iter().filter(|(_, peer)| holds(peer));
         held.map(|(connection, _)| *connection).collect()
     }
 
-    /// Workers that said nothing for so long are gone; as callers they may stay.
+    /// Dismisses workers that were silent for `patience`; as callers they may stay.
     pub(crate) fn dismiss_silent(&mut self, patience: Duration) {
         let now = Instant::now();
         for peer in self.by_connection.values_mut() {
             if peer.worker.as_ref().is_some_and(|worker| worker.is_silent(now, patience)) {
-                tracing::warn!(principal = %peer.credential.id(), "a worker is silent and gone");
+                tracing::warn!(principal = %peer.credential.id(), "dropping a silent worker");
                 peer.worker = None;
             }
         }
     }
 
-    /// No peer is a worker any more.
+    /// Dismisses all workers.
     pub(crate) fn dismiss_workers(&mut self) {
         for peer in self.by_connection.values_mut() {
             peer.worker = None;

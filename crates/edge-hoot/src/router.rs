@@ -21,13 +21,13 @@ use crate::transport::{ConnectionId, Generation, Received, Router, SendError};
 use crate::wire::{self, ReplyTo};
 use crate::worker::{Link, Offer, Taken, Worker};
 
-/// Replies that wait for the loop.
+/// Replies waiting for the loop.
 const INBOX: usize = 1024;
-/// How many messages or replies are taken in a row before the loop looks at anything else.
+/// Messages or replies to take in a row before the loop looks at anything else.
 const BATCH: usize = 64;
-/// How soon a peer that did not read is tried again.
+/// How soon to retry a peer that did not read.
 const RETRY: Duration = Duration::from_millis(5);
-/// A token that ends closes its connections within a second.
+/// The end of a token closes its connections within a second.
 const SWEEP: Duration = Duration::from_millis(500);
 
 /// The owner of one ROUTER socket.
@@ -35,13 +35,13 @@ const SWEEP: Duration = Duration::from_millis(500);
 pub(crate) struct RouterLoop {
     pub(crate) router: Router,
     pub(crate) broker: Broker,
-    /// Where the tasks of calls run: not on the thread of the sockets.
+    /// The runtime for the tasks of calls: not the thread of the sockets.
     pub(crate) workers: Handle,
     pub(crate) peer_idle: Duration,
     pub(crate) set_trace_parent: fn(&Span, &str),
     lobby: Lobby,
     peers: Peers,
-    /// Which connections the peers are.
+    /// The connections that the peers are based on.
     seen: Generation,
     inbox: mpsc::Receiver<FromCall>,
     to_self: mpsc::Sender<FromCall>,
@@ -70,7 +70,7 @@ impl RouterLoop {
         }
     }
 
-    /// Serves until `stop`, then until the calls under way have ended or `abort`.
+    /// Serves until `stop`, then until the running calls have ended or `abort`.
     pub(crate) async fn run(mut self, stop: CancellationToken, abort: CancellationToken) {
         let mut sweep = tokio::time::interval(SWEEP);
         let mut retry = tokio::time::interval(RETRY);
@@ -93,7 +93,7 @@ impl RouterLoop {
                 () = stop.cancelled(), if !stop.is_cancelled() => {}
             }
             if stop.is_cancelled() {
-                // Nothing is read any more, so no answer of theirs could come.
+                // Nothing is read any more, so no answer of theirs could arrive.
                 self.peers.dismiss_workers();
                 if self.is_idle() {
                     break;
@@ -108,11 +108,11 @@ impl RouterLoop {
         !self.peers.has_backlog() && !self.peers.has_calls()
     }
 
-    /// Makes the peers those that are connected. Until the next await a routing id then means the
-    /// peer it is known by: nobody else can have taken it meanwhile.
+    /// Updates the peers to those that are connected. Until the next await, a routing id then means
+    /// the peer it is known by: no other peer can have taken it.
     async fn settle(&mut self) {
         while self.seen != self.router.generation() {
-            // Before the list, so that what changes meanwhile is noticed.
+            // Before the list, so that a change in between is noticed.
             self.seen = self.router.generation();
             let connected = self.router.connected().await;
             let credential = |connected: &_| self.router.credential(connected);
@@ -122,7 +122,7 @@ impl RouterLoop {
         }
     }
 
-    /// Connections came or went. What those that went had still said counts.
+    /// Handles connections that came or went. What the departed had sent before still counts.
     async fn on_change(&mut self) {
         let waiting = self.take_batch(Vec::new());
         self.settle().await;
@@ -144,8 +144,8 @@ impl RouterLoop {
         self.on_batch(batch).await;
     }
 
-    /// Takes what is here already. A Cancel is heeded now: its peer may have left right behind it,
-    /// and then its calls are gone when its turn comes.
+    /// Takes what has already arrived. A Cancel is handled now: its peer may have left right after
+    /// it, and then its calls are gone when its turn comes.
     fn take_batch(&mut self, mut batch: Vec<Received>) -> Vec<Received> {
         while batch.len() < BATCH
             && let Some(next) = self.router.try_recv()
@@ -171,7 +171,7 @@ impl RouterLoop {
     async fn on_message(&mut self, (connection, decoded): Received) {
         self.settle().await;
         let Some(peer) = self.peers.get(connection) else {
-            // It has left, and with it whoever would read the answer.
+            // The peer has left, and no one would read the answer.
             return metrics::counter!("ringback_hoot_late_total").increment(1);
         };
         if let Some(worker) = &mut peer.worker {
@@ -272,7 +272,7 @@ impl RouterLoop {
         self.send(connection, &reply_to.prefix, reply).await;
     }
 
-    /// A peer offers tools: it becomes a worker, or offers others than before.
+    /// Handles an offer of tools: the peer becomes a worker, or changes its tools.
     async fn on_offer(&mut self, connection: ConnectionId, service: &Text, offer: Offer) {
         let Some(peer) = self.peers.get(connection) else { return };
         let taken = match &peer.worker {
@@ -283,7 +283,7 @@ impl RouterLoop {
             Taken::Yes => return,
             Taken::NotByThis(offer) => offer,
             Taken::Busy(reply_to) => {
-                let busy = reply_to.reply(Error::busy("the list of your offers").into());
+                let busy = reply_to.reply(Error::busy("the queue of your offers").into());
                 return self.send(connection, &reply_to.prefix, busy).await;
             }
         };
@@ -301,7 +301,7 @@ impl RouterLoop {
     async fn on_workers_reply(&mut self, connection: ConnectionId, prefix: &Prefix, frame: &Frame) {
         let Some(peer) = self.peers.get(connection) else { return };
         let Some(worker) = &mut peer.worker else {
-            // It was asked for nothing, so nothing waits for an answer.
+            // The peer is not a worker, so no call waits for an answer.
             return metrics::counter!("ringback_hoot_unexpected_total").increment(1);
         };
         if worker.on_reply(&self.broker, &peer.credential, frame, &self.workers).is_break() {
@@ -321,8 +321,8 @@ impl RouterLoop {
         }
     }
 
-    /// Replies come in swarms, because calls that share a commit end together. Where their tasks
-    /// wait for this very core, letting them go first spares a wake-up for each.
+    /// Replies come in bursts, because calls that share a commit end together. Where their tasks
+    /// wait for this very core, letting them run first saves a wake-up for each.
     async fn on_replies(&mut self, first: FromCall) {
         self.on_reply(first).await;
         let mut has_yielded = false;
@@ -355,8 +355,8 @@ impl RouterLoop {
         }
     }
 
-    /// Sends to a connection that is still there. Never waits; what does not leave is kept up to
-    /// the peer's budget, and beyond it the peer is disconnected.
+    /// Sends to a connection that is still open. Never waits; what cannot leave is kept up to the
+    /// peer's budget, and beyond it the peer is disconnected.
     async fn send(&mut self, connection: ConnectionId, prefix: &Prefix, frame: Frame) {
         self.settle().await;
         let Some(peer) = self.peers.get(connection) else { return };
@@ -382,13 +382,13 @@ impl RouterLoop {
     /// Disconnects a peer that does not read.
     async fn give_up(&mut self, connection: ConnectionId) {
         let Some(peer) = self.peers.get(connection) else { return };
-        tracing::warn!(principal = %peer.credential.id(), "a peer does not read and is disconnected");
+        tracing::warn!(principal = %peer.credential.id(), "disconnecting a peer: not reading");
         metrics::counter!("ringback_hoot_disconnected_total", "why" => "backlog").increment(1);
         self.peers.remove(connection);
         self.router.disconnect(connection).await;
     }
 
-    /// Tries what did not leave once more.
+    /// Retries what did not leave.
     async fn retry(&mut self) {
         self.settle().await;
         for connection in self.peers.behind() {
@@ -401,7 +401,7 @@ impl RouterLoop {
         }
     }
 
-    /// Closes the connections of tokens that have ended, and the lines of workers that say nothing.
+    /// Closes the connections of ended tokens, and the lines of silent workers.
     async fn sweep(&mut self) {
         let now = self.broker.now();
         for connection in self.peers.which(|peer| !peer.credential.is_valid(now)) {
@@ -413,7 +413,7 @@ impl RouterLoop {
     }
 }
 
-/// Sends what waits for a peer until it does not leave. `false` if the peer has gone.
+/// Sends what waits for a peer until something cannot leave. `false` if the peer has gone.
 fn drain(router: &Router, peer: &mut Peer) -> bool {
     while let Some((n_bytes, unsent)) = peer.backlog.pop() {
         match router.try_send(&peer.name, unsent) {
@@ -428,7 +428,7 @@ fn drain(router: &Router, peer: &mut Peer) -> bool {
     true
 }
 
-/// A span for a call that belongs to a trace; none otherwise, they are not free.
+/// Returns a span for a call that belongs to a trace; none otherwise, because spans are not free.
 fn call_span(frame: &Frame, tool: &str, set_trace_parent: fn(&Span, &str)) -> Span {
     if frame.traceparent.as_str().is_empty() {
         return Span::none();
@@ -440,11 +440,11 @@ fn call_span(frame: &Frame, tool: &str, set_trace_parent: fn(&Span, &str)) -> Sp
 
 fn ready(frame: &Frame) -> Result<Ready> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err(Error::new(ErrorKind::UnsupportedContentType, "Ready is MsgPack (1)"));
+        return Err(Error::new(ErrorKind::UnsupportedContentType, "send Ready as MsgPack (1)"));
     };
     ringback_proto::msgpack::check(body)?;
     let ready: Ready = rmp_serde::from_slice(body)
-        .map_err(|error| Error::invalid(format!("the Ready does not fit: {error:.200}")))?;
+        .map_err(|error| Error::invalid(format!("invalid Ready: {error:.200}")))?;
     if ready.protocol != "HOOT01" {
         return Err(Error::invalid_field("protocol", "this daemon speaks HOOT01"));
     }

@@ -1,4 +1,4 @@
-//! The only file that names the ZeroMQ library: sockets as the rest of the crate wants them.
+//! Sockets as the rest of the crate needs them. The only file that names the ZeroMQ library.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,26 @@ use ringback_proto::secret::Secret;
 
 use crate::lobby::WAITING_MAX;
 
-/// Why a socket could not be opened.
+/// Why a socket cannot be opened.
 pub(crate) type TransportError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Messages that wait in the library for one peer before its backlog begins to count here.
+/// Messages that wait in the library for one peer before its backlog here starts to count.
 const SEND_QUEUE: u32 = 256;
-/// Messages that wait to be looked at.
+/// Received messages waiting to be read.
 const RECV_QUEUE: u32 = 1000;
-/// Strangers who have not yet shown a token: some more than the lobby keeps, which has to hear of one
-/// before it can send another away.
+/// Connections that have not authenticated: somewhat more than the lobby keeps, because the lobby
+/// must learn of one before it can send another away.
 const HANDSHAKES_MAX: usize = 4 * WAITING_MAX;
-/// Comings and goings that the lobby has yet to hear of.
+/// Connection events that the lobby has yet to receive.
 const MONITOR_QUEUE: usize = 4096;
-/// Enough for a handshake over a slow link, short for a stranger who says nothing.
+/// Enough for a handshake over a slow link, short for a silent stranger.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// What is queued at the end has this long to leave.
+/// How long queued messages have to leave at the end.
 const LINGER: Duration = Duration::from_millis(500);
-/// Parts of a frame take some room beside its bytes.
+/// The overhead of a frame's parts.
 const PARTS_BYTES: usize = 1 << 20;
 
-/// How peers show who they are.
+/// How peers authenticate.
 #[derive(Debug, Clone)]
 pub(crate) enum Door {
     /// By a token, sent in the handshake.
@@ -57,28 +57,28 @@ impl ConnectionId {
     }
 }
 
-/// Who comes and goes at a socket.
+/// The connection events of a socket.
 #[derive(Debug)]
 pub(crate) struct Monitor(MonitorStream);
 
-/// What happened to a connection.
+/// An event of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Happened {
-    /// It was accepted, and has yet to show who it is.
+    /// Accepted, but not authenticated yet.
     Came(ConnectionId),
-    /// It has shown who it is.
+    /// Authenticated.
     In(ConnectionId),
-    /// It has ended.
+    /// Ended.
     Left(ConnectionId),
-    /// More than could be told.
+    /// Events were lost.
     Missed,
 }
 
 impl Monitor {
-    /// What happens next; never once the socket is closed.
+    /// Returns the next event; never resolves once the socket is closed.
     ///
     /// # Cancel safety
-    /// A wait that is dropped loses nothing.
+    /// A dropped wait loses nothing.
     pub(crate) async fn next(&mut self) -> Happened {
         loop {
             return match self.0.recv().await {
@@ -103,11 +103,11 @@ impl Monitor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
-/// A connection that has shaken hands.
+/// A connection that has completed its handshake.
 #[derive(Debug)]
 pub(crate) struct Connected {
     pub(crate) id: ConnectionId,
-    /// The routing id it has as long as it is there.
+    /// Its routing id while it is connected.
     pub(crate) name: Bytes,
     user_id: Option<PrincipalId>,
 }
@@ -125,10 +125,10 @@ pub(crate) enum SendError {
     Gone,
 }
 
-/// What a ROUTER receives, and on which connection: that cannot be forged.
+/// A message that a ROUTER received, with its connection, which cannot be forged.
 pub(crate) type Received = (ConnectionId, Result<(Prefix, Frame), FrameError>);
 
-/// The socket that calls come in on.
+/// The socket for calls.
 #[derive(Debug)]
 pub(crate) struct Router {
     socket: Socket,
@@ -136,7 +136,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Binds and says where.
+    /// Binds the socket and returns its address.
     pub(crate) async fn bind(
         endpoint: &str,
         door: Door,
@@ -150,10 +150,10 @@ impl Router {
         Ok((Self { socket, door }, bound.to_string()))
     }
 
-    /// The next message. `None` once closed.
+    /// Receives the next message. `None` once closed.
     ///
     /// # Cancel safety
-    /// A wait that is dropped loses no message.
+    /// A dropped wait loses no message.
     pub(crate) async fn recv(&self) -> Option<Received> {
         loop {
             let message = self.socket.recv().await.ok()?;
@@ -163,35 +163,35 @@ impl Router {
         }
     }
 
-    /// The next message if it is already here.
+    /// Returns the next message if it has already arrived.
     pub(crate) fn try_recv(&self) -> Option<Received> {
         received(&self.socket.try_recv().ok()?)
     }
 
-    /// Which connections there are, as a number to compare.
+    /// A number that identifies the current set of connections.
     pub(crate) fn generation(&self) -> Generation {
         Generation(self.socket.connections_generation())
     }
 
-    /// Resolves when others are connected than at `seen`. `false` once closed.
+    /// Resolves when the connections differ from those at `seen`. `false` once closed.
     ///
     /// # Cancel safety
-    /// A wait that is dropped loses nothing.
+    /// A dropped wait loses nothing.
     pub(crate) async fn changed(&self, seen: Generation) -> bool {
         self.socket.connections_changed(seen.0).await.is_ok()
     }
 
-    /// Who comes and goes from now on.
+    /// Starts to monitor connections.
     pub(crate) fn monitor(&self) -> Monitor {
         Monitor(self.socket.monitor())
     }
 
-    /// Ends a connection that has not yet shown who it is.
+    /// Ends a connection that has not authenticated yet.
     pub(crate) async fn turn_away(&self, connection: ConnectionId) {
         turn_away(&self.socket, connection).await;
     }
 
-    /// Who is connected.
+    /// The connected peers.
     pub(crate) async fn connected(&self) -> Vec<Connected> {
         let connections = self.socket.connections().await.unwrap_or_default();
         let connected = |status: ConnectionStatus| {
@@ -205,7 +205,7 @@ impl Router {
         connections.into_iter().filter_map(connected).collect()
     }
 
-    /// Who a peer is, by its handshake.
+    /// The identity of a peer, from its handshake.
     pub(crate) fn credential(&self, connected: &Connected) -> Option<Credential> {
         match &self.door {
             Door::Local => Some(Credential::local()),
@@ -213,7 +213,7 @@ impl Router {
         }
     }
 
-    /// A frame ready to leave, behind what stands between the identity and it.
+    /// Packs a frame for sending, with the prefix that stands between it and the identity.
     pub(crate) fn pack(prefix: &Prefix, frame: Frame) -> Unsent {
         let mut parts = Outgoing(Vec::with_capacity(8));
         prefix.encode_rest(&mut parts);
@@ -221,7 +221,7 @@ impl Router {
         Unsent(Message::multipart_payloads(parts.0))
     }
 
-    /// Sends a message to whoever has a routing id now, or says why not. Never waits.
+    /// Sends a message to the current owner of a routing id, or returns why not. Never waits.
     pub(crate) fn try_send(&self, to: &Bytes, unsent: Unsent) -> Result<(), SendError> {
         match self.socket.try_send_to(to, unsent.0) {
             Ok(()) => Ok(()),
@@ -233,11 +233,11 @@ impl Router {
     /// Ends one connection.
     pub(crate) async fn disconnect(&self, connection: ConnectionId) {
         if let Err(error) = self.socket.disconnect_peer(connection.0).await {
-            tracing::debug!(%error, "the connection had ended by itself");
+            tracing::debug!(%error, "the connection had already ended");
         }
     }
 
-    /// Lets go of the socket after what is queued has left.
+    /// Closes the socket after queued messages have left.
     pub(crate) async fn close(self) {
         if let Err(error) = self.socket.close().await {
             tracing::debug!(%error, "the socket did not close cleanly");
@@ -245,17 +245,17 @@ impl Router {
     }
 }
 
-/// The socket that events go out on.
+/// The socket for events.
 #[derive(Debug)]
 pub(crate) struct Publisher {
     socket: Socket,
 }
 
-/// Decides whether a subscriber may have the topics that start with a prefix.
+/// Decides whether a subscriber may have the topics with a prefix.
 pub(crate) type Admission = Arc<dyn Fn(Option<PrincipalId>, &[u8]) -> bool + Send + Sync>;
 
 impl Publisher {
-    /// Binds and says where.
+    /// Binds the socket and returns its address.
     pub(crate) async fn bind(
         endpoint: &str,
         door: &Door,
@@ -273,62 +273,62 @@ impl Publisher {
         Ok((Self { socket }, bound.to_string()))
     }
 
-    /// Which connections there are, as a number to compare.
+    /// A number that identifies the current set of connections.
     pub(crate) fn generation(&self) -> Generation {
         Generation(self.socket.connections_generation())
     }
 
-    /// Resolves when others are connected than at `seen`; never once closed.
+    /// Resolves when the connections differ from those at `seen`; never once closed.
     ///
     /// # Cancel safety
-    /// A wait that is dropped loses nothing.
+    /// A dropped wait loses nothing.
     pub(crate) async fn changed(&self, seen: Generation) {
         if self.socket.connections_changed(seen.0).await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Who comes and goes from now on.
+    /// Starts to monitor connections.
     pub(crate) fn monitor(&self) -> Monitor {
         Monitor(self.socket.monitor())
     }
 
-    /// Ends a connection that has not yet shown who it is.
+    /// Ends a connection that has not authenticated yet.
     pub(crate) async fn turn_away(&self, connection: ConnectionId) {
         turn_away(&self.socket, connection).await;
     }
 
-    /// Which connections there are.
+    /// The current connections.
     pub(crate) async fn connected(&self) -> Vec<ConnectionId> {
         let connections = self.socket.connections().await.unwrap_or_default();
         connections.into_iter().map(|status| ConnectionId(status.connection_id)).collect()
     }
 
-    /// Whether anybody is connected.
+    /// Whether any subscriber is connected.
     pub(crate) async fn has_subscribers(&self) -> bool {
         self.socket.connections().await.is_ok_and(|connections| !connections.is_empty())
     }
 
-    /// Publishes. A subscriber that does not read misses it; nobody else does.
+    /// Publishes an event. Only a subscriber that does not read misses it.
     pub(crate) async fn publish(&self, topic: Bytes, body: Bytes) {
         if let Err(error) = self.socket.send(Message::multipart([topic, body])).await {
             tracing::debug!(%error, "an event could not be published");
         }
     }
 
-    /// Ends the connections of those whose token is no longer valid.
+    /// Ends the connections whose token is no longer valid.
     pub(crate) async fn disconnect_unless(&self, is_valid: impl Fn(Option<PrincipalId>) -> bool) {
         let Ok(connections) = self.socket.connections().await else { return };
         for status in connections {
             let Some(peer) = status.peer_info else { continue };
             if !is_valid(principal_id(peer.authentication.user_id.as_deref())) {
                 let ended = self.socket.disconnect_peer(status.connection_id).await;
-                tracing::debug!(?ended, "a subscriber's token is no longer valid");
+                tracing::debug!(?ended, "disconnecting a subscriber: its token is no longer valid");
             }
         }
     }
 
-    /// Lets go of the socket.
+    /// Closes the socket.
     pub(crate) async fn close(self) {
         if let Err(error) = self.socket.close().await {
             tracing::debug!(%error, "the socket did not close cleanly");
@@ -337,14 +337,14 @@ impl Publisher {
 }
 
 impl Door {
-    /// A door that only keys open. `None` if the secret key is not one.
+    /// Authentication by CURVE keys. `None` if the secret key is invalid.
     pub(crate) fn curve(broker: Broker, secret_key: &Secret) -> Option<Self> {
         let secret = CurveSecretKey::from_z85(secret_key.expose().trim()).ok()?;
         let public = secret.derive_public();
         Some(Self::Curve(broker, Arc::new(CurveKeypair { public, secret })))
     }
 
-    /// The key by which peers know the daemon (Z85).
+    /// The key that identifies the daemon to peers (Z85).
     pub(crate) fn server_key(&self) -> Option<String> {
         match self {
             Self::Curve(_, keypair) => Some(keypair.public.to_z85()),
@@ -354,12 +354,12 @@ impl Door {
 }
 
 async fn turn_away(socket: &Socket, connection: ConnectionId) {
-    // It may have shown who it is meanwhile, or be gone.
+    // It may have authenticated in the meantime, or be gone.
     let status = socket.connection_info(connection.0).await;
     if matches!(status, Ok(Some(ConnectionStatus { peer_info: None, .. })))
         && let Err(error) = socket.disconnect_peer(connection.0).await
     {
-        tracing::debug!(%error, "a connection that waited had ended by itself");
+        tracing::debug!(%error, "a waiting connection had already ended");
     }
 }
 

@@ -1,20 +1,20 @@
-//! Frames to calls and replies to frames: the one place where errors become HOOT01.
+//! Frames to calls and replies to frames: the one place that turns errors into HOOT01.
 
 use bytes::Bytes;
 use ringback_proto::frame::{Body, Command, ContentType, Frame, FrameError, Prefix, Text};
 use ringback_proto::ids::RequestId;
 use ringback_proto::{Error, ErrorKind, RequestEnvelope, ResponseEnvelope, Result};
 
-/// What clients of hootenanny call the daemon in every request; the same as no name at all.
+/// The name that clients of hootenanny give the daemon in every request; the same as no name.
 const ITSELF: &str = "hootenanny";
 
-/// Where the replies to a frame go, and in which form.
+/// The destination of the replies to a frame, and their form.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplyTo {
     pub(crate) prefix: Prefix,
     pub(crate) request_id: RequestId,
     traceparent: Text,
-    /// Whether bytes may travel apart from their envelope.
+    /// Whether bytes may travel outside their envelope.
     raw: bool,
 }
 
@@ -28,7 +28,7 @@ impl ReplyTo {
         }
     }
 
-    /// A reply as a frame.
+    /// Encodes a reply as a frame.
     pub(crate) fn reply(&self, mut reply: ResponseEnvelope) -> Frame {
         let data = if self.raw { reply.take_data() } else { None };
         let envelope = Bytes::from(reply.encode());
@@ -39,7 +39,7 @@ impl ReplyTo {
         self.frame(Command::Reply, body)
     }
 
-    /// A frame without an envelope.
+    /// Builds a frame without an envelope.
     pub(crate) fn frame(&self, command: Command, body: Body) -> Frame {
         Frame {
             traceparent: self.traceparent.clone(),
@@ -48,7 +48,7 @@ impl ReplyTo {
     }
 }
 
-/// What a Request asks for, if its caller is admitted to the tool.
+/// Decodes a Request, if its caller is admitted to the tool.
 pub(crate) fn request(
     frame: &Frame,
     admit: impl FnOnce(&str) -> Result<()>,
@@ -64,13 +64,13 @@ pub(crate) fn request(
         }
         Body::Empty | Body::Credit(_) => Err(Error::new(
             ErrorKind::UnsupportedContentType,
-            "a Request has a body: send MsgPack (1) or RawBinary (2)",
+            "a Request needs a body: send MsgPack (1) or RawBinary (2)",
         )),
     }
 }
 
-/// The answer to a message that is no frame, if it can have one. A malformed Reply never gets one:
-/// two peers would answer each other for ever.
+/// The answer to a malformed message, if it can have one. A malformed Reply never gets one: two
+/// peers would answer each other forever.
 pub(crate) fn malformed(error: FrameError) -> Option<(Prefix, Frame)> {
     let FrameError { problem, prefix, request_id, command } = error;
     if command == Some(Command::Reply) {

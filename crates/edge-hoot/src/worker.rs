@@ -27,10 +27,11 @@ use crate::call::FromCall;
 use crate::transport::ConnectionId;
 use crate::wire::ReplyTo;
 
-/// Lists of tools that wait to be offered instead of the present one.
+/// Lists of tools waiting to replace the current one.
 const OFFERS_MAX: usize = 4;
 
-/// A peer that offers tools. Dropped, its line closes: what it was given fails as `gone`, or moves.
+/// A peer that offers tools. Dropping it closes its line: the calls it was given fail as `gone`, or
+/// move.
 #[derive(Debug)]
 pub(crate) struct Worker {
     service: Text,
@@ -40,21 +41,21 @@ pub(crate) struct Worker {
     heard_at: Instant,
 }
 
-/// Tools to offer, and where the answer to that goes.
+/// Tools to offer, and the destination of the answer.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) tools: Vec<OfferedTool>,
     pub(crate) reply_to: ReplyTo,
 }
 
-/// Whether an offer was taken.
+/// Whether an offer was accepted.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// It will be answered.
+    /// Accepted; it will be answered.
     Yes,
-    /// The peer is to be another worker than it was.
+    /// Refused: the peer wants to serve another service.
     NotByThis(Offer),
-    /// Too many offers wait.
+    /// Too many offers are waiting.
     Busy(ReplyTo),
 }
 
@@ -63,13 +64,14 @@ pub(crate) enum Taken {
 pub(crate) struct Link {
     pub(crate) to: ConnectionId,
     pub(crate) room: Arc<Room>,
-    /// A peer that takes nothing for so long while much waits for it is gone.
+    /// A peer that reads nothing for this long while much waits for it is gone.
     pub(crate) patience: Duration,
     pub(crate) router: mpsc::Sender<FromCall>,
 }
 
 impl Worker {
-    /// Makes a peer a worker of a service, once the broker agrees; the peer is told either way.
+    /// Makes a peer a worker of a service once the broker agrees; the peer gets an answer either
+    /// way.
     pub(crate) fn start(
         broker: Broker,
         credential: Credential,
@@ -86,17 +88,17 @@ impl Worker {
         Self { service, offers, given, tasks, heard_at: Instant::now() }
     }
 
-    /// Anything it says is a sign of life.
+    /// Records a sign of life: any message is one.
     pub(crate) fn heard(&mut self) {
         self.heard_at = Instant::now();
     }
 
-    /// Whether it has said nothing for too long.
+    /// Whether it has been silent for too long.
     pub(crate) fn is_silent(&self, now: Instant, patience: Duration) -> bool {
         now.saturating_duration_since(self.heard_at) > patience
     }
 
-    /// Offers other tools instead. Not taken if it serves another service, or no more.
+    /// Replaces the offered tools. Refused if it serves another service, or has stopped serving.
     pub(crate) fn offer(&self, service: &Text, offer: Offer) -> Taken {
         if self.service != *service {
             return Taken::NotByThis(offer);
@@ -108,8 +110,8 @@ impl Worker {
         }
     }
 
-    /// The peer says something of a call it was given. What it was not given changes nothing.
-    /// `Break` if the call has failed by it, so that the peer may stop.
+    /// Handles a reply about a call that the peer was given. Replies about other calls change
+    /// nothing. `Break` if the call failed because of it, so that the peer can stop.
     pub(crate) fn on_reply(
         &mut self,
         broker: &Broker,
@@ -124,7 +126,7 @@ impl Worker {
         if !is_open {
             metrics::counter!("ringback_hoot_unexpected_total").increment(1);
             if let (Some(id), Said::End(outcome)) = (self.given.late(request_id), said) {
-                // The broker keeps a record of answers that come too late.
+                // The broker records answers that come too late.
                 tell(broker, credential, &id, outcome);
             }
             return ControlFlow::Continue(());
@@ -155,7 +157,7 @@ impl Worker {
         }
         let is_taken = chunks.try_send(Said::Chunk(chunk)).is_ok();
         if !is_taken {
-            let error = Error::busy("the queue of the call's chunks");
+            let error = Error::busy("the call's chunk queue");
             let error = error.with_certainty(Certainty::MayHaveRun);
             drop(self.given.take(request_id));
             tell(broker, credential, &id, Err(error));
@@ -171,7 +173,7 @@ impl Worker {
         outcome: Result<Any>,
     ) {
         let Some(call) = self.given.take(request_id) else { return };
-        // Behind the chunks it came after; where they are too many, it need not wait for them.
+        // After the chunks that preceded it; if there are too many, it need not wait for them.
         let rest = match call.chunks {
             None => Some(outcome),
             Some(chunks) => {
@@ -187,7 +189,7 @@ impl Worker {
     }
 }
 
-/// Passes the chunks of one call on at the pace of its caller, and then its end.
+/// Passes on the chunks of one call at the pace of its caller, and then its end.
 async fn pass_on(
     broker: Broker,
     credential: Credential,
@@ -198,7 +200,7 @@ async fn pass_on(
         match said {
             Said::Chunk(chunk) => match broker.lines().chunk_sink(&credential, &id) {
                 Ok(sink) => sink.send(chunk).await,
-                // Nobody waits for it any more; its worker has been told.
+                // No one waits for it any more; its worker has been notified.
                 Err(_) => return,
             },
             Said::End(outcome) => return tell(&broker, &credential, &id, outcome),
@@ -206,9 +208,10 @@ async fn pass_on(
     }
 }
 
-/// Tells the broker how a call ended. That nobody waits any more is no fault of the worker.
+/// Reports to the broker how a call ended. That no one is waiting any more is not the worker's
+/// fault.
 fn tell(broker: &Broker, credential: &Credential, id: &str, outcome: Result<Any>) {
     if let Err(error) = broker.lines().answer(credential, id, outcome) {
-        tracing::debug!(%error, "an answer came too late");
+        tracing::debug!(%error, "a worker's answer came too late");
     }
 }

@@ -1,5 +1,5 @@
-//! The table of routes: the one place where a route exists. From it come the router and the OpenAPI
-//! document, so no route can be undocumented and nothing can be documented that is not there.
+//! The table of routes: the only place that defines a route. The router and the OpenAPI document
+//! both come from it, so every route is documented and every documented route exists.
 
 mod openapi;
 mod operation;
@@ -23,14 +23,14 @@ pub(crate) struct Route {
     operation: Operation,
 }
 
-/// Every route there is.
+/// Returns every route.
 pub(crate) fn routes() -> Vec<Route> {
     let areas =
         [v1::routes(), client_tools::routes(), event::routes(), docs::routes(), status::routes()];
     areas.into_iter().flatten().collect()
 }
 
-/// The routes of the table, and no others.
+/// Builds the router of the routes in the table.
 pub(crate) fn router(routes: Vec<Route>) -> Router<State> {
     let mut paths = BTreeMap::<_, MethodRouter<State>>::new();
     for route in routes {
@@ -62,7 +62,7 @@ impl Route {
     methods! {
         /// `GET`; also answers `HEAD`.
         get;
-        /// `HEAD`, where it says more than that there is a `GET`.
+        /// `HEAD`, where it needs its own description.
         head;
         /// `POST`.
         post;

@@ -1,4 +1,4 @@
-//! Who calls: a bearer token, checked at every request; for one stream, a ticket in its place.
+//! The caller of a request: a bearer token, checked at every request, or a ticket for one stream.
 
 use std::marker::PhantomData;
 
@@ -16,15 +16,16 @@ use crate::error::HttpError;
 #[derive(Debug)]
 pub(crate) struct Caller(pub(crate) Credential);
 
-/// The caller of one request, who may call this tool: asked before anything else of the request is read.
+/// The caller of one request, who may call this tool: checked before anything else of the request
+/// is read.
 #[derive(Debug)]
 pub(crate) struct MayCall<T>(pub(crate) Credential, pub(crate) PhantomData<T>);
 
-/// The caller of one request, who may have tools on lines: asked before anything else is read.
+/// The caller of one request, who may have tools on lines: checked before anything else is read.
 #[derive(Debug)]
 pub(crate) struct OnLines(pub(crate) Credential);
 
-/// The caller of a stream, who may show a ticket: a browser's `EventSource` sends no headers.
+/// The caller of a stream, who may use a ticket: a browser's `EventSource` sends no headers.
 #[derive(Debug)]
 pub(crate) struct StreamCaller(pub(crate) Credential);
 
@@ -81,7 +82,9 @@ impl FromRequestParts<State> for StreamCaller {
         };
         let used = state.tickets().redeem(&ticket, state.broker().now());
         let credential = used.ok_or_else(|| {
-            unauthenticated("the ticket is used up, too old or none; `POST /v1/tickets` gives one")
+            unauthenticated(
+                "the ticket is used, expired or unknown; get one with `POST /v1/tickets`",
+            )
         })?;
         credential.principal(state.broker().now())?;
         Ok(Self(credential))

@@ -1,4 +1,4 @@
-//! The document of all routes, and a page that shows it without asking any other server.
+//! The document of all routes, and a page that shows it without requests to any other server.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,18 +13,18 @@ use crate::api::{self, Auth, Content, Operation, Route};
 const PAGE: &str = include_str!("docs/page.html");
 const SCRIPT: &str = include_str!("docs/page.js");
 
-/// Nothing from elsewhere: the page works offline, and nobody learns that it was read.
+/// Nothing from other sites: the page works offline, and no other site learns that it was read.
 const POLICY: (HeaderName, &str) = (
     header::CONTENT_SECURITY_POLICY,
     "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; connect-src 'self'; \
      frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
-/// It changes with the build alone.
+/// Changes only with the build.
 static DOCUMENT: LazyLock<Bytes> =
     LazyLock::new(|| serde_json::to_vec(&openapi()).expect("a JSON value can be written").into());
 
-/// The OpenAPI 3.1 document of every route, as it is served and committed.
+/// Returns the OpenAPI 3.1 document of every route, as served and committed.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
     api::document(&api::routes())
@@ -37,16 +37,16 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/openapi.json",
             document,
-            open("get_openapi", "This document.").answers(
+            open("get_openapi", "Returns this document.").answers(
                 200,
-                "OpenAPI 3.1.",
+                "The OpenAPI 3.1 document.",
                 Content::json::<BTreeMap<String, Value>>(),
             ),
         ),
         Route::get(
             "/docs",
             page,
-            open("get_docs", "This document as a page for people.").answers(
+            open("get_docs", "Shows this document as a web page.").answers(
                 200,
                 "The page.",
                 Content::Text("text/html"),
@@ -55,7 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/docs/page.js",
             script,
-            open("get_docs_script", "What makes the page of this document.").answers(
+            open("get_docs_script", "Returns the script of the web page.").answers(
                 200,
                 "The script.",
                 Content::Text("text/javascript"),

@@ -1,4 +1,4 @@
-//! What the routes work with, and how they become a router.
+//! The state of the routes, and the router.
 
 use std::sync::Arc;
 
@@ -14,31 +14,31 @@ use crate::error::HttpError;
 use crate::status::Status;
 use crate::tickets::Tickets;
 
-/// How callers show who they are.
+/// How callers authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
-    /// By a bearer token.
+    /// With a bearer token.
     Token,
-    /// Not at all: whoever reaches the listener is the daemon's own user. Only ever on loopback.
+    /// Not at all: any client that reaches the listener is the daemon's own user. Only on loopback.
     Open,
 }
 
-/// The HTTP edge, before it is hung on a listener.
+/// The HTTP edge, before it is attached to a listener.
 #[derive(Debug)]
 pub struct HttpEdge {
-    /// Where calls go.
+    /// The broker that runs the calls.
     pub broker: Broker,
-    /// How callers show who they are.
+    /// How callers authenticate.
     pub door: Door,
     /// What the status routes report on.
     pub status: Status,
-    /// What the routes of client tools are told.
+    /// Settings of the client tool routes.
     pub client_tools: ClientToolSettings,
     /// Fires when open streams should end, so that the listener can drain.
     pub stopping: CancellationToken,
 }
 
-/// What every route works with.
+/// The state of every route.
 #[derive(Debug, Clone)]
 pub(crate) struct State(Arc<Inner>);
 
@@ -53,7 +53,7 @@ struct Inner {
 }
 
 impl HttpEdge {
-    /// Every route, to hang on a listener.
+    /// Returns every route, to attach to a listener.
     pub fn router(self) -> Router {
         let Self { broker, door, status, client_tools, stopping } = self;
         let (status, tickets) = (Arc::new(status), Tickets::default());
@@ -94,6 +94,6 @@ impl FromRef<State> for Arc<Status> {
 }
 
 async fn no_such_route() -> HttpError {
-    let message = "there is no such route; `GET /v1/openapi.json` describes all of them";
+    let message = "no such route; `GET /v1/openapi.json` describes all routes";
     Error::new(ErrorKind::NotFound, message).into()
 }

@@ -1,4 +1,4 @@
-//! The one error as HTTP: a status, a code and a JSON body.
+//! Errors as HTTP: a status, a code and a JSON body.
 
 use axum::Json;
 use axum::http::header::{CONTENT_RANGE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -12,18 +12,18 @@ use serde::Serialize;
 /// An error that becomes a response.
 #[derive(Debug)]
 pub(crate) enum HttpError {
-    /// What the broker says.
+    /// An error of the broker.
     Said(Error),
     /// The path exists, the method does not. The router adds `Allow`.
     WrongMethod,
-    /// The body stopped coming.
+    /// The body stalled.
     Stalled,
-    /// The range lies behind the end of the content.
+    /// The range starts past the end of the content.
     Range {
-        /// How long the content is.
+        /// The length of the content.
         size: u64,
     },
-    /// The protocol's version cannot carry a stream.
+    /// The HTTP version does not support streams.
     NoStreaming,
 }
 
@@ -42,7 +42,7 @@ struct ErrorFields {
     message: String,
     /// Whether the tool ran, so that you know if a retry is safe.
     certainty: Certainty,
-    /// What the kind tells besides.
+    /// Further fields of this kind of error.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<ErrorContext>,
 }
@@ -68,7 +68,7 @@ impl From<&Error> for ErrorBody {
 }
 
 impl ErrorBody {
-    /// Of an error that only HTTP knows: nothing was started.
+    /// Builds an error that only HTTP knows: nothing was started.
     fn plain(code: &'static str, message: &str) -> Self {
         let certainty = Certainty::NotStarted;
         Self { error: ErrorFields { code, message: message.to_owned(), certainty, details: None } }
@@ -80,15 +80,15 @@ impl HttpError {
         match self {
             Self::Said(error) => (status(error.kind()).0, error.into()),
             Self::WrongMethod => {
-                let message = "this path has no such method; `Allow` names those it has";
+                let message = "this path does not support the method; `Allow` lists those it does";
                 (405, ErrorBody::plain("METHOD_NOT_ALLOWED", message))
             }
             Self::Stalled => {
-                let message = "the body stopped coming; send it without long pauses";
+                let message = "the body stalled; send it without long pauses";
                 (408, ErrorBody::plain("REQUEST_TIMEOUT", message))
             }
             Self::Range { size } => {
-                let message = format!("the range lies behind the end of {size} bytes");
+                let message = format!("the range starts past the end of {size} bytes");
                 (416, ErrorBody::plain("RANGE_NOT_SATISFIABLE", &message))
             }
             Self::NoStreaming => {

@@ -1,4 +1,4 @@
-//! `GET /event`: what happens, as it happens, to those it concerns.
+//! `GET /event`: events as they happen, for those they concern.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,27 +24,27 @@ use crate::error::HttpError;
 use crate::extract::InQuery;
 use crate::sse;
 
-const ABOUT: &str = "`{type, properties}` each, with an `id` to resume by: first `server.connected`, then \
-    what happens to your tools, calls and jobs, or to everybody's for an admin. `server.missed` tells \
-    how many events are no longer there.";
+const ABOUT: &str = "Events `{type, properties}`, each with an `id` to resume from: first \
+    `server.connected`, then the events of your tools, calls and jobs, or of everyone's for an \
+    admin. `server.missed` has the number of events that are no longer stored.";
 
-/// Events looked at in one go: few enough to keep in memory for each subscriber.
+/// Events to read at a time: few enough to keep in memory for each subscriber.
 const PAGE: usize = 64;
 
-/// What may stand in the query.
+/// The query parameters.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Asked {
-    /// A client of yours, whose calls come on this stream too.
+    /// A client of yours whose calls this stream also carries.
     #[serde(default, rename = "clientID")]
     client_id: Option<String>,
 }
 
-/// Somebody who listens.
+/// A subscriber.
 struct Listener {
     broker: Broker,
     credential: Credential,
     subscription: Subscription,
-    /// The last event of all that was looked at.
+    /// The last event that was read, visible or not.
     seq: u64,
     line: Option<LineStream>,
     pings: Interval,
@@ -62,10 +62,10 @@ pub(crate) fn routes() -> Vec<Route> {
     vec![Route::get(
         "/event",
         event,
-        Operation::new("events", "subscribe", "What happens, as it happens.")
+        Operation::new("events", "subscribe", "Streams events as they happen.")
             .auth(Auth::TokenOrTicket)
             .query::<Asked>()
-            .header("Last-Event-ID", "The `id` of the last event you got.")
+            .header("Last-Event-ID", "The `id` of the last event you received.")
             .answers(200, "Events.", Content::Events(ABOUT)),
     )]
 }
@@ -116,9 +116,9 @@ impl Listener {
         }
     }
 
-    /// A call of the client before an event: somebody waits for it.
+    /// A call of the client goes before an event: a caller is waiting for it.
     async fn next(&mut self) -> Next {
-        // Who only listens for events need not know of pings.
+        // A subscriber of events only need not see pings.
         let ping = if self.line.is_some() { PING } else { Bytes::from_static(b": ping\n\n") };
         let line = self.line.as_mut();
         let post = async {
@@ -162,7 +162,7 @@ impl Listener {
         vec![format!("{id}data: {{\"type\":{kind},\"properties\":{properties}}}\n\n").into()]
     }
 
-    /// A request with its input for its owner, while the call lasts; without for everybody else.
+    /// A request with its input for its owner while the call lasts; without it for all others.
     fn told_request(&self, id: &str, call: &ClientToolCall, is_own: bool) -> Pieces {
         let client_id = serde_json::Value::from(call.client_id.as_str());
         let before = format!(
@@ -190,7 +190,7 @@ impl Listener {
     }
 }
 
-/// The type of an event as JSON, and the rest of it.
+/// The type of an event as JSON, and its other fields.
 fn parts(event: &Event) -> (serde_json::Value, serde_json::Value) {
     let mut properties = serde_json::json!(event);
     let kind = properties.as_object_mut().and_then(|fields| fields.remove("type"));
@@ -206,7 +206,7 @@ fn missed(n_missed: u64) -> Bytes {
         .into()
 }
 
-/// Where a subscriber that comes back had got to. What is no such place is ignored.
+/// The last event that a returning subscriber received. An invalid value is ignored.
 fn last_event(headers: &HeaderMap) -> Option<(u64, u64)> {
     let (epoch, seq) = headers.get("last-event-id")?.to_str().ok()?.split_once('-')?;
     Some((epoch.parse().ok()?, seq.parse().ok()?))

@@ -1,4 +1,4 @@
-//! What requests carry, read so that whatever does not fit is answered with the one error body.
+//! Extractors that answer every invalid request with the same error body.
 
 use std::error::Error as _;
 
@@ -19,10 +19,10 @@ use serde::de::DeserializeOwned;
 use crate::edge::State;
 use crate::error::HttpError;
 
-/// What an announced length is believed before anything has come.
+/// How much of an announced length is trusted before any byte has arrived.
 const TRUSTED_BYTES: usize = 64 << 10;
 
-/// Enough to find the field that does not fit.
+/// Enough to find the invalid field.
 const MISFIT_CHARS_MAX: usize = 400;
 
 /// A part of the path.
@@ -33,7 +33,7 @@ pub(crate) struct InPath<T>(pub(crate) T);
 #[derive(Debug)]
 pub(crate) struct InQuery<T>(pub(crate) T);
 
-/// The whole body, as it came.
+/// The whole body, unchanged.
 #[derive(Debug)]
 pub(crate) struct Whole(pub(crate) Bytes);
 
@@ -67,7 +67,8 @@ impl FromRequest<State> for Whole {
         let announced = usize::try_from(body.size_hint().exact().unwrap_or(0)).unwrap_or(0);
         let mut whole = BytesMut::with_capacity(announced.min(TRUSTED_BYTES));
         while let Some(piece) = next_piece(&mut body).await? {
-            // Who has sent this much will send the rest: room is made once, and no more than needed.
+            // A client that has sent this much will send the rest: allocate once, and no more than
+            // needed.
             if whole.len() + piece.len() > whole.capacity() && announced > whole.len() {
                 whole.reserve(announced - whole.len());
             }
@@ -87,19 +88,19 @@ impl<T: DeserializeOwned> FromRequest<State> for InJson<T> {
     }
 }
 
-/// What a body holds, whatever its sender calls it.
+/// Reads a JSON body, whatever its declared type.
 pub(crate) fn read_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, HttpError> {
     serde_json::from_slice(body).map_err(|error| invalid("the body", &error))
 }
 
-/// A body that says it is something else than JSON is not read as JSON.
+/// Refuses a body that declares a type other than JSON.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), HttpError> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(()) };
     let essence = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
     if essence.to_ascii_lowercase().ends_with("json") {
         return Ok(());
     }
-    let message = "the body is JSON: send `Content-Type: application/json`";
+    let message = "the body must be JSON: send `Content-Type: application/json`";
     Err(Error::new(ErrorKind::UnsupportedContentType, message).into())
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = error.source();
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
-            let message = "the body is larger than this route takes (http.max_body_bytes)";
+            let message = "the body is larger than this route accepts (http.max_body_bytes)";
             return Error::new(ErrorKind::TooLarge, message).into();
         }
         if error.is::<Stalled>() {
@@ -116,10 +117,10 @@ pub(crate) fn broken_body(error: &axum::Error) -> HttpError {
         }
         cause = error.source();
     }
-    Error::invalid("the body could not be read to its end").into()
+    Error::invalid("cannot read the body to its end").into()
 }
 
-/// A body whose pieces are read as they come.
+/// Returns the next piece of a body that is read as it arrives.
 pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, HttpError> {
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame.map_err(|error| broken_body(&error))?.into_data() {
@@ -129,9 +130,9 @@ pub(crate) async fn next_piece(body: &mut Body) -> Result<Option<Bytes>, HttpErr
     Ok(None)
 }
 
-/// What does not fit, in few words.
+/// An error that briefly says what is invalid.
 pub(crate) fn invalid(what: &str, error: &impl std::error::Error) -> HttpError {
     let cause = error.source().map_or_else(|| error.to_string(), ToString::to_string);
     let cause: String = cause.chars().take(MISFIT_CHARS_MAX).collect();
-    Error::invalid(format!("{what} does not fit: {cause}")).into()
+    Error::invalid(format!("{what} is invalid: {cause}")).into()
 }

@@ -1,26 +1,27 @@
-//! Whether the daemon takes work.
+//! Whether the daemon accepts calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What `/ready` answers.
+/// The answer of `/ready`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyState {
     /// Not yet: the store is opening or the edges are binding.
     Starting,
-    /// Calls are taken.
+    /// The daemon accepts calls.
     Ready,
-    /// No longer: what runs is being finished.
+    /// No longer: running work is being finished.
     Draining,
 }
 
-/// Asked at every `/ready`; must answer at once.
+/// Queried at every `/ready`; must answer immediately.
 pub trait Readiness: Send + Sync + 'static {
-    /// The state now.
+    /// The current state.
     fn state(&self) -> ReadyState;
 }
 
-/// A readiness that somebody sets. It only moves forward: what drains is never ready again.
+/// A readiness that is set explicitly. It only moves forward: a draining daemon is never ready
+/// again.
 #[derive(Clone, Debug, Default)]
 pub struct ReadyFlag(Arc<AtomicU8>);
 
@@ -37,18 +38,18 @@ impl ReadyState {
 }
 
 impl ReadyFlag {
-    /// A flag that says [`ReadyState::Starting`].
+    /// Creates a flag in [`ReadyState::Starting`].
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Calls are taken from now on, unless the daemon drains already.
+    /// Accepts calls from now on, unless the daemon is already draining.
     pub fn set_ready(&self) {
         self.0.fetch_max(ReadyState::Ready as u8, Ordering::AcqRel);
     }
 
-    /// No more calls.
+    /// Accepts no more calls.
     pub fn set_draining(&self) {
         self.0.fetch_max(ReadyState::Draining as u8, Ordering::AcqRel);
     }

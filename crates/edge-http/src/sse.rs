@@ -1,4 +1,4 @@
-//! Server-sent events: one way out for every stream of this edge.
+//! Server-sent events, for every stream of this edge.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::edge::State;
 
-/// Tells proxies that gather answers to let events through at once.
+/// Makes buffering proxies pass events on immediately.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A stream that ends with its events, with its caller's token, or with the daemon.
@@ -30,8 +30,7 @@ pub(crate) fn response(
     response
 }
 
-/// The same for frames that are made already, each of several pieces: what passes through goes out
-/// uncopied.
+/// The same for encoded frames, each in several pieces: passed-on data goes out uncopied.
 pub(crate) fn frames(
     state: &State,
     credential: Credential,
@@ -59,7 +58,7 @@ fn over(state: &State, credential: Credential) -> Pin<Box<dyn Future<Output = ()
     })
 }
 
-/// An event with its name and JSON.
+/// Builds an event with a name and JSON data.
 pub(crate) fn named<T: Serialize>(name: &str, data: &T) -> Event {
     let data = serde_json::to_string(data).expect("what the types define can be written as JSON");
     Event::default().event(name).data(data)

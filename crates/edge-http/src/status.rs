@@ -15,16 +15,16 @@ use serde::Serialize;
 use crate::api::{Auth, Content, Operation, Route};
 use crate::readiness::{Readiness, ReadyState};
 
-/// A cached answer to "are you alive" is a lie.
+/// A cached answer to "are you alive" would be wrong.
 const NO_STORE: (HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
-/// The text format that every Prometheus reads.
+/// The text format that every Prometheus version reads.
 const PROMETHEUS_TEXT: (HeaderName, &str) =
     (header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8");
 
 /// What the status routes report on.
 pub struct Status {
-    /// The version `/health` names.
+    /// The version that `/health` reports.
     pub version: &'static str,
     /// When the daemon started.
     pub started: Instant,
@@ -34,18 +34,18 @@ pub struct Status {
     pub metrics: PrometheusHandle,
 }
 
-/// The process lives.
+/// The process is alive.
 #[derive(Serialize, JsonSchema)]
 struct Health {
     /// Always `ok`.
     status: &'static str,
-    /// Which build it is.
+    /// The version of the build.
     version: &'static str,
-    /// How long it has been running.
+    /// The time since the start.
     uptime_ms: u64,
 }
 
-/// Whether calls are taken.
+/// Whether the daemon accepts calls.
 #[derive(Serialize, JsonSchema)]
 struct Ready {
     /// `starting`, `ready` or `draining`.
@@ -68,25 +68,29 @@ pub(crate) fn routes() -> Vec<Route> {
         Route::get(
             "/health",
             health,
-            open("get_health", "Whether the process lives.").answers(
+            open("get_health", "Reports whether the process is alive.").answers(
                 200,
-                "It does.",
+                "It is alive.",
                 Content::json::<Health>(),
             ),
         ),
         Route::get(
             "/ready",
             ready,
-            open("get_ready", "Whether calls are taken.")
-                .answers(200, "They are.", Content::json::<Ready>())
-                .answers(503, "The daemon starts, drains, or is full.", Content::json::<Ready>()),
+            open("get_ready", "Reports whether the daemon accepts calls.")
+                .answers(200, "It accepts calls.", Content::json::<Ready>())
+                .answers(
+                    503,
+                    "The daemon is starting, draining or full.",
+                    Content::json::<Ready>(),
+                ),
         ),
         Route::get(
             "/metrics",
             metrics,
-            open("get_metrics", "Counters, for Prometheus.").answers(
+            open("get_metrics", "Returns metrics for Prometheus.").answers(
                 200,
-                "Prometheus text.",
+                "Metrics in the Prometheus text format.",
                 Content::Text("text/plain"),
             ),
         ),

@@ -1,5 +1,5 @@
-//! Tickets: each opens one stream, once, soon. They stand in an address, where a token must not,
-//! so they are worth little to whoever finds one in a log of some proxy.
+//! Tickets: each opens one stream, once, within a minute. They appear in URLs, where a token must
+//! not, so a ticket found in a proxy's log is worth little.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,19 @@ use ringback_broker::{Credential, Now};
 use ringback_proto::secret::Secret;
 use ringback_proto::{Error, ErrorKind, Result};
 
-/// A page opens its stream right after it has the ticket.
+/// A page opens its stream right after it gets the ticket.
 pub(crate) const TICKET_MS: u64 = 60_000;
 
-/// Far more than pages that open a stream in one minute; at most some 100 KiB.
+/// Far more than the pages that open a stream in one minute; at most about 100 KiB.
 const TICKETS_MAX: usize = 1024;
 
-/// So that no single principal takes all places.
+/// So that no single principal uses up the table.
 const TICKETS_PER_PRINCIPAL_MAX: usize = 128;
 
-/// Tells a ticket from a token for people.
+/// Lets people distinguish a ticket from a token.
 const PREFIX: &str = "tkt_";
 
-/// The tickets that were given out and not used yet, by the hash of each.
+/// The issued and unused tickets, by hash.
 #[derive(Debug, Default)]
 pub(crate) struct Tickets(Mutex<HashMap<[u8; 32], Ticket>>);
 
@@ -31,7 +31,7 @@ struct Ticket {
 }
 
 impl Tickets {
-    /// A new ticket of a caller.
+    /// Issues a ticket to a caller.
     pub(crate) fn issue(&self, credential: Credential, now: Now) -> Result<Secret> {
         let random: [u8; 32] = rand::random();
         let text = format!("{PREFIX}{}", blake3::Hash::from_bytes(random).to_hex());
@@ -40,18 +40,18 @@ impl Tickets {
         let id = credential.id();
         let n_own = tickets.values().filter(|ticket| ticket.credential.id() == id).count();
         if n_own >= TICKETS_PER_PRINCIPAL_MAX {
-            let message = format!("{n_own} of your tickets are not used yet; use one or wait");
+            let message = format!("{n_own} of your tickets are unused; use one or wait");
             return Err(Error::new(ErrorKind::RateLimited, message));
         }
         if tickets.len() >= TICKETS_MAX {
-            return Err(Error::busy("the table of tickets"));
+            return Err(Error::busy("the ticket table"));
         }
         let good_until = now.mono.saturating_add(TICKET_MS);
         tickets.insert(hash(&text), Ticket { credential, good_until });
         Ok(Secret::new(text))
     }
 
-    /// Whose ticket it is. It is used up then, whatever becomes of the request.
+    /// Returns the owner of a ticket. The ticket is used up, whatever becomes of the request.
     pub(crate) fn redeem(&self, text: &str, now: Now) -> Option<Credential> {
         let ticket = self.lock().remove(&hash(text))?;
         (ticket.good_until > now.mono).then_some(ticket.credential)
@@ -62,7 +62,7 @@ impl Tickets {
     }
 }
 
-/// The table is searched by a hash, so its timing tells nothing about a ticket.
+/// The table is searched by hash, so its timing reveals nothing about a ticket.
 fn hash(text: &str) -> [u8; 32] {
     *blake3::hash(text.as_bytes()).as_bytes()
 }

@@ -1,5 +1,5 @@
-//! `/mcp/s/{session_id}`: a session of an agent as a URL. Whoever has its token is that session, as
-//! whoever is at its socket, and sees what is offered to it there.
+//! `/mcp/s/{session_id}`: an agent session as a URL. A client with its token is that session, like
+//! a client at its socket, and sees the same tools.
 
 mod call;
 mod catalog;
@@ -23,7 +23,7 @@ use crate::peer::Peer;
 use crate::state::State;
 use crate::{caller, legacy, post, respond};
 
-/// Where an agent shows a key of its own, in place of the session's.
+/// The header for an agent's own key, in place of the session's.
 const API_KEY: &str = "oubliette-api-key";
 
 /// `POST`: one message.
@@ -39,7 +39,7 @@ pub(crate) async fn post(
     }
 }
 
-/// `GET`: what a session of MCP is told.
+/// `GET`: the messages to an MCP session.
 pub(crate) async fn get_stream(
     With(state): With<Arc<State>>,
     Path(session): Path<String>,
@@ -51,7 +51,7 @@ pub(crate) async fn get_stream(
     }
 }
 
-/// `DELETE`: ends a session of MCP.
+/// `DELETE`: ends an MCP session.
 pub(crate) async fn delete(
     With(state): With<Arc<State>>,
     Path(session): Path<String>,
@@ -63,7 +63,7 @@ pub(crate) async fn delete(
     }
 }
 
-/// Lets a request in. An open daemon asks for the token too: it says which session this is.
+/// Admits a request. An open daemon needs the token too: it identifies the session.
 fn enter(state: &State, session: &str, headers: &HeaderMap) -> Result<SessionPass> {
     let secret = caller::secret(headers).ok_or_else(|| {
         let message = "send the header `Authorization: Bearer TOKEN` with the session's own token";
@@ -72,12 +72,12 @@ fn enter(state: &State, session: &str, headers: &HeaderMap) -> Result<SessionPas
     let session: SessionId = session.parse().map_err(|_| Error::not_found("session", session))?;
     let pass = state.broker.enter_session(session, secret)?;
     let Some(key) = headers.get(API_KEY) else { return Ok(pass) };
-    // A key that is not valid opens nothing, and the callers' tools are there all the same.
+    // An invalid key gives no access, but the caller tools stay available.
     let key = key.to_str().ok().and_then(|key| state.broker.authenticate_in(session, key).ok());
     Ok(pass.with_key(key))
 }
 
-/// Whoever is refused learns whether the session is over or the token is wrong, and nothing else.
+/// A refused client learns whether the session is over or the token is wrong, and nothing else.
 fn refusal(error: &Error) -> Response {
     let fault = Fault::new(Code::InvalidRequest, error.message());
     if error.kind() == ErrorKind::NotFound {

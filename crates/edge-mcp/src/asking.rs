@@ -1,5 +1,5 @@
-//! What sessions ask permission for, as forms for the person behind a client: the same in both eras.
-//! It hangs on the events of a session and on nothing else, so that whatever asks is passed on.
+//! Permission requests of sessions as forms for the person behind a client, the same in both eras.
+//! They are based only on session events, so that every request is passed on.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use ringback_proto::request::{
 
 use crate::tools::{self, Outcome};
 
-/// The event of a question.
+/// The event of a permission request.
 const ASKED: &str = "permission_request";
-/// The event of its end.
+/// The event of its answer.
 const ANSWERED: &str = "permission_answer";
-/// What is shown of what an agent says that it wants.
+/// How much of an agent's request is shown.
 const SUBJECT_CHARS_MAX: usize = 500;
-/// What says no, this time before for ever.
+/// The options that refuse: once, before always.
 const REJECTS: [&str; 2] = ["reject_once", "reject_always"];
 
-/// A question of a session.
+/// A permission request of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Question {
     session: SessionId,
@@ -32,7 +32,7 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// The question of an event, if it is one that this caller may decide and nobody has.
+    /// Returns the question of an event, if it is unanswered and this caller may answer it.
     pub(crate) fn of(
         broker: &Broker,
         credential: &Credential,
@@ -42,7 +42,7 @@ impl Question {
             return None;
         }
         let subject = event.tool_name.as_ref().or(event.text.as_ref())?;
-        // It is the agent's own word: on one line, and no more than a person reads.
+        // The text is the agent's own: one line, and no more than a person reads.
         let subject: String = subject
             .chars()
             .take(SUBJECT_CHARS_MAX)
@@ -58,12 +58,12 @@ impl Question {
         question.is_open(broker, credential).then_some(question)
     }
 
-    /// Whether nobody has answered it, and this caller may.
+    /// Whether it is unanswered, and this caller may answer it.
     pub(crate) fn is_open(&self, broker: &Broker, credential: &Credential) -> bool {
         broker.may_answer(credential, self.session, &self.request_id)
     }
 
-    /// What a request about it goes by.
+    /// The key of a request about it.
     pub(crate) fn key(&self) -> Arc<str> {
         key(self.session, &self.request_id)
     }
@@ -73,10 +73,10 @@ impl Question {
         Form { message: &self.message, answers, version }
     }
 
-    /// Passes on what came of its form. What is no answer leaves it open for others.
+    /// Passes on the result of its form. A result without an answer leaves it open for others.
     pub(crate) async fn answer(&self, broker: &Broker, credential: &Credential, result: &RawValue) {
         let Some(option) = self.option(result) else {
-            return tracing::debug!(session = %self.session, "a form came back without an answer");
+            return tracing::debug!(session = %self.session, "a client returned an empty form");
         };
         let answer = PermissionAnswer { request_id: self.request_id.clone(), option };
         let request = SessionMessageRequest {
@@ -84,13 +84,13 @@ impl Question {
             answer: Some(Box::new(answer)),
             ..SessionMessageRequest::default()
         };
-        // Somebody else may have been first; then this answer counts for nothing, as it should.
+        // Another answer may have been first; then this one does not count, as it should.
         if let Outcome::Failed(error) = tools::again(broker, credential, request).await {
-            tracing::debug!(session = %self.session, %error, "an answer came to nothing");
+            tracing::debug!(session = %self.session, %error, "an answer was not accepted");
         }
     }
 
-    /// The answer: `Some(None)` takes the question back.
+    /// The answer: `Some(None)` withdraws the question.
     fn option(&self, result: &RawValue) -> Option<Option<String>> {
         match Elicited::of(result)? {
             Elicited::Accepted(option) => {
@@ -106,7 +106,7 @@ impl Question {
     }
 }
 
-/// What a question went by whose end an event tells.
+/// The key of the question whose end an event reports.
 pub(crate) fn answered(event: &SessionEventInfo) -> Option<Arc<str>> {
     let request_id = event.request_id.as_ref().filter(|_| event.kind == ANSWERED)?;
     Some(key(event.session_id, request_id))

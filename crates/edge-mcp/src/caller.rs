@@ -1,4 +1,5 @@
-//! Who calls: a bearer token, checked at every request, and how a client learns which.
+//! The caller of a request: a bearer token, checked at every request, and the challenge that
+//! explains which tokens are accepted.
 
 use std::sync::Arc;
 
@@ -15,13 +16,13 @@ use crate::config::Door;
 use crate::respond;
 use crate::state::State;
 
-/// Where the document about this resource is (RFC 9728, section 3.1).
+/// The path of the document about this resource (RFC 9728, section 3.1).
 pub(crate) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
 
-/// What a token may be good for.
+/// The scopes of tokens.
 const SCOPES: [&str; 3] = ["read", "write", "admin"];
 
-/// The caller of one request, or the answer that says who is meant.
+/// Returns the caller of a request, or the challenge.
 pub(crate) fn authenticate(
     state: &State,
     headers: &HeaderMap,
@@ -40,7 +41,7 @@ pub(crate) fn authenticate(
         .map_err(|error| Box::new(unauthenticated(state, headers, Some("invalid_token"), &error)))
 }
 
-/// 401 with the challenge that says where to learn more.
+/// 401 with a challenge that points to the metadata.
 pub(crate) fn unauthenticated(
     state: &State,
     headers: &HeaderMap,
@@ -52,12 +53,12 @@ pub(crate) fn unauthenticated(
     challenged(StatusCode::UNAUTHORIZED, &challenge, None, error)
 }
 
-/// Whether a client could get a better token by itself. If not, the model is told instead.
+/// Whether a client could get a better token on its own. If not, the model gets the error instead.
 pub(crate) const fn can_ask_for_more(state: &State) -> bool {
     !state.config.authorization_servers.is_empty()
 }
 
-/// 403 with the scope that would do, for clients that can go and get it.
+/// 403 with the scope that would suffice, for clients that can get it.
 pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Error) -> Response {
     let missing = error.context().missing.as_deref().unwrap_or_default();
     let names = |scope: &&str| missing.contains(&format!("level {scope}"));
@@ -78,7 +79,7 @@ fn challenged(status: StatusCode, challenge: &str, id: Option<&Id>, error: &Erro
     response
 }
 
-/// The bearer token of a request, if it shows exactly one.
+/// The bearer token of a request, if it has exactly one.
 pub(crate) fn secret(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let only = values.next().filter(|_| values.next().is_none());
@@ -115,8 +116,8 @@ fn metadata_url(state: &State, headers: &HeaderMap) -> String {
     format!("{}{METADATA_PATH}/mcp", origin(state, headers))
 }
 
-/// Our own address as the client knows it. The listener lets only known names through, and a name
-/// has no quotes in it.
+/// Our own address as the client knows it. The listener accepts only known names, and a name
+/// contains no quotes.
 fn origin(state: &State, headers: &HeaderMap) -> String {
     let host = headers.get(HOST).and_then(|value| value.to_str().ok()).unwrap_or("localhost");
     let host: String = host.chars().filter(|c| !matches!(c, '"' | '\\')).collect();

@@ -1,6 +1,5 @@
-//! News of the list of tools: one bell for all subscribers, so that a burst is one change for each
-//! of them and nobody's slowness holds up another. A subscriber hears only of changes in its own
-//! list.
+//! Changes of the tool list: one bell for all subscribers, so that a burst is one change for each
+//! and no slow subscriber delays another. A subscriber is notified only of changes in its own list.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::peer::Peer;
 /// Every kind of line.
 const KINDS: [LineKind; 3] = [LineKind::Client, LineKind::Worker, LineKind::Caller];
 
-/// One subscriber. Changes it has not looked at yet count as one.
+/// One subscriber. Changes it has not seen yet count as one.
 #[derive(Debug)]
 pub(crate) struct Changed {
     bell: watch::Receiver<u64>,
@@ -24,7 +23,7 @@ impl Changed {
         Self { bell: broker.lines().changes(), seen: peer.fingerprint(broker) }
     }
 
-    /// Resolves when the peer's list is another one than at the last look.
+    /// Resolves when the peer's list differs from the one it last saw.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
@@ -41,7 +40,7 @@ impl Changed {
     }
 }
 
-/// The tools on lines that a caller sees, by their kind and then by their order of registration.
+/// The tools on lines that a caller sees, by kind and then by order of registration.
 pub(crate) fn on_lines(broker: &Broker, credential: &Credential) -> Vec<Arc<OfferedTool>> {
     let of_kind = |kind| broker.lines().tools(credential, kind).unwrap_or_default();
     KINDS.into_iter().flat_map(of_kind).collect()

@@ -1,43 +1,44 @@
-//! What the edge is told.
+//! Configuration of the edge.
 
 use std::time::Duration;
 
-/// How callers show who they are.
+/// How callers authenticate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Door {
-    /// By a bearer token.
+    /// With a bearer token.
     Token,
-    /// Not at all: whoever reaches the listener is the daemon's own user. Only ever on loopback.
+    /// Not at all: any client that reaches the listener is the daemon's own user. Only on loopback.
     Open,
 }
 
-/// How many sessions there may be, and how long they last without a sign of life.
+/// Limits on the number of MCP sessions and on their idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// In all.
+    /// Total.
     pub max: usize,
-    /// Of one principal.
+    /// Per principal.
     pub per_principal_max: usize,
-    /// A session without a request, an open stream or a running call ends after this.
+    /// An MCP session without a request, an open stream or a running call ends after this time.
     pub idle: Duration,
-    /// A session whose client never says that it is initialized ends after this.
+    /// An MCP session whose client never sends `initialized` ends after this time.
     pub handshake: Duration,
 }
 
 /// Settings of the edge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// How callers show who they are.
+    /// How callers authenticate.
     pub door: Door,
     /// The daemon's version, for `serverInfo`.
     pub version: String,
-    /// Bounds of the sessions.
+    /// Limits of MCP sessions.
     pub sessions: SessionLimits,
-    /// A call of a session whose stream broke is cancelled unless somebody resumes it in this time.
+    /// A call of an MCP session whose stream broke is cancelled unless its client resumes it in
+    /// this time.
     pub resume_grace: Duration,
-    /// Largest message.
+    /// The largest message.
     pub message_bytes_max: usize,
-    /// Where tokens for this resource are issued, if anywhere but by `ringback token create`.
+    /// The issuers of tokens for this resource, other than `ringback token create`.
     pub authorization_servers: Vec<String>,
     /// Whether our own address starts with `https`.
     pub is_https: bool,
@@ -48,7 +49,7 @@ impl Default for SessionLimits {
         Self {
             max: 4096,
             per_principal_max: 2048,
-            // An agent that thinks for a quarter of an hour still finds its session.
+            // An agent that thinks for a quarter of an hour still finds its MCP session.
             idle: Duration::from_secs(30 * 60),
             handshake: Duration::from_secs(60),
         }
@@ -61,7 +62,7 @@ impl Default for Config {
             door: Door::Token,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             sessions: SessionLimits::default(),
-            // A client that lost its connection comes back in a few seconds.
+            // A client that lost its connection returns within seconds.
             resume_grace: Duration::from_secs(15),
             message_bytes_max: 16 * 1024 * 1024,
             authorization_servers: Vec::new(),

@@ -1,4 +1,4 @@
-//! The edge as a whole: its routes, and what it does besides answering.
+//! The edge: its routes and its background work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use crate::config::Config;
 use crate::state::State;
 use crate::{caller, legacy};
 
-/// How often ended sessions are looked for, in parts of the time they may be idle.
+/// How often to look for ended MCP sessions, per idle timeout.
 const SWEEPS_PER_IDLE: u32 = 4;
-/// No session is looked at more often than this.
+/// The shortest interval between two sweeps.
 const SWEEP_MIN: Duration = Duration::from_millis(20);
 
-/// The MCP edge. Cloning gives another handle.
+/// The MCP edge. A clone is another handle.
 #[derive(Debug, Clone)]
 pub struct McpEdge {
     state: Arc<State>,
 }
 
 impl McpEdge {
-    /// An edge in front of a broker.
+    /// Creates an edge in front of a broker.
     #[must_use]
     pub fn new(config: Config, broker: Broker) -> Self {
         Self { state: Arc::new(State::new(config, broker)) }
     }
 
-    /// Its routes, to hang on a listener.
+    /// Returns its routes, to attach to a listener.
     pub fn router(&self) -> Router {
         let endpoint =
             post(crate::post::post).get(legacy::get_stream).delete(legacy::delete_session);
@@ -46,17 +46,18 @@ impl McpEdge {
             .with_state(Arc::clone(&self.state))
     }
 
-    /// How many sessions there are.
+    /// The number of MCP sessions.
     #[must_use]
     pub fn n_sessions(&self) -> usize {
         self.state.sessions.len()
     }
 
-    /// Ends idle sessions and tells of changed lists until `stop`; then ends the streams that wait
-    /// for news, and waits for the calls under way.
+    /// Ends idle MCP sessions and announces changed lists until `stop`; then ends the streams that
+    /// wait for changes, and waits for the running calls.
     ///
     /// # Cancel safety
-    /// Dropping the future leaves sessions unswept; their calls go on until the broker stops.
+    /// Dropping the future leaves MCP sessions unswept; their calls continue until the broker
+    /// stops.
     pub async fn serve(self, stop: CancellationToken) {
         let limits = self.state.config.sessions;
         let period = (limits.idle.min(limits.handshake) / SWEEPS_PER_IDLE).max(SWEEP_MIN);

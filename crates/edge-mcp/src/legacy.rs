@@ -1,4 +1,4 @@
-//! The legacy era: a handshake, a session, and streams that can be resumed.
+//! The legacy era: a handshake, an MCP session, and streams that can be resumed.
 
 mod call;
 mod courier;
@@ -29,7 +29,7 @@ use crate::{caller, respond, tools};
 
 const SESSION_ID: &str = "mcp-session-id";
 
-/// The answer to what needs none.
+/// The answer to a request without a result.
 #[derive(Serialize)]
 struct Nothing {}
 
@@ -73,11 +73,11 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     let (version, instructions) = (Version::settle(&protocol_version), peer.instructions());
     let opened = Opened {
         tools: peer.fingerprint(&state.broker),
-        // There are no forms before that.
+        // Older versions have no forms.
         takes_forms: version >= Version::V2025_06_18 && takes_forms(&capabilities),
     };
     let Some(session) = state.sessions.open(peer, version, opened) else {
-        let fault = Fault::new(Code::Internal, "there are too many sessions; try again later");
+        let fault = Fault::new(Code::Internal, "too many MCP sessions are open; try again later");
         return respond::refusal(StatusCode::SERVICE_UNAVAILABLE, Some(id), &fault);
     };
     let result = InitializeResult {
@@ -93,7 +93,7 @@ fn handshake(state: &State, peer: Peer, request: &Request<'_>) -> Response {
     response
 }
 
-/// The session of a request. One of another principal is as unknown as one that never was.
+/// Finds the MCP session of a request. One of another principal is reported as unknown.
 fn find(
     state: &State,
     peer: &Peer,
@@ -107,16 +107,19 @@ fn find(
     if let Some(value) = headers.get(PROTOCOL_VERSION) {
         let version = value.to_str().ok().and_then(|name| Version::parse(name.trim()));
         if version.is_none_or(|version| version.era() == Era::Modern) {
-            return refuse(StatusCode::BAD_REQUEST, "no session speaks this version");
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "MCP sessions do not support this protocol version",
+            );
         }
     }
     let Some(value) = headers.get(SESSION_ID) else {
-        let message = "send the header `Mcp-Session-Id` that `initialize` was answered with";
+        let message = "send the header `Mcp-Session-Id` from the answer to `initialize`";
         return refuse(StatusCode::BAD_REQUEST, message);
     };
     match value.to_str().ok().and_then(|name| state.sessions.find(name, peer.owner())) {
         Some(session) => Ok(session),
-        None => refuse(StatusCode::NOT_FOUND, "there is no such session; initialize a new one"),
+        None => refuse(StatusCode::NOT_FOUND, "no such MCP session; initialize a new one"),
     }
 }
 
@@ -168,7 +171,7 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
     match told.method.as_ref() {
         "notifications/initialized" => session.set_initialized(),
         "notifications/cancelled" => {
-            // One that was answered meanwhile is not there any more, which is nobody's mistake.
+            // A call that was answered in the meantime is gone, which is not an error.
             if let Some(id) = told.params.get("requestId").and_then(Id::from_raw) {
                 session.cancel(&id);
             }
@@ -178,7 +181,7 @@ fn on_notification(session: &Session, told: &Notification<'_>) -> Response {
     respond::accepted()
 }
 
-/// The answer to a call that is over, where it is not a stream.
+/// The answer to an ended call, where it is not a stream.
 fn done(
     state: &State,
     peer: &Peer,

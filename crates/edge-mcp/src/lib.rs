@@ -1,34 +1,35 @@
-//! The MCP edge: any MCP client, of either era, sees and calls the tools its token may. Decodes a
-//! message, asks the broker, encodes the answer; `/mcp` is the one endpoint of both eras.
+//! The MCP edge: any MCP client, of either era, sees and calls the tools that its token allows. It
+//! decodes a message, calls the broker and encodes the answer; `/mcp` is the one endpoint of both
+//! eras.
 //!
 //! | request | answer |
 //! |---|---|
 //! | `POST /mcp` | one JSON-RPC message; a request is answered with JSON or server-sent events |
-//! | `GET /mcp` | what a legacy session is told besides; resumed by `Last-Event-ID` |
-//! | `DELETE /mcp` | ends a legacy session |
-//! | the same at `/mcp/s/{session_id}` | the tools of one session of an agent, for that session's token |
-//! | `GET /.well-known/oauth-protected-resource[/mcp]` | which tokens are taken here (RFC 9728) |
+//! | `GET /mcp` | other messages to a legacy MCP session; resumed by `Last-Event-ID` |
+//! | `DELETE /mcp` | ends a legacy MCP session |
+//! | the same at `/mcp/s/{session_id}` | the tools of one agent session, for its token |
+//! | `GET /.well-known/oauth-protected-resource[/mcp]` | the accepted tokens (RFC 9728) |
 //!
 //! Main types:
 //!
-//! * [`McpEdge`]: makes the routes, sweeps sessions, tells of changed lists.
-//! * [`stdio::serve`]: the same on standard input and output, by way of a daemon.
-//! * [`Config`], [`Door`], [`SessionLimits`]: what it is told.
+//! * [`McpEdge`]: serves the routes, sweeps MCP sessions, announces changed lists.
+//! * [`stdio::serve`]: the same on standard input and output, through a daemon.
+//! * [`Config`], [`Door`], [`SessionLimits`]: its configuration.
 //!
 //! Invariants:
 //!
-//! * Identity belongs to each request: a session lends nobody its opener's rights, and is not even
-//!   found by another principal.
-//! * No rule about permissions, deadlines or jobs is here. The one clock here is how long an answer
-//!   is held back before it becomes a job's id, which the tool's timing says.
-//! * A call whose caller has left is cancelled, unless the caller was told its job's id.
-//! * Whoever holds a caller's tools holds them by an open stream, and is gone at once when it closes.
-//! * Sessions, streams and what they keep are bounded; a slow reader costs only itself.
-//! * Whoever is asked for a permission may write to the session that asks; what it says goes the way
-//!   of every other answer, and the first one counts.
-//! * Input that some clients send wrongly is put right here and nowhere else.
-//! * At the URL of a session there are that session's tools and no others, whoever asks.
-//! * This crate binds nothing and checks no `Host` or `Origin`: that is the listener's.
+//! * Identity belongs to each request: an MCP session lends no one its opener's rights, and is
+//!   invisible to other principals.
+//! * Rules about permissions, deadlines and jobs are not here. The only timer here is how long an
+//!   answer is held back before it becomes a job's id, which depends on the tool's timing.
+//! * A call whose caller has left is cancelled, unless the caller knows its job's id.
+//! * Caller tools are held by an open stream, and are gone immediately when it closes.
+//! * MCP sessions, streams and what they keep are bounded; a slow reader costs only itself.
+//! * A client that is asked for a permission may write to the session that asks; its answer takes
+//!   the same path as every other, and the first one counts.
+//! * Invalid input that some clients are known to send is corrected here and nowhere else.
+//! * The URL of a session offers that session's tools and no others, to any client.
+//! * This crate binds nothing and checks no `Host` or `Origin`: the listener does.
 
 mod agent;
 mod asking;

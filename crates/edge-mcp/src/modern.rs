@@ -1,4 +1,4 @@
-//! The modern era: every request by itself, nothing remembered between two of them.
+//! The modern era: every request stands alone, with no state between two of them.
 
 mod following;
 mod headers;
@@ -23,7 +23,7 @@ use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Interest, Outcome, Step, Wanted};
 use crate::{caller, reach, respond};
 
-/// What `server/discover` says changes with the build only.
+/// The answer to `server/discover` changes only with the build.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
 
 /// Answers one message.
@@ -35,7 +35,7 @@ pub(crate) async fn post(
 ) -> Response {
     let request = match message {
         Message::Request(request) => request,
-        // A call is cancelled by closing its stream; there is nothing else to be told.
+        // Closing the stream cancels a call; no notification is needed.
         Message::Notification(_) | Message::Reply(_) => return respond::accepted(),
     };
     match answer(&state, peer, &headers, &request).await {
@@ -121,12 +121,12 @@ async fn call_tool(
     }
 }
 
-/// Whether there is a way to tell what happens in a session.
+/// Whether the client can receive events of a session on this request.
 fn can_follow(headers: &HeaderMap, wanted: &Wanted) -> bool {
     respond::accepts_events(headers) && wanted.log.is_some_and(|least| least <= reach::LEVEL)
 }
 
-/// Goes on with a call that was answered with a question. It is not made again: what it did is done.
+/// Continues a call that was answered with a question. It does not run again: what it did is done.
 async fn go_on(
     state: &Arc<State>,
     peer: &Peer,
@@ -136,16 +136,16 @@ async fn go_on(
     can_follow: bool,
 ) -> Result<Response, Fault> {
     let Peer::Caller(credential) = peer else {
-        return Err(Fault::invalid_params("no call waits for an answer here"));
+        return Err(Fault::invalid_params("no call is waiting for an answer here"));
     };
     if !can_follow {
-        let message = "go on as the call began: with `io.modelcontextprotocol/logLevel` in `_meta`, \
-            and `text/event-stream` accepted";
+        let message = "continue the call as it started: with `io.modelcontextprotocol/logLevel` in \
+            `_meta`, and `text/event-stream` accepted";
         return Err(Fault::invalid_params(message));
     }
     let parked = state.parked.take(name, credential.id(), &client.tool).ok_or_else(|| {
-        let message = "no call of yours waits under this `requestState`; `session_events` follows \
-            the session, and `session_message` answers what it asks";
+        let message = "no call of yours is waiting under this `requestState`; follow the session \
+            with `session_events`, and answer its questions with `session_message`";
         Fault::invalid_params(message)
     })?;
     let Parked { question, stay, .. } = parked;
@@ -160,7 +160,7 @@ async fn go_on(
     Ok(respond::events(following::resumed(state, credential, client, stay, question)))
 }
 
-/// The answer to a call that is over.
+/// The answer to an ended call.
 fn done(state: &State, peer: &Peer, headers: &HeaderMap, id: &Id, outcome: &Outcome) -> Response {
     match outcome {
         Outcome::Unauthenticated(error) if peer.has_token() => {
@@ -180,7 +180,7 @@ fn done(state: &State, peer: &Peer, headers: &HeaderMap, id: &Id, outcome: &Outc
     }
 }
 
-/// A call as events: what is told meanwhile, then the answer. Whoever closes the stream cancels it.
+/// A call as events: messages on the way, then the answer. Closing the stream cancels it.
 fn events(
     state: Arc<State>,
     id: Id,
@@ -205,9 +205,9 @@ fn ok(body: String) -> Response {
     respond::json(StatusCode::OK, body)
 }
 
-/// What a modern client is told that uses a method of sessions.
+/// The answer to a modern client that uses a method of MCP sessions.
 pub(crate) fn not_allowed() -> Response {
-    let fault = Fault::new(Code::InvalidRequest, "without a session there is only POST");
+    let fault = Fault::new(Code::InvalidRequest, "only POST is supported without an MCP session");
     let mut response = respond::refusal(StatusCode::METHOD_NOT_ALLOWED, None, &fault);
     let allow = axum::http::HeaderValue::from_static("POST");
     response.headers_mut().insert(axum::http::header::ALLOW, allow);

@@ -1,5 +1,5 @@
-//! Who sends a request: the holder of a token at `/mcp`, or whoever is at the URL of a session of an
-//! agent. Each sees tools of its own.
+//! The sender of a request: the holder of a token at `/mcp`, or a client at the URL of an agent
+//! session. Each sees its own tools.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -10,26 +10,26 @@ use ringback_proto::principal::PrincipalId;
 use crate::changes::on_lines;
 use crate::state::{AGENT_INSTRUCTIONS, INSTRUCTIONS};
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
     /// The holder of a token.
     Caller(Credential),
-    /// Whoever is at the URL of a session of an agent.
+    /// A client at the URL of an agent session.
     Agent(SessionPass),
 }
 
-/// Whose a session of MCP is.
+/// The owner of an MCP session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     /// The holder of a token.
     Principal(PrincipalId),
-    /// Whoever is at the URL of this session.
+    /// A client at the URL of this session.
     Agent(SessionId),
 }
 
 impl Peer {
-    /// Whose its sessions of MCP are.
+    /// The owner of its MCP sessions.
     pub(crate) fn owner(&self) -> Owner {
         match self {
             Self::Caller(credential) => Owner::Principal(credential.id()),
@@ -37,7 +37,7 @@ impl Peer {
         }
     }
 
-    /// Whether it showed a token that says what it may do, so that another one could do more.
+    /// Whether it has a token that defines its rights, so that another one could do more.
     pub(crate) const fn has_token(&self) -> bool {
         match self {
             Self::Caller(_) => true,
@@ -53,7 +53,7 @@ impl Peer {
         }
     }
 
-    /// Resolves when it may not be here any more.
+    /// Resolves when it loses access.
     pub(crate) async fn ended(&self) {
         match self {
             Self::Caller(credential) => credential.ended().await,
@@ -61,7 +61,7 @@ impl Peer {
         }
     }
 
-    /// Whether it may not be here any more, and will never be again.
+    /// Whether it has lost access for good.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Caller(_) => false,
@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// A number that is another one when its list of tools is.
+    /// A number that changes with its tool list.
     pub(crate) fn fingerprint(&self, broker: &Broker) -> u64 {
         let mut hasher = DefaultHasher::new();
         let on_lines = match self {
@@ -77,7 +77,7 @@ impl Peer {
             Self::Agent(pass) => {
                 for caller in broker.session_caller_tools(pass.session()) {
                     for tool in &caller.tools {
-                        // Declaring the same tool again is no news.
+                        // Declaring the same tool again is not a change.
                         let shown = (&tool.info.description, tool.info.schema_json());
                         (&caller.caller_id, &tool.name, shown).hash(&mut hasher);
                     }

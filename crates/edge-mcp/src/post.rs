@@ -1,4 +1,4 @@
-//! `POST /mcp`: one message, of whichever era.
+//! `POST /mcp`: one message, of either era.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::peer::Peer;
 use crate::state::State;
 use crate::{caller, legacy, modern, respond};
 
-/// The header that says which version a request speaks.
+/// The header with the protocol version of a request.
 pub(crate) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 
 pub(crate) async fn post(
@@ -28,7 +28,7 @@ pub(crate) async fn post(
     answer(state, Peer::Caller(credential), headers, body).await
 }
 
-/// Answers one message, whoever sends it.
+/// Answers one message of any peer.
 pub(crate) async fn answer(
     state: Arc<State>,
     peer: Peer,
@@ -51,8 +51,8 @@ pub(crate) async fn answer(
     }
 }
 
-/// A request that says its version in its `_meta`, or a version without a handshake in its header,
-/// stands by itself. Nothing is taken from an earlier one on the same connection.
+/// A request with a version in its `_meta`, or with a version without a handshake in its header,
+/// stands alone. Nothing is taken from an earlier one on the same connection.
 fn era(headers: &HeaderMap, message: &Message<'_>) -> Era {
     let (method, params) = match message {
         Message::Request(request) => (request.method.as_ref(), &request.params),

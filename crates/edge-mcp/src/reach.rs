@@ -1,5 +1,5 @@
-//! How callers and followers of sessions are reached, in both eras: as lines of a log, the one thing
-//! that a server may tell any client of its own accord.
+//! How to reach callers and followers of sessions in both eras: as log messages, the only thing
+//! that a server may send to any client unasked.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use ringback_proto::request::SessionEventInfo;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-/// Who speaks of calls.
+/// The logger of calls.
 const CALLER_TOOL: &str = "oubliette.caller_tool";
-/// Who speaks of everything else in a session.
+/// The logger of all other events of a session.
 const SESSION: &str = "oubliette.session";
 
-/// How serious all of it is.
+/// The level of all of them.
 pub(crate) const LEVEL: LogLevel = LogLevel::Info;
 
-/// A call that need not be answered any more.
+/// A call that no longer needs an answer.
 #[derive(Serialize)]
 struct Cancelled<'a> {
     r#type: &'static str,
@@ -29,7 +29,7 @@ struct Cancelled<'a> {
     reason: &'static str,
 }
 
-/// What a caller is told of a call for it.
+/// The message to a caller about a call for it.
 pub(crate) fn post(broker: &Broker, root: SessionId, post: &ToParty<Arc<LineCall>>) -> String {
     match post {
         ToParty::Call(call) => log(CALLER_TOOL, &broker.caller_request(root, call)),
@@ -46,22 +46,22 @@ pub(crate) fn post(broker: &Broker, root: SessionId, post: &ToParty<Arc<LineCall
     }
 }
 
-/// What a follower is told of an event.
+/// The message to a follower about an event.
 pub(crate) fn said(event: &SessionEventInfo) -> String {
     log(SESSION, event)
 }
 
 fn log(logger: &str, data: &impl Serialize) -> String {
     let data = to_raw_value(data).unwrap_or_else(|error| {
-        tracing::warn!(%error, logger, "something cannot be told as JSON");
+        tracing::warn!(%error, logger, "cannot write an event as JSON");
         RawValue::NULL.to_owned()
     });
-    // An event is made of lines, so there must be none inside. They only stand between tokens.
+    // An event consists of lines, so there must be none inside. They only stand between tokens.
     let data = if data.get().contains(['\n', '\r']) { compact(&data) } else { data };
     outgoing::notification(&Told::Log { level: LEVEL, logger, data: &data })
 }
 
-/// Somebody who hears what a session and its children say, one event at a time.
+/// A reader of the events of a session and its children, one at a time.
 #[derive(Debug)]
 pub(crate) struct Hearing {
     broker: Broker,
@@ -73,7 +73,7 @@ pub(crate) struct Hearing {
 }
 
 impl Hearing {
-    /// Hears what comes after an event.
+    /// Reads the events after an index.
     pub(crate) const fn new(
         broker: Broker,
         credential: Credential,
@@ -83,7 +83,7 @@ impl Hearing {
         Self { broker, credential, session, since, follower: None, waiting: VecDeque::new() }
     }
 
-    /// The next event. `None` when the session is over, or is not this caller's to hear.
+    /// Returns the next event. `None` when the session is over, or not visible to this caller.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.

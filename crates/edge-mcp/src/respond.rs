@@ -12,32 +12,32 @@ use futures_util::{Stream, StreamExt as _, stream};
 use ringback_mcp_wire::{Era, Fault, Id, outgoing};
 use tokio::time::timeout;
 
-/// Half of what the least patient proxies allow a silent connection.
+/// Half of the shortest idle timeout of common proxies.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// JSON that is written already.
+/// A response with serialized JSON.
 pub(crate) fn json(status: StatusCode, body: String) -> Response {
     let json = HeaderValue::from_static("application/json");
     (status, [(CONTENT_TYPE, json)], body).into_response()
 }
 
-/// An error as JSON-RPC, with the status that belongs to it.
+/// An error as JSON-RPC, with the matching status.
 pub(crate) fn fault(id: Option<&Id>, fault: &Fault, era: Era) -> Response {
     let status = StatusCode::from_u16(fault.code.http_status(era));
     json(status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), outgoing::error(id, fault))
 }
 
-/// An error as JSON-RPC with a status of its own.
+/// An error as JSON-RPC with an explicit status.
 pub(crate) fn refusal(status: StatusCode, id: Option<&Id>, error: &Fault) -> Response {
     json(status, outgoing::error(id, error))
 }
 
-/// A notification was taken.
+/// The answer to an accepted notification.
 pub(crate) fn accepted() -> Response {
     StatusCode::ACCEPTED.into_response()
 }
 
-/// One server-sent event. What it carries is JSON on one line, or nothing.
+/// One server-sent event. Its data is JSON on one line, or empty.
 pub(crate) fn event(id: Option<&str>, data: &str) -> Bytes {
     match id {
         Some(id) => format!("id: {id}\ndata: {data}\n\n").into(),
@@ -45,7 +45,7 @@ pub(crate) fn event(id: Option<&str>, data: &str) -> Bytes {
     }
 }
 
-/// Server-sent events, with comments while there is nothing to say.
+/// Server-sent events, with comments while there is nothing to send.
 pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     /// Asks proxies not to hold events back.
     const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -63,12 +63,12 @@ pub(crate) fn events(events: impl Stream<Item = Bytes> + Send + 'static) -> Resp
     (headers, Body::from_stream(kept_alive)).into_response()
 }
 
-/// Whether the client reads server-sent events.
+/// Whether the client accepts server-sent events.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     accepts(headers, "text/event-stream")
 }
 
-/// Whether the client takes this kind of answer; one that does not say takes all.
+/// Whether the client accepts this type; one without an `Accept` header accepts all.
 pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let mut kinds = headers
         .get_all(header::ACCEPT)

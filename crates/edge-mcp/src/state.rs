@@ -1,4 +1,4 @@
-//! What every request works with.
+//! The state of the edge.
 
 use ringback_broker::Broker;
 use ringback_mcp_wire::outgoing::Implementation;
@@ -11,14 +11,14 @@ use crate::legacy::Sessions;
 use crate::modern::ParkedCalls;
 
 /// How to use the server, for the model behind a client.
-pub(crate) const INSTRUCTIONS: &str = "Tools answer with their result. Work that takes long is \
+pub(crate) const INSTRUCTIONS: &str = "Tools answer with their result. Long-running work is \
     answered with a job_id instead: wait for it with job_poll, then read it with job_status; \
     job_cancel stops it.";
 
 /// The same for an agent at the URL of its session.
-pub(crate) const AGENT_INSTRUCTIONS: &str = "These are the tools of one session: those of whoever \
-    started it, and, with oubliette_ before their names, those of the daemon. Work that takes long \
-    is answered with a job_id: wait for it with oubliette_job_poll.";
+pub(crate) const AGENT_INSTRUCTIONS: &str = "These are the tools of one session: those of the \
+    program that started it, and, with the prefix oubliette_, those of the daemon. Long-running \
+    work is answered with a job_id: wait for it with oubliette_job_poll.";
 
 /// Shared by all requests of the edge.
 #[derive(Debug)]
@@ -29,9 +29,9 @@ pub(crate) struct State {
     pub(crate) sessions: Sessions,
     /// Calls that wait for the answer to a question.
     pub(crate) parked: ParkedCalls,
-    /// Calls of sessions, which may outlive the connection they came by.
+    /// Calls of MCP sessions, which may outlive their connection.
     pub(crate) calls: TaskTracker,
-    /// Fires when streams that wait for news are to end.
+    /// Fires when streams that wait for changes are to end.
     pub(crate) stopping: CancellationToken,
 }
 
@@ -52,7 +52,7 @@ impl State {
         }
     }
 
-    /// What modern results are stamped with.
+    /// The stamp of modern results.
     pub(crate) const fn stamp(&self) -> Stamp<'_> {
         Stamp::Modern(&self.server)
     }

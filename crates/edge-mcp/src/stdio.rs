@@ -1,5 +1,5 @@
-//! MCP on standard input and output, by way of a daemon's `/mcp`: each line is one message. What
-//! passes is not changed; headers are made of it, and the session is kept.
+//! MCP on standard input and output, through a daemon's `/mcp`: each input line is one message.
+//! Messages pass unchanged; this module adds headers and keeps the MCP session.
 
 mod daemon;
 mod events;
@@ -22,14 +22,14 @@ use tokio::time::timeout;
 use self::daemon::Daemon;
 use self::exchange::{Exchange, Kind};
 
-/// Requests under way at once; a client has a handful.
+/// Concurrent requests; a client has a handful.
 const UNDER_WAY_MAX: usize = 256;
-/// Lines that wait for standard output: a client that does not read holds up its own answers.
+/// Lines waiting for standard output: a client that does not read delays only its own answers.
 const LINES_MAX: usize = 64;
-/// After the end of the input, answers may still come for so long; clients then lose patience.
+/// How long answers may still arrive after the end of the input; clients then lose patience.
 const END_GRACE: Duration = Duration::from_millis(1500);
 
-/// Where a daemon is, and as whom to call it.
+/// The address of a daemon, and the token for it.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// `HOST:PORT` of its HTTP listener.
@@ -38,13 +38,13 @@ pub struct Target {
     pub token: Option<Secret>,
 }
 
-/// Passes lines on until the input ends or `output` is closed.
+/// Passes input lines on until the input ends or `output` is closed.
 ///
 /// # Errors
 /// When the input cannot be read.
 ///
 /// # Cancel safety
-/// Dropping the future drops what is under way, which cancels it.
+/// Dropping the future drops the running requests, which cancels them.
 pub async fn serve(
     target: Target,
     input: impl AsyncBufRead + Unpin + Send,
@@ -69,7 +69,7 @@ pub async fn serve(
     read
 }
 
-/// Asks a daemon for its version, with a token that it must take.
+/// Asks a daemon for its version, with a token that it must accept.
 ///
 /// # Errors
 /// Why there is no answer, and what to do.
@@ -88,16 +88,19 @@ pub async fn version(target: Target) -> Result<String, Fault> {
     let (lines, mut answers) = mpsc::channel(1);
     let exchange = Exchange { line, id: Some(Id::from(1)), kind };
     exchange.exchanged(&Daemon::new(target), &lines).await?;
-    answers.try_recv().ok().as_deref().and_then(exchange::server_version).ok_or_else(|| {
-        Fault::new(Code::Internal, "something answers there, but it is not a daemon of ours")
-    })
+    answers
+        .try_recv()
+        .ok()
+        .as_deref()
+        .and_then(exchange::server_version)
+        .ok_or_else(|| Fault::new(Code::Internal, "what answers there is not a Ringback daemon"))
 }
 
 struct Bridge {
     daemon: Arc<Daemon>,
     lines: mpsc::Sender<String>,
     tasks: JoinSet<Option<Id>>,
-    /// Modern requests under way: whoever drops one cancels it.
+    /// Running modern requests: dropping one cancels it.
     modern: HashMap<Id, AbortHandle>,
     has_news: bool,
 }
@@ -111,7 +114,7 @@ impl Bridge {
             let is_cut = line.len() as u64 > bytes_max && !line.ends_with(b"\n");
             let bytes = Bytes::copy_from_slice(line.trim_ascii());
             line.clear();
-            // What is too long is refused once, by its first piece.
+            // A line that is too long is refused once, at its first piece.
             if !bytes.is_empty() && !is_rest {
                 self.on_line(bytes).await;
             }
@@ -148,7 +151,7 @@ impl Bridge {
                     return handle.abort();
                 }
                 let is_ready = told.method == "notifications/initialized";
-                // In turn: what comes next may rely on it.
+                // In order: later messages may depend on it.
                 Exchange { line: line.clone(), id: None, kind }
                     .run(&self.daemon, &self.lines)
                     .await;
@@ -170,7 +173,7 @@ impl Bridge {
             return exchange.shake_hands(&self.daemon, &self.lines).await;
         }
         if self.tasks.len() >= UNDER_WAY_MAX {
-            let fault = Fault::new(Code::Internal, "too many requests are under way");
+            let fault = Fault::new(Code::Internal, "too many requests are running");
             return self.say(outgoing::error(exchange.id.as_ref(), &fault)).await;
         }
         let modern_id = exchange.id.clone().filter(|_| exchange.kind != Kind::Legacy);
@@ -189,7 +192,7 @@ impl Bridge {
             Ok(Some(id)) => drop(self.modern.remove(&id)),
             Ok(None) => {}
             Err(error) if error.is_cancelled() => {}
-            Err(error) => tracing::error!(%error, "a request was lost to a panic"),
+            Err(error) => tracing::error!(%error, "a request failed: its task panicked"),
         }
     }
 
@@ -198,7 +201,7 @@ impl Bridge {
         drop(self.lines.send(line).await);
     }
 
-    /// Lets answers that are about to come, come; then ends the session.
+    /// Waits for answers that are about to arrive, then ends the MCP session.
     async fn end(mut self) {
         let n_endless = usize::from(self.has_news);
         let last_answers = async {
@@ -214,7 +217,7 @@ impl Bridge {
     }
 }
 
-/// How a message has to be sent.
+/// How a message must be sent.
 fn kind(message: &Message<'_>) -> Kind {
     let (method, params) = match message {
         Message::Request(request) => (&request.method, &request.params),

@@ -1,4 +1,4 @@
-//! The tools as MCP shows and calls them, the same in both eras.
+//! The tools as MCP lists and calls them, the same in both eras.
 
 mod arguments;
 mod call;

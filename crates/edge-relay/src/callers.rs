@@ -1,4 +1,4 @@
-//! What a connection was told of tools, and what is news to it.
+//! The tools that a connection knows, and which changes to announce.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use serde::{Serialize, Serializer};
 /// What a connection knows.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// Whether it began with the line of the clients that came before this daemon.
+    /// Whether it started with the greeting of the clients that came before this daemon.
     pub(crate) has_greeted: bool,
     callers: Option<Vec<CallerTools>>,
-    /// The tools on lines that a key saw when it asked for the daemon's tools, as a number.
+    /// A fingerprint of the tools on lines that a key saw when it listed the daemon's tools.
     lines: Option<(Credential, u64)>,
 }
 
-/// The tools of one caller, in place of those it had.
+/// The tools of one caller, replacing its earlier ones.
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) caller_id: Option<Arc<str>>,
@@ -25,7 +25,7 @@ pub(crate) struct News {
 }
 
 impl Told {
-    /// What the peer does not know yet; at first that includes that there is nothing.
+    /// Returns what the peer does not know yet; at first that includes an empty list.
     pub(crate) fn callers(&mut self, now: Vec<CallerTools>) -> Vec<News> {
         let is_first = self.callers.is_none();
         let before = self.callers.take().unwrap_or_default();
@@ -53,13 +53,13 @@ impl Told {
         news
     }
 
-    /// The peer asked for the daemon's tools with this key.
+    /// Records that the peer listed the daemon's tools with this key.
     pub(crate) fn listed(&mut self, broker: &Broker, credential: Credential) {
         let lines = fingerprint(broker, &credential);
         self.lines = Some((credential, lines));
     }
 
-    /// Whether what the peer was told of the daemon's tools is no longer so.
+    /// Whether the daemon's tools have changed since the peer listed them.
     pub(crate) fn has_changed(&mut self, broker: &Broker) -> bool {
         let Some((credential, known)) = &mut self.lines else { return false };
         let now = fingerprint(broker, credential);
@@ -67,7 +67,7 @@ impl Told {
     }
 }
 
-/// A number that is another one when the key sees other tools on lines.
+/// A number that changes with the tools on lines that the key sees.
 fn fingerprint(broker: &Broker, credential: &Credential) -> u64 {
     let mut hasher = DefaultHasher::new();
     for kind in [LineKind::Client, LineKind::Worker] {
@@ -78,7 +78,7 @@ fn fingerprint(broker: &Broker, credential: &Credential) -> u64 {
     hasher.finish()
 }
 
-/// Declaring the same tools again is no news.
+/// Declaring the same tools again is not a change.
 fn are_same(before: &[Arc<OfferedTool>], now: &[Arc<OfferedTool>]) -> bool {
     let is_same = |(before, now): (&Arc<OfferedTool>, &Arc<OfferedTool>)| {
         Arc::ptr_eq(before, now)
@@ -96,7 +96,7 @@ impl Serialize for News {
         struct Config<'a> {
             jsonrpc: &'static str,
             method: &'static str,
-            /// Older peers look here.
+            /// Older peers read this field.
             r#type: &'static str,
             params: Params<'a>,
         }

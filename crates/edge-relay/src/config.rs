@@ -1,27 +1,27 @@
-//! What the edge is told at its start.
+//! Configuration of the edge.
 
 use std::time::Duration;
 
-/// How much one session's socket may take.
+/// Limits of one session's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of a line, in either direction.
+    /// Bytes of a line of text, in either direction.
     pub line_bytes_max: usize,
     /// Connections of one session.
     pub connections_max: usize,
-    /// Requests of one connection that are under way.
+    /// Running requests of one connection.
     pub requests_max: usize,
-    /// Bytes of all requests of one connection that are under way.
+    /// Bytes of all running requests of one connection.
     pub request_bytes_max: usize,
-    /// Bytes that wait for one connection's peer to read them.
+    /// Unread bytes for one connection's peer.
     pub outbox_bytes_max: usize,
-    /// How long a peer may take to read anything of what waits for it.
+    /// How long a peer may go without reading while something waits for it.
     pub stall: Duration,
 }
 
 impl Default for Config {
-    /// An agent has one connection, and some run helpers of their own. Four of the longest lines may
-    /// be under way, and as many may wait.
+    /// An agent has one connection, and some run helpers of their own. Four of the longest lines
+    /// may be in progress, and as many may wait.
     fn default() -> Self {
         const LINE_BYTES_MAX: usize = 16 << 20;
         Self {

@@ -1,4 +1,4 @@
-//! One connection: bytes in, lines out, in one task.
+//! One connection: bytes in, lines of text out, in one task.
 
 use std::io;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::talk::Talk;
 pub(crate) enum Ended {
     /// The peer left.
     Left,
-    /// The peer did not read what was there for it.
+    /// The peer did not read.
     Slow,
-    /// The peer belongs somewhere else.
+    /// The peer belongs to another project.
     Refused,
     /// The session, or the daemon, ended.
     Stopped,
@@ -38,7 +38,7 @@ pub(crate) struct Connection {
     read_at: Instant,
 }
 
-/// What happens next.
+/// The next event.
 enum Event {
     Stopped,
     Stalled,
@@ -59,7 +59,7 @@ impl Connection {
         }
     }
 
-    /// Serves until either side ends it. Requests that are under way then are cancelled.
+    /// Serves until either side ends it. Running requests are then cancelled.
     pub(crate) async fn run(mut self) -> Ended {
         self.talk.tell_tools();
         loop {
@@ -68,7 +68,7 @@ impl Connection {
             }
             let event = self.next().await;
             if let Err(ended) = self.on_event(event) {
-                // What is there for it says why; if it does not take that at once, it never will.
+                // The outbox says why; if the peer does not accept that immediately, it never will.
                 drop(self.talk.outbox.write_to(&self.stream));
                 return ended;
             }
@@ -79,7 +79,7 @@ impl Connection {
         let waits = !self.talk.outbox.is_empty();
         let interest =
             if waits { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-        // Answers are taken as the peer reads them, so that many large ones are not all here.
+        // Answers are taken at the pace of the peer, so that many large ones are not all in memory.
         let has_room = self.talk.outbox.len() <= self.serving.config.outbox_bytes_max / 4;
         tokio::select! {
             biased;
@@ -103,7 +103,7 @@ impl Connection {
             }
             Event::Ready(Err(_)) => Err(Ended::Left),
             Event::Ready(Ok(ready)) if ready.is_readable() || ready.is_read_closed() => self.read(),
-            // What can be written is written before the next event.
+            // Data is written before the next event.
             Event::Ready(Ok(_)) => Ok(()),
             Event::Changed => {
                 self.talk.tell_tools();
@@ -112,12 +112,12 @@ impl Connection {
         }
     }
 
-    /// Reads what is there. A line that has no end when the peer leaves was torn, and is none.
+    /// Reads what has arrived. An unfinished line when the peer leaves is discarded.
     fn read(&mut self) -> Result<(), Ended> {
         match self.stream.try_read_buf(self.lines.room()) {
             Ok(0) => return Err(Ended::Left),
             Ok(_) => {}
-            // Nothing was there after all, and nothing is what there is to look at below.
+            // Nothing had arrived after all, so there is nothing to look at below.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => return Err(Ended::Left),
         }
@@ -132,7 +132,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Writes what the peer takes now.
+    /// Writes what the peer accepts now.
     fn write(&mut self) -> Result<(), Ended> {
         let n_written = self.talk.outbox.write_to(&self.stream).map_err(|_| Ended::Left)?;
         if n_written > 0 || self.talk.outbox.is_empty() {

@@ -1,4 +1,4 @@
-//! The edge: opens the sockets of sessions, and closes them all at the end.
+//! The edge: opens the sockets of sessions, and closes them all when it stops.
 
 use std::any::Any;
 use std::io;
@@ -13,26 +13,26 @@ use tokio_util::task::TaskTracker;
 use crate::Config;
 use crate::socket::Serving;
 
-/// Opens the sockets of sessions. Given to the broker, which opens one with each session, it must be
-/// stopped in the end: the two hold each other.
+/// Opens the sockets of sessions. The broker owns it and opens a socket with each session, so it
+/// must be stopped explicitly: the two hold each other.
 #[derive(Debug)]
 pub struct RelayEdge {
     config: Config,
-    /// Gone once the edge has stopped.
+    /// `None` once the edge has stopped.
     broker: Mutex<Option<Broker>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl RelayEdge {
-    /// An edge without any socket yet.
+    /// Creates an edge without sockets.
     #[must_use]
     pub fn new(config: Config, broker: Broker) -> Self {
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         Self { config, broker: Mutex::new(Some(broker)), stop, tasks }
     }
 
-    /// Closes every socket and connection, and waits until all that belongs to them has ended.
+    /// Closes every socket and connection, and waits until their tasks have ended.
     pub async fn stop(&self) {
         self.broker.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.stop.cancel();

@@ -1,5 +1,5 @@
-//! What a session said, in the words of the clients that came before this daemon: they send a greeting,
-//! start a session, and ask for its events until it is `completed` or has `failed`.
+//! Session events in the format of the clients that came before this daemon: they send a greeting,
+//! start a session, and read its events until it is `completed` or has `failed`.
 
 use ringback_proto::record::SessionState;
 use ringback_proto::request::{SessionEventInfo, SessionEventsResponse};
@@ -10,7 +10,7 @@ use serde::Serialize;
 pub(crate) struct Events {
     session_id: String,
     status: Status,
-    /// The status that other clients get.
+    /// The status for other clients.
     state: SessionState,
     last_index: i64,
     events: Vec<SessionEventInfo>,
@@ -19,7 +19,7 @@ pub(crate) struct Events {
     dropped_events: u64,
 }
 
-/// How such a client sees a session.
+/// The status of a session for such a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -29,8 +29,8 @@ enum Status {
 }
 
 impl Status {
-    /// An agent that waits for the next message has completed the last one, unless it broke off: then
-    /// the next message starts another, and such a client is not told of that.
+    /// An agent that waits for the next message has completed the last one, unless it broke off:
+    /// then the next message starts another, which such a client does not learn.
     const fn of(state: SessionState, broke_off: bool) -> Self {
         match state {
             SessionState::Starting | SessionState::Running => Self::Running,

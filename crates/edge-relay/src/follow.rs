@@ -1,4 +1,4 @@
-//! A call under way, followed until its answer.
+//! A running call, followed until its answer.
 
 use ringback_broker::{CallControl, Replies};
 use ringback_proto::ids::JobId;
@@ -6,7 +6,7 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, ResponseEnvelope, StreamChunk};
 use tokio::time::{Instant, sleep_until};
 
-/// A call under way. Dropped before its end, it is cancelled: its caller has left.
+/// A running call. Dropping it before its end cancels it: its caller has left.
 #[derive(Debug)]
 pub(crate) struct Follow {
     replies: Replies,
@@ -14,19 +14,22 @@ pub(crate) struct Follow {
     tool: String,
     timing: ToolTiming,
     told_percent: Option<f32>,
-    /// The job of a native call that is streamed, and until when its answer is held back.
+    /// The job of a streamed native call, and until when its answer is held back.
     job: Option<JobId>,
     until: Instant,
     is_over: bool,
 }
 
-/// What comes next of a call.
+/// The next step of a call.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the last one, and is used at once")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the last one, and is used immediately"
+)]
 pub(crate) enum Followed {
-    /// It is so far.
+    /// Progress.
     Progress { percent: f32, message: String },
-    /// It is over.
+    /// The end of the call.
     Done(ResponseEnvelope),
 }
 
@@ -42,15 +45,15 @@ impl Follow {
         Self { replies, control, tool, timing, told_percent, job, until, is_over }
     }
 
-    /// How to cancel it.
+    /// A handle to cancel it.
     pub(crate) fn control(&self) -> CallControl {
         self.control.clone()
     }
 
-    /// What comes next.
+    /// Returns the next step.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the same comes at the next call.
+    /// Dropping the future loses nothing: the next call returns the same step.
     pub(crate) async fn next(&mut self) -> Followed {
         loop {
             let reply = tokio::select! {
@@ -64,7 +67,7 @@ impl Follow {
         }
     }
 
-    /// The wait is over, the work is not.
+    /// The wait is over, but the work is not.
     fn handed_out(&self) -> Option<ResponseEnvelope> {
         let (tool, expected_timing) = (self.tool.clone(), self.timing);
         self.job.map(|job_id| ResponseEnvelope::JobStarted { job_id, tool, expected_timing })
@@ -99,7 +102,7 @@ impl Follow {
     fn on_chunk(&mut self, chunk: StreamChunk) -> Option<Followed> {
         match chunk {
             StreamChunk::Progress { percent, message } => {
-                // It only ever rises, as agents expect it.
+                // Progress only ever rises, as agents expect.
                 let is_news =
                     percent.is_finite() && self.told_percent.is_none_or(|it| percent > it);
                 is_news.then(|| {
@@ -108,7 +111,8 @@ impl Follow {
                 })
             }
             StreamChunk::LogLine { .. } => None,
-            // There is no place for them here; the result names what was made. The work must not wait.
+            // The protocol has no place for them; the result names the artifacts. The work must not
+            // wait.
             StreamChunk::PartialAudio { .. }
             | StreamChunk::PartialMidi { .. }
             | StreamChunk::PartialContent { .. } => {
@@ -120,8 +124,8 @@ impl Follow {
 }
 
 impl Drop for Follow {
-    /// A stream's start told us the job's id, and so the job would go on without us; but the peer has
-    /// not been told.
+    /// The start of the stream carried the job's id, so the job would continue without us; but the
+    /// peer does not know the id.
     fn drop(&mut self) {
         if !self.is_over && self.job.is_some() {
             self.control.cancel();

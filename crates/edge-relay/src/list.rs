@@ -12,7 +12,7 @@ use ringback_proto::{Error, ResponseEnvelope, Result, ToolResponse};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-/// The rows of the tool table as they are listed, made once.
+/// The rows of the tool table as listed, built once.
 static NATIVE: LazyLock<Vec<Box<RawValue>>> =
     LazyLock::new(|| TOOLS.iter().map(|row| shown(row)).collect());
 
@@ -77,7 +77,7 @@ fn show(info: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Cow<'static, RawValue
     if let Some(row) = find(&info.name) {
         return Cow::Borrowed(&NATIVE[row.kind as usize]);
     }
-    // The schema as its party gave it, digit for digit; gone if the tool went just now.
+    // The schema exactly as its owner declared it; absent if the tool disappeared just now.
     let offered = on_lines.iter().find(|offered| *offered.full_name == *info.name);
     let schema = offered.and_then(|offered| {
         let declared: &RawValue = serde_json::from_slice(offered.info.schema_json()).ok()?;

@@ -28,20 +28,20 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::socket::Serving;
 
-/// Longer than any name of a tool.
+/// Longer than any tool name.
 const TOOL_NAME_BYTES_MAX: usize = 256;
-/// What the decoder says is cut here: it quotes the caller's own text.
+/// The decoder's message is cut at this length: it quotes the caller's own text.
 const MISFIT_CHARS_MAX: usize = 400;
 
-/// A request that is over, or under way.
+/// An ended or running request.
 pub(crate) enum Begun {
-    /// It is over.
+    /// It has ended.
     Done(Outcome),
-    /// It is under way.
+    /// It is running.
     Later(Work, Cancel),
 }
 
-/// A request under way. Dropped, it is cancelled where it can be.
+/// A running request. Dropping it cancels it where possible.
 pub(crate) enum Work {
     /// A call of a caller's tool.
     Caller(Box<Follow>),
@@ -51,29 +51,29 @@ pub(crate) enum Work {
     Other(Pin<Box<dyn Future<Output = Outcome> + Send>>),
 }
 
-/// What comes next of a request.
+/// The next step of a request.
 pub(crate) enum Step {
-    /// It is so far.
+    /// Progress.
     Progress { percent: f32, message: String },
-    /// It is over.
+    /// The end of the request.
     Done(Outcome),
 }
 
-/// How a request is cancelled.
+/// How to cancel a request.
 pub(crate) enum Cancel {
     /// As a call.
     Call(CallControl),
-    /// By telling it.
+    /// By a token that it watches.
     Tell(CancellationToken),
-    /// Not at all: what it does is carried through.
+    /// Not at all: it runs to its end.
     Never,
 }
 
 impl Work {
-    /// What comes next.
+    /// Returns the next step.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the same comes at the next call.
+    /// Dropping the future loses nothing: the next call returns the same step.
     pub(crate) async fn next(&mut self) -> Step {
         let followed = match self {
             Self::Caller(follow) | Self::Tool(follow, ..) => follow.next().await,
@@ -92,7 +92,7 @@ impl Work {
 }
 
 impl Cancel {
-    /// The peer wants it to stop.
+    /// Cancels the request for the peer.
     pub(crate) fn cancel(&self) {
         match self {
             Self::Call(control) => control.cancel(),
@@ -102,7 +102,7 @@ impl Cancel {
     }
 }
 
-/// Begins a request.
+/// Starts a request.
 pub(crate) fn begin(
     serving: &Arc<Serving>,
     told: &mut Told,
@@ -181,7 +181,7 @@ fn oubliette_call_tool(serving: &Serving, request: &Request<'_>) -> Result<Begun
     let may = serving.broker.may_call(&credential, Edge::Relay, &tool);
     may.map_err(Refusal::with_key)?;
     if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
-        return Err(Refusal::bad_params("`arguments` is an object"));
+        return Err(Refusal::bad_params("`arguments` must be an object"));
     }
     if let Some(row) = find(&tool) {
         let text = arguments.map_or("{}", RawValue::get);
@@ -238,7 +238,7 @@ fn session_message(serving: &Arc<Serving>, request: &Request<'_>) -> Result<Begu
     }
     let Params { message, session_id } = request.params()?;
     let (broker, session) = (serving.broker.clone(), serving.session);
-    // A session that is being started must not be left half made when its starter disconnects.
+    // A session must not be left half started when its starter disconnects.
     let sent = serving
         .tasks
         .spawn(async move { broker.session_message_from(session, message, session_id).await });
@@ -267,7 +267,7 @@ fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Resu
     let request = SessionEventsRequest {
         session_id: params.session_id.unwrap_or(session),
         since_index: params.since_index,
-        // Such a client asks for all of them each time.
+        // Such a client asks for all events each time.
         max_events: params.max_events.or(told.has_greeted.then_some(u32::MAX)),
         wait_ms: params.wait_ms,
         include_children: params.include_children.unwrap_or(false),
@@ -291,7 +291,7 @@ fn session_events(serving: &Serving, told: &Told, request: &Request<'_>) -> Resu
     Ok(Begun::Later(Work::Other(Box::pin(work)), cancel))
 }
 
-/// Who a key belongs to, asked anew at every request.
+/// Returns the owner of a key, checked at every request.
 fn authenticate(serving: &Serving, api_key: &str) -> Result<Credential, Refusal> {
     serving.broker.authenticate_in(serving.session, api_key).map_err(Refusal::with_key)
 }
@@ -304,7 +304,7 @@ fn call_native(
 ) -> Answer {
     let options = CallOptions { stream, ..CallOptions::default() };
     let envelope = RequestEnvelope { request: ToolCall::Native(call), options };
-    // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
+    // Every client's JSON-RPC ids start at 0 or 1, so they do not identify a call.
     broker.call(Call { credential, edge: Edge::Relay, envelope, request_id: None })
 }
 
@@ -319,7 +319,7 @@ fn begun(answer: Answer, tool: String, timing: ToolTiming, face: Face) -> Begun 
     }
 }
 
-/// Arguments as they came; none are an empty object.
+/// The arguments unchanged; absent ones are an empty object.
 fn payload(arguments: Option<&RawValue>) -> Any {
     let bytes = arguments
         .map_or(Bytes::from_static(b"{}"), |raw| Bytes::copy_from_slice(raw.get().as_bytes()));
@@ -328,15 +328,15 @@ fn payload(arguments: Option<&RawValue>) -> Any {
 
 fn bounded(tool: String) -> Result<String, Refusal> {
     if tool.is_empty() || tool.len() > TOOL_NAME_BYTES_MAX {
-        let message = format!("`tool` is a name of 1 to {TOOL_NAME_BYTES_MAX} bytes");
+        let message = format!("`tool` must be a name of 1 to {TOOL_NAME_BYTES_MAX} bytes");
         return Err(Error::invalid_field("tool", message).into());
     }
     Ok(tool)
 }
 
-/// For the model, which can put its arguments right.
+/// A result for the model, which can correct its arguments.
 fn misfit(tool: &str, error: &serde_json::Error) -> Outcome {
     let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
-    let error = Error::invalid(format!("the arguments of `{tool}` do not fit: {text}"));
+    let error = Error::invalid(format!("invalid arguments for `{tool}`: {text}"));
     Outcome::of_tool(ResponseEnvelope::from(error), tool, Face::Content)
 }

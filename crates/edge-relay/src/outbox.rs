@@ -1,4 +1,4 @@
-//! Lines that wait to be read by the peer.
+//! Lines of text waiting for the peer.
 
 use std::io;
 
@@ -9,10 +9,10 @@ use tokio::net::UnixStream;
 
 use crate::refusal::Refusal;
 
-/// What was written is given back in pieces of this size, and so moved rarely.
+/// Written bytes are released in pieces of this size, so that the rest is moved rarely.
 const WRITTEN_BYTES_MAX: usize = 64 << 10;
 
-/// What is to be written, in order.
+/// Data to write, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -34,7 +34,7 @@ struct Refused<'a> {
 }
 
 impl Outbox {
-    /// How many bytes wait.
+    /// The number of waiting bytes.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len() - self.n_written
     }
@@ -43,7 +43,7 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// Puts a line in.
+    /// Adds a line.
     pub(crate) fn push(&mut self, line: &impl Serialize) {
         if self.n_written > WRITTEN_BYTES_MAX {
             self.bytes.drain(..self.n_written);
@@ -65,8 +65,9 @@ impl Outbox {
         let n_bytes = self.len() - before - 1;
         if n_bytes > line_bytes_max {
             self.bytes.truncate(self.n_written + before);
-            let message =
-                format!("the answer has {n_bytes} bytes, a line at most {line_bytes_max}");
+            let message = format!(
+                "the answer has {n_bytes} bytes; a line of text has at most {line_bytes_max}"
+            );
             let error = Error::new(ErrorKind::TooLarge, message).with_certainty(Certainty::Ran);
             self.refuse(id, &error.into());
         }
@@ -77,7 +78,7 @@ impl Outbox {
         self.push(&Refused { jsonrpc: "2.0", id, error });
     }
 
-    /// Writes what the peer takes now, and says how much that was.
+    /// Writes what the peer accepts now, and returns how much that was.
     pub(crate) fn write_to(&mut self, stream: &UnixStream) -> io::Result<usize> {
         let before = self.len();
         while !self.is_empty() {
@@ -100,7 +101,7 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    /// Rule: no line is longer than lines may be, and the request it answers is answered all the same.
+    /// Rule: no line is longer than the limit, and its request is answered nevertheless.
     #[test]
     fn an_answer_that_is_too_long_becomes_an_error() {
         let mut outbox = Outbox::default();

@@ -1,4 +1,4 @@
-//! How a request ended, and what of it is a result and what an error.
+//! The outcome of a request, and which outcomes are results and which are errors.
 
 use std::borrow::Cow;
 
@@ -16,24 +16,24 @@ use serde_json::value::to_raw_value;
 use crate::outbox::Outbox;
 use crate::refusal::Refusal;
 
-/// Where a failed result has the error for programs.
+/// The key of the error for programs in a failed result.
 const ERROR_META: &str = "ringback/error";
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Somebody else's value, as it came.
+    /// A passed-on value, unchanged.
     Passed(Any),
-    /// A value of the daemon's own.
+    /// A value from the daemon.
     Json(Box<RawValue>),
     /// An error.
     Refused(Refusal),
 }
 
-/// How the answer to a call of a tool is to look.
+/// The form of the answer to a tool call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Face {
-    /// What the tool gave, and nothing around it.
+    /// The tool's value alone.
     Bare,
     /// As the result of an MCP tool.
     Content,
@@ -47,7 +47,7 @@ struct Content<'a> {
     error: Option<&'a Error>,
 }
 
-/// A job that was started.
+/// A started job.
 #[derive(Serialize)]
 struct Started {
     job_id: JobId,
@@ -57,12 +57,12 @@ struct Started {
 }
 
 impl Outcome {
-    /// A value of the daemon's own.
+    /// A value from the daemon.
     pub(crate) fn json(value: &impl Serialize) -> Self {
         Self::Json(raw(value))
     }
 
-    /// What the last reply to a call of a caller's tool says.
+    /// The outcome of the last reply to a call of a caller's tool.
     pub(crate) fn of_caller(last: ResponseEnvelope) -> Self {
         match end_of(last, String::new()) {
             End::Passed(passed) => Self::Passed(passed),
@@ -71,8 +71,8 @@ impl Outcome {
         }
     }
 
-    /// What the last reply to a call with a key says. Only what kept the tool from being called is
-    /// an error of the protocol; what the tool reports is its result.
+    /// The outcome of the last reply to a call with a key. Only what kept the tool from running is
+    /// a protocol error; what the tool reports is its result.
     pub(crate) fn of_tool(last: ResponseEnvelope, tool: &str, face: Face) -> Self {
         match (end_of(last, tool.to_owned()), face) {
             (End::Passed(passed), Face::Bare) => Self::Passed(passed),
@@ -158,10 +158,10 @@ fn end_of(last: ResponseEnvelope, tool: String) -> End {
 }
 
 fn out_of_turn() -> Error {
-    Error::internal("relay", "the tool answered out of turn")
+    Error::internal("relay", "the tool sent a reply that is not a result")
 }
 
-/// A payload as JSON on one line, the same tokens.
+/// A payload as JSON on one line, with the same tokens.
 fn json_of(passed: &Any) -> Result<Cow<'_, RawValue>, Refusal> {
     let value = match passed.format {
         Format::Json => serde_json::from_slice::<&RawValue>(&passed.bytes).ok(),
@@ -172,7 +172,7 @@ fn json_of(passed: &Any) -> Result<Cow<'_, RawValue>, Refusal> {
     Ok(if breaks { Cow::Owned(compact(value)) } else { Cow::Borrowed(value) })
 }
 
-/// A result stays what it is; any other value is told as text, and as itself.
+/// A tool result stays as it is; any other value is returned as text and as structured content.
 fn passed_content(passed: &Any) -> Outcome {
     let value = match json_of(passed) {
         Ok(value) => value,
@@ -215,7 +215,7 @@ impl Serialize for Content<'_> {
     }
 }
 
-/// A result as it came, which also says so where it was no failure.
+/// A result unchanged, but with an explicit `isError` where it was not a failure.
 struct WithIsError<'a>(&'a Object<'a>);
 
 impl Serialize for WithIsError<'_> {
@@ -232,5 +232,5 @@ impl Serialize for WithIsError<'_> {
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("what the table defines can be written as JSON")
+    to_raw_value(value).expect("what the table defines serializes as JSON")
 }

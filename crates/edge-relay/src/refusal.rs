@@ -1,4 +1,4 @@
-//! Errors as JSON-RPC: the one place where kinds of errors become numbers.
+//! Errors as JSON-RPC: the one place that turns kinds of errors into numbers.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use ringback_proto::error::ErrorContext;
 use ringback_proto::{Certainty, Error, ErrorKind};
 use serde::{Serialize, Serializer};
 
-/// A key that is not, or no longer, one.
+/// The message for an invalid or expired key.
 const BAD_KEY: &str = "invalid or expired API key";
-/// A key that may not do this.
+/// The message for a key without permission.
 const NOT_ALLOWED: &str = "tool not allowed for this token scope";
-/// Strangers choose what is quoted.
+/// Quoted text is untrusted.
 const QUOTED_CHARS_MAX: usize = 300;
 
-/// An error as it is answered.
+/// An error answer.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     code: i32,
@@ -21,7 +21,7 @@ pub(crate) struct Refusal {
     error: Error,
 }
 
-/// What programs may want to know.
+/// Fields for programs.
 #[derive(Serialize)]
 struct Data<'a> {
     kind: &'static str,
@@ -32,36 +32,36 @@ struct Data<'a> {
 }
 
 impl Refusal {
-    /// The line is no JSON.
+    /// The line is not JSON.
     pub(crate) fn no_json(why: impl std::fmt::Display) -> Self {
-        Self::with_code(-32700, format!("this line is no JSON: {}", quoted(why)))
+        Self::with_code(-32700, format!("this line is not JSON: {}", quoted(why)))
     }
 
-    /// The line is JSON, but no request.
+    /// The line is JSON, but not a request.
     pub(crate) fn no_request(message: impl Into<String>) -> Self {
         Self::with_code(-32600, message)
     }
 
-    /// The line is longer than lines may be.
+    /// The line is longer than allowed.
     pub(crate) fn long_line(bytes_max: usize) -> Self {
-        let message = format!("a line has at most {bytes_max} bytes; this one was passed over");
+        let message = format!("a line has at most {bytes_max} bytes; skipped a longer one");
         let error = Error::new(ErrorKind::TooLarge, message.clone());
         Self { code: -32600, message: message.into(), error }
     }
 
-    /// Nobody knows the method.
+    /// Unknown method.
     pub(crate) fn no_method(method: &str) -> Self {
-        let message = format!("there is no method `{}` here", quoted(method));
+        let message = format!("unknown method `{}`", quoted(method));
         let error = Error::new(ErrorKind::NotFound, message.clone());
         Self { code: -32601, message: message.into(), error }
     }
 
-    /// The method does not take that.
+    /// Invalid params.
     pub(crate) fn bad_params(why: impl std::fmt::Display) -> Self {
-        Error::invalid(format!("the params do not fit: {}", quoted(why))).into()
+        Error::invalid(format!("invalid params: {}", quoted(why))).into()
     }
 
-    /// What came of a request with a key.
+    /// The error of a request with a key.
     pub(crate) fn with_key(error: Error) -> Self {
         let message = match error.kind() {
             ErrorKind::Unauthenticated => BAD_KEY,

@@ -1,4 +1,4 @@
-//! A request, taken apart without copying.
+//! A request, parsed without copying.
 
 use std::borrow::Cow;
 
@@ -7,20 +7,20 @@ use serde::Deserialize;
 
 use crate::refusal::Refusal;
 
-/// Longer than any id a client makes; it is kept as long as its request.
+/// Longer than any id a client generates; it is kept as long as its request.
 const ID_BYTES_MAX: usize = 1024;
 
 /// A request.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
-    /// What its answer carries, as it came.
+    /// The id of the answer, unchanged.
     pub(crate) id: Option<&'a RawValue>,
-    /// What is asked for.
+    /// The method.
     pub(crate) method: Cow<'a, str>,
     params: Option<&'a RawValue>,
 }
 
-/// A line that is no request, and the id to answer under if one could be read.
+/// A line that is not a request, and the id to answer under if one could be read.
 #[derive(Debug)]
 pub(crate) struct Malformed<'a> {
     pub(crate) id: Option<&'a RawValue>,
@@ -28,7 +28,7 @@ pub(crate) struct Malformed<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Reads a line.
+    /// Parses a line.
     pub(crate) fn decode(line: &'a [u8], limits: Limits) -> Result<Self, Malformed<'a>> {
         let wrong = |refusal| Malformed { id: None, refusal };
         limits.check(line).map_err(|error| {
@@ -40,29 +40,29 @@ impl<'a> Request<'a> {
         let object = Object::parse(line).map_err(|error| {
             wrong(match serde_json::from_slice::<&RawValue>(line) {
                 Ok(_) if line.starts_with(b"[") => {
-                    Refusal::no_request("batches are not taken; send each request by itself")
+                    Refusal::no_request("batches are not supported; send each request on its own")
                 }
-                Ok(_) => Refusal::no_request(format!("this is no request: {error}")),
+                Ok(_) => Refusal::no_request(format!("this is not a request: {error}")),
                 Err(error) => Refusal::no_json(error),
             })
         })?;
         let id = object.get("id");
         if id.is_some_and(|id| id.get().len() > ID_BYTES_MAX) {
-            let message = format!("an id has at most {ID_BYTES_MAX} bytes");
+            let message = format!("an id must have at most {ID_BYTES_MAX} bytes");
             return Err(wrong(Refusal::no_request(message)));
         }
         let wrong = |refusal| Malformed { id, refusal };
-        let method = object.text("method").ok_or_else(|| {
-            wrong(Refusal::no_request("a request has a `method`, which is a text"))
-        })?;
+        let method = object
+            .text("method")
+            .ok_or_else(|| wrong(Refusal::no_request("a request needs a `method`, a string")))?;
         let params = object.get("params").filter(|raw| raw.get() != "null");
         if params.is_some_and(|raw| !raw.get().starts_with('{')) {
-            return Err(wrong(Refusal::bad_params("`params` is an object")));
+            return Err(wrong(Refusal::bad_params("`params` must be an object")));
         }
         Ok(Self { id, method, params })
     }
 
-    /// What the method is given.
+    /// Decodes the params.
     pub(crate) fn params<P: Deserialize<'a>>(&self) -> Result<P, Refusal> {
         let text = self.params.map_or("{}", RawValue::get);
         serde_json::from_str(text).map_err(Refusal::bad_params)

@@ -1,4 +1,4 @@
-//! The socket of one session: bound, accepted on, closed with the session.
+//! The socket of one session: bound with it, closed with it.
 
 use std::io;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) struct Serving {
     room: Arc<Semaphore>,
 }
 
-/// The socket of a session, as long as it lives.
+/// The socket of a session, while it exists.
 #[derive(Debug)]
 pub(crate) struct Socket {
     stop: CancellationToken,
@@ -78,7 +78,7 @@ impl Serving {
             let session = serving.session;
             match Connection::new(serving, stream).run().await {
                 Ended::Slow => {
-                    tracing::warn!(%session, "a peer that does not read was disconnected");
+                    tracing::warn!(%session, "disconnected a peer that does not read");
                 }
                 ended @ (Ended::Left | Ended::Refused | Ended::Stopped) => {
                     tracing::debug!(%session, ?ended, "a connection ended");
@@ -88,11 +88,11 @@ impl Serving {
         }));
     }
 
-    /// A new socket takes a short line at once.
+    /// A new socket accepts a short line immediately.
     fn turn_away(&self, stream: &UnixStream) {
         let mut outbox = Outbox::default();
         outbox.refuse(None, &Error::busy("the list of this session's connections").into());
         let written = outbox.write_to(stream);
-        tracing::warn!(session = %self.session, ok = written.is_ok(), "a connection too many");
+        tracing::warn!(session = %self.session, ok = written.is_ok(), "too many connections");
     }
 }

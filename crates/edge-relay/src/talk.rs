@@ -1,4 +1,4 @@
-//! What is said on one connection: requests begun and answered, and what is told besides.
+//! The protocol on one connection: requests and answers, and notifications.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::socket::Serving;
 
-/// What older clients begin with.
+/// The greeting of older clients.
 const GREETING: &[u8] = b"OUBLIETTE-DOWNSTREAM";
-/// With so much waiting to be read, progress is left out: the next one says more.
+/// With this much waiting to be read, progress is skipped: the next one says more.
 const PROGRESS_BYTES_MAX: usize = 64 << 10;
 
 /// The next step of a request, and the request.
 pub(crate) type Stepping = Pin<Box<dyn Future<Output = (u64, Work, Step)> + Send>>;
 
-/// One connection's side of the talk.
+/// The state of one connection's protocol.
 pub(crate) struct Talk {
     serving: Arc<Serving>,
     pub(crate) outbox: Outbox,
@@ -38,7 +38,7 @@ pub(crate) struct Talk {
     is_first_line: bool,
 }
 
-/// A request that has no answer yet.
+/// A request without an answer yet.
 struct UnderWay {
     number: u64,
     id: Option<Box<RawValue>>,
@@ -68,7 +68,7 @@ impl Talk {
         }
     }
 
-    /// Tells what the peer does not know yet of the tools there are.
+    /// Announces the tools that the peer does not know yet.
     pub(crate) fn tell_tools(&mut self) {
         let broker = &self.serving.broker;
         for news in self.told.callers(broker.session_caller_tools(self.serving.session)) {
@@ -80,7 +80,7 @@ impl Talk {
         }
     }
 
-    /// The peer sent a line.
+    /// Handles a line from the peer.
     pub(crate) fn on_line(&mut self, line: &Line<'_>) -> Result<(), Ended> {
         let is_first = std::mem::take(&mut self.is_first_line);
         match line {
@@ -96,7 +96,7 @@ impl Talk {
         }
     }
 
-    /// The next step of a request.
+    /// Handles the next step of a request.
     pub(crate) fn on_step(&mut self, number: u64, work: Work, step: Step) {
         let Some(at) = self.under_way.iter().position(|request| request.number == number) else {
             return;
@@ -117,7 +117,7 @@ impl Talk {
         }
     }
 
-    /// Whoever connects is the session; a client of another project is lost.
+    /// A client that connects is the session; one of another project is at the wrong socket.
     fn on_greeting(&mut self, line: &[u8]) -> Result<(), Ended> {
         let project = std::str::from_utf8(&line[GREETING.len()..]).ok();
         let project = project.and_then(|text| text.trim().parse::<ProjectId>().ok());
@@ -126,7 +126,7 @@ impl Talk {
             self.told.has_greeted = true;
             return Ok(());
         }
-        let message = "this is the socket of a session of another project";
+        let message = "this socket belongs to a session of another project";
         let error = Error::new(ErrorKind::Conflict, message);
         self.outbox.refuse(None, &error.into());
         Err(Ended::Refused)
@@ -145,7 +145,7 @@ impl Talk {
         if self.under_way.len() >= config.requests_max
             || self.n_bytes + line.len() > config.request_bytes_max
         {
-            let refusal = Error::busy("the list of requests under way on this connection").into();
+            let refusal = Error::busy("the list of running requests on this connection").into();
             return self.outbox.refuse(request.id, &refusal);
         }
         match begin(&self.serving, &mut self.told, &request) {
@@ -162,7 +162,7 @@ impl Talk {
         }
     }
 
-    /// The one notification; who sends it with an id gets an answer.
+    /// Handles the one notification; with an id it is answered.
     fn on_cancel(&mut self, request: &Request<'_>) {
         #[derive(Deserialize)]
         struct Params<'a> {

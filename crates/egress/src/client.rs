@@ -27,45 +27,45 @@ use crate::{Config, Provider, SecretError};
 
 /// An agent thinks between its requests; a new handshake costs more than an idle connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Connections that wait for another request.
+/// Idle connections.
 const IDLE_MAX: usize = 8;
-/// Holds the head of an answer and bounds what is buffered of a body.
+/// Holds the head of an answer and bounds the buffered part of a body.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 type Connector = BoxCloneSyncService<Uri, MaybeHttpsStream<TokioIo<TcpStream>>, BoxError>;
 
-/// Sends requests to one provider. It follows no redirect and uses no proxy.
+/// The HTTP client of one provider. It follows no redirect and uses no proxy.
 pub(crate) type ProviderClient = Client<Connector, Upload>;
 
-/// Why a model cannot be used as it is configured.
+/// Why a configured model cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Its key cannot be used.
     #[error(transparent)]
     Key(#[from] SecretError),
-    /// The key would be readable on the way.
+    /// The key would be sent unencrypted.
     #[error(
-        "`url` is plain http beyond this machine and would carry the key in the clear; use https, \
-         or a model without a key"
+        "`url` is plain http to another machine and would send the key unencrypted; use https, or \
+         a model without a key"
     )]
     Clear,
-    /// The roots cannot be read.
-    #[error("`{}` holds no certificates in PEM: {reason}", path.display())]
+    /// The root certificates cannot be read.
+    #[error("`{}` contains no certificates in PEM: {reason}", path.display())]
     CaFile {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The system has no roots.
+    /// The system has no root certificates.
     #[error("this system has no root certificates; install `ca-certificates`, or set `ca_file`")]
     NoRoots,
     /// TLS cannot be set up.
-    #[error("TLS cannot be set up: {0}")]
+    #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// Runs connections as tasks that somebody waits for.
+/// Runs connections as tracked tasks.
 #[derive(Debug, Clone)]
 struct Tracked(TaskTracker);
 
@@ -76,7 +76,7 @@ impl<F: Future<Output: Send + 'static> + Send + 'static> Executor<F> for Tracked
 }
 
 impl Provider {
-    /// Looks at everything that a request would need but the provider itself. Blocks.
+    /// Checks everything that a request needs except the provider itself. Blocks.
     ///
     /// # Errors
     /// What is wrong, and what to do about it.
@@ -90,7 +90,7 @@ impl Provider {
         self.roots().map(drop)
     }
 
-    /// Whom to believe that the provider is who it says.
+    /// The root certificates for the provider.
     fn roots(&self) -> Result<RootCertStore, ProviderError> {
         let mut roots = RootCertStore::empty();
         if let Some(path) = &self.ca_file {
@@ -107,7 +107,7 @@ impl Provider {
         Ok(roots)
     }
 
-    /// The client of this provider; its connections are among `tasks`.
+    /// Builds the client of this provider; its connections are among `tasks`.
     pub(crate) fn client(
         &self,
         config: &Config,
@@ -125,7 +125,7 @@ impl Provider {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        // Of the name, the connection and the handshake together.
+        // Covers name lookup, connection and handshake together.
         let connector = BoxCloneSyncService::new(Timeout::new(https, config.connect_timeout));
         Ok(Client::builder(Tracked(tasks.clone()))
             .timer(TokioTimer::new())
@@ -137,7 +137,7 @@ impl Provider {
     }
 }
 
-/// Why a provider cannot be reached, without an address or anything it said.
+/// Why a provider cannot be reached, without its address or anything it sent.
 pub(crate) fn reason(error: &(dyn Error + 'static)) -> &'static str {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -145,7 +145,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> &'static str {
             return "connecting to it took too long";
         }
         if error.is::<rustls::Error>() {
-            return "its certificate, or its TLS, is not one to trust";
+            return "its certificate or its TLS is not trusted";
         }
         if let Some(io) = error.downcast_ref::<io::Error>() {
             if io.kind() == ErrorKind::ConnectionRefused {
@@ -154,7 +154,7 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> &'static str {
             if io.kind() == ErrorKind::TimedOut {
                 return "connecting to it took too long";
             }
-            // What an error of IO wraps is not its source, but itself.
+            // The error inside an I/O error is not its source, but the error itself.
             if let Some(inner) = io.get_ref() {
                 cause = Some(inner);
                 continue;
@@ -173,5 +173,5 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ProviderErr
     let found: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(|error| failed(error.to_string()))?;
-    if found.is_empty() { Err(failed("it has none".to_owned())) } else { Ok(found) }
+    if found.is_empty() { Err(failed("no certificate found".to_owned())) } else { Ok(found) }
 }

@@ -1,14 +1,14 @@
-//! How far doors go, and what is behind them.
+//! Limits of the model proxies, and the models behind them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{BaseUrl, KeyHeader, KeySource, Prices};
 
-/// The limits of every door.
+/// The limits of every model proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Requests of one session that are under way at once.
+    /// Concurrent requests of one session.
     pub requests_at_once_max: usize,
     /// Connections of one session.
     pub connections_max: usize,
@@ -20,7 +20,7 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// How long a provider may take until its answer starts.
     pub answer_timeout: Duration,
-    /// How long a body may stand still, in either direction.
+    /// How long a body may stall, in either direction.
     pub body_timeout: Duration,
     /// How long a connection may go without the head of a request.
     pub head_timeout: Duration,
@@ -29,14 +29,14 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            // An agent asks once at a time, its helpers perhaps a few times more.
+            // An agent sends one request at a time, its helpers perhaps a few more.
             requests_at_once_max: 16,
             connections_max: 64,
-            // Twice what the largest of the known providers takes.
+            // Twice what the largest known provider accepts.
             request_bytes_max: 64 << 20,
             answer_bytes_max: 1 << 30,
             connect_timeout: Duration::from_secs(10),
-            // What clients of models wait for an answer that does not stream.
+            // How long clients of models wait for an answer that does not stream.
             answer_timeout: Duration::from_secs(600),
             body_timeout: Duration::from_secs(300),
             head_timeout: Duration::from_secs(60),
@@ -44,19 +44,19 @@ impl Default for Config {
     }
 }
 
-/// A model: where it is, and how it knows who asks.
+/// A model: its address and its authentication.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// What the path of a request is appended to.
+    /// The URL that request paths are appended to.
     pub url: BaseUrl,
-    /// The key; without one a request carries none.
+    /// The key; without one, requests carry none.
     pub key: Option<KeySource>,
-    /// Where the provider wants the key.
+    /// The header for the key.
     pub header: KeyHeader,
-    /// The roots to trust, PEM, in place of the system's.
+    /// The trusted root certificates, PEM, in place of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Requests that one session may make; without it there is no limit.
+    /// The number of requests of one session; unlimited if absent.
     pub requests_max: Option<u64>,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
 }

@@ -1,4 +1,4 @@
-//! The doors of all sessions, and the models behind them.
+//! The model proxies of all sessions, and the models behind them.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ use crate::serving::{Model, Serving};
 use crate::usage::Counters;
 use crate::{Config, Provider, ProviderError};
 
-/// Decides whether a request may be made, and hears of each once, when the last byte of its answer has
-/// passed or it was given up.
+/// Decides whether a request may be made, and records each one once, when the last byte of its
+/// answer has passed or it was abandoned.
 pub trait Recorder: Send + Sync + std::fmt::Debug {
-    /// Waits until a session may ask its model; an error if it may not any more.
+    /// Waits until a session may send a request to its model; an error if it no longer may.
     fn admit(&self, session: SessionId) -> Admitting<'_>;
 
-    /// A session made a request. Must not block.
+    /// Records a request of a session. Must not block.
     fn record(&self, session: SessionId, request: &ModelRequest);
 }
 
-/// A decision on its way.
+/// A pending decision.
 pub type Admitting<'a> = Pin<Box<dyn Future<Output = Result<(), Spent>> + Send + 'a>>;
 
 impl Recorder for Broker {
@@ -40,21 +40,21 @@ impl Recorder for Broker {
     }
 }
 
-/// Opens doors to models. Given to the broker, which opens one with each session whose agent has a
-/// model, it must be stopped in the end: the two hold each other.
+/// Opens model proxies. The broker owns it and opens one with each session whose agent has a model,
+/// so it must be stopped explicitly: the two hold each other.
 #[derive(Debug)]
 pub struct ModelDoors {
     config: Config,
     models: Mutex<BTreeMap<String, Arc<Model>>>,
-    /// Gone once the doors have stopped.
+    /// `None` once the proxies have stopped.
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl ModelDoors {
-    /// Doors to these models, none of them open yet. Reads the keys and the roots, to say now what
-    /// would fail later.
+    /// Creates proxies to these models, none of them open yet. Reads the keys and root
+    /// certificates, to report now what would fail later.
     ///
     /// # Errors
     /// The first model that cannot be used, by name.
@@ -78,16 +78,16 @@ impl ModelDoors {
         })
     }
 
-    /// Who hears of the requests. No door opens before.
+    /// Sets the recorder of requests. No proxy opens before.
     pub fn set_recorder(&self, recorder: Arc<dyn Recorder>) {
         *lock(&self.recorder) = Some(recorder);
     }
 
-    /// Closes every door, and waits until all that belongs to them has ended.
+    /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
         lock(&self.recorder).take();
         self.stop.cancel();
-        // With them go the connections that wait for another request.
+        // This also drops idle connections.
         lock(&self.models).clear();
         self.tasks.close();
         self.tasks.wait().await;
@@ -103,10 +103,10 @@ impl ModelDoor for ModelDoors {
         dir: &Utf8Path,
         model: &str,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the doors to models have stopped");
+        let stopped = || io::Error::other("the model proxies have stopped");
         let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
         let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
-            let message = format!("there is no model `{model}`; the configuration has no such");
+            let message = format!("unknown model `{model}`; add it to the configuration");
             io::Error::new(io::ErrorKind::NotFound, message)
         })?;
         let serving = Serving {

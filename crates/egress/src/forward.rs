@@ -1,4 +1,4 @@
-//! One request: checked, given the key, sent on, and its answer passed back.
+//! One request: checked, given the key, forwarded, and its answer passed back.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::serving::{Account, Serving};
 use crate::tap::{Answer, Upload};
 use crate::tokens::Scanner;
 
-/// A shorter key is a word such as `EMPTY`: no secret, and found everywhere.
+/// A shorter key is a word such as `EMPTY`: not a secret, and found everywhere.
 const KEY_BYTES_HIDDEN_MIN: usize = 7;
 
-/// What an agent gets: the provider's answer, or the door's own.
+/// The answer to an agent: the provider's, or the proxy's own.
 pub(crate) type Body = Either<Full<Bytes>, Answer>;
 
-/// The provider's answer, and the key that must not be seen in it.
+/// The provider's answer, and the key to mask in it.
 struct Answered {
     parts: Parts,
     body: Incoming,
@@ -35,7 +35,7 @@ struct Answered {
 }
 
 impl Serving {
-    /// Answers a request, by the provider or in its place.
+    /// Answers a request, through the provider or in its place.
     pub(crate) async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         let mut account = Account::new(Arc::clone(&self), &request);
         match self.forward(request, &mut account).await {
@@ -107,17 +107,17 @@ impl Serving {
         }
         if hidden.is_some() && is_encoded(&parts.headers) {
             let (session, model) = (self.session, &self.model.name);
-            tracing::warn!(%session, model, "a model answered compressed, though asked not to");
+            tracing::warn!(%session, model, "refusing a model's compressed answer");
             return Err(Refusal::Encoded);
         }
         to_agent(&mut parts.headers, hidden.as_ref());
-        // What the provider's connection was asked to become, if anything, stays there.
+        // An upgrade of the provider's connection, if any, stays there.
         parts.extensions.clear();
         parts.version = hyper::Version::HTTP_11;
         Ok(Answered { parts, body, hidden })
     }
 
-    /// Looked for anew each time, so that a new key needs no restart.
+    /// Read for each request, so that a new key needs no restart.
     async fn key(&self) -> Result<Option<Secret>, Refusal> {
         let Some(source) = &self.model.provider.key else { return Ok(None) };
         let model = &self.model.name;
@@ -125,7 +125,7 @@ impl Serving {
             Ok(Some(key)) => Ok(Some(key)),
             Ok(None) => Err(Refusal::Key),
             Err(error) => {
-                tracing::error!(model, error = chain(&error), "the key of a model cannot be used");
+                tracing::error!(model, error = chain(&error), "cannot use the key of a model");
                 Err(Refusal::Key)
             }
         }

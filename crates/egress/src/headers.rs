@@ -13,11 +13,11 @@ const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 
-/// What an agent may have put a credential into.
+/// Headers that may carry an agent's credential.
 const CREDENTIALS: [HeaderName; 5] =
     [AUTHORIZATION, X_API_KEY, X_GOOG_API_KEY, API_KEY, PROXY_AUTHORIZATION];
 
-/// What is between two neighbours, and no business of whoever is behind them.
+/// Headers between two neighbours that must not be forwarded.
 const HOP_BY_HOP: [HeaderName; 8] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -29,15 +29,15 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     UPGRADE,
 ];
 
-/// What the door says itself: the name of the provider, the length of the body as it was read, that
-/// the body can follow, and that the answer must not be compressed, because the key is looked for in
-/// it.
+/// Headers that the proxy sets itself: the name of the provider, the length of the body as it was
+/// read, that the body can follow, and that the answer must not be compressed, because the key is
+/// searched in it.
 const SAID_BY_DOOR: [HeaderName; 4] = [HOST, CONTENT_LENGTH, EXPECT, ACCEPT_ENCODING];
 
-/// What asks for a part of an answer: a key that is cut in two is not found in either part.
+/// Headers that request a part of an answer: a key cut in two is found in neither part.
 const PARTS: [HeaderName; 2] = [RANGE, IF_RANGE];
 
-/// Where a provider wants its key.
+/// The header in which a provider expects its key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KeyHeader {
     /// `authorization: Bearer KEY`
@@ -80,7 +80,7 @@ impl KeyHeader {
     }
 }
 
-/// Makes the agent's headers the daemon's: its credentials are gone, the real one is there.
+/// Rewrites the agent's headers for the provider: removes its credentials and adds the real one.
 pub(crate) fn to_provider(headers: &mut HeaderMap, key: Option<(KeyHeader, &Secret)>) {
     drop_hop_by_hop(headers);
     for name in CREDENTIALS.iter().chain(&SAID_BY_DOOR).chain(&PARTS) {
@@ -92,7 +92,7 @@ pub(crate) fn to_provider(headers: &mut HeaderMap, key: Option<(KeyHeader, &Secr
     }
 }
 
-/// Makes the provider's headers the agent's: none repeats the key.
+/// Rewrites the provider's headers for the agent: none repeats the key.
 pub(crate) fn to_agent(headers: &mut HeaderMap, key: Option<&Secret>) {
     drop_hop_by_hop(headers);
     let Some(key) = key else { return };
@@ -108,8 +108,8 @@ pub(crate) fn to_agent(headers: &mut HeaderMap, key: Option<&Secret>) {
     }
 }
 
-/// Whether a provider's body is encoded in a way in which a key cannot be found. Chunks are none: the
-/// body that is looked through has no chunks.
+/// Whether a provider's body is encoded so that a key cannot be found in it. Chunking does not
+/// count: the searched body has no chunks.
 pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
     let other_than = |name, plain: &str| {
         let values = headers.get_all(name).iter();
@@ -123,7 +123,7 @@ pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
     other_than(CONTENT_ENCODING, "identity") || other_than(TRANSFER_ENCODING, "chunked")
 }
 
-/// Takes out what is between two neighbours.
+/// Removes hop-by-hop headers.
 pub(crate) fn drop_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!((names(&up), names(&down)), (vec!["accept-encoding", "x-kept"], vec!["x-kept"]));
     }
 
-    /// Rule: nothing is asked of a provider, and nothing taken from it, in which a key is not found.
+    /// Rule: no answer is requested or accepted in a form in which a key cannot be found.
     #[test]
     fn answers_are_asked_for_whole_and_plain() {
         let mut headers = map(&[

@@ -1,4 +1,4 @@
-//! The key of a provider: in a file that only its owner reads, or among the secrets.
+//! The key of a provider: in a private file, or among the secrets.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -11,29 +11,28 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::secrets::{SecretError, SecretName, Vault};
 
-/// No provider's key is nearly as long; a file that is, is another one.
+/// No provider's key is nearly this long; a longer file is not a key.
 pub(crate) const KEY_BYTES_MAX: u64 = 8 << 10;
 
-/// Where the key of a provider is. It is looked for anew at each request, so that a new one needs no
-/// restart.
+/// The source of a provider's key. It is read at each request, so that a new key needs no restart.
 #[derive(Debug, Clone)]
 pub enum KeySource {
     /// In a file.
     File(KeyFile),
     /// Among the secrets.
     Secret {
-        /// What it is called there.
+        /// The name of the secret.
         name: SecretName,
-        /// Where they are.
+        /// The vault.
         vault: Arc<Vault>,
     },
 }
 
-/// A file with a key. It is read anew for each request, so that a new key needs no restart.
+/// A file with a key. It is read for each request, so that a new key needs no restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile(PathBuf);
 
-/// Why a key cannot be used. The key itself is never said.
+/// Why a key cannot be used. Never contains the key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     /// The file cannot be read.
@@ -41,25 +40,25 @@ pub enum KeyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It is a directory, a pipe or a device.
-    #[error("`{}` is no regular file; put the key into one, mode 600", path.display())]
+    #[error("`{}` is not a regular file; put the key into one, mode 600", path.display())]
     NotAFile {
-        /// What it is called.
+        /// Its path.
         path: PathBuf,
     },
-    /// Others may read it.
-    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod 600` on it", path.display())]
+    /// Others can read it.
+    #[error("`{}` has mode {mode:03o}, so others can access it; run `chmod 600` on it", path.display())]
     Exposed {
         /// The file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// What it holds is no key.
-    #[error("`{}` holds no key: expected one line of visible ASCII", path.display())]
+    /// It does not contain a key.
+    #[error("`{}` contains no key: expected one line of visible ASCII", path.display())]
     NoKey {
         /// The file.
         path: PathBuf,
@@ -67,10 +66,10 @@ pub enum KeyError {
 }
 
 impl KeySource {
-    /// Whether there is a key, as far as can be told without running anything. Blocks.
+    /// Checks whether there is a key, without running a command. Blocks.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why no key can be used.
     pub fn look(&self) -> Result<(), SecretError> {
         match self {
             Self::File(file) => Ok(file.read().map(drop)?),
@@ -78,7 +77,7 @@ impl KeySource {
         }
     }
 
-    /// The key as it is now; `None` if the daemon stops.
+    /// Returns the current key; `None` if the daemon is stopping.
     pub(crate) async fn get(&self) -> Result<Option<Secret>, SecretError> {
         match self {
             Self::File(file) => {
@@ -92,22 +91,22 @@ impl KeySource {
 }
 
 impl KeyFile {
-    /// The key in this file, whether it exists or not.
+    /// The key in this file, whether or not it exists.
     #[must_use]
     pub const fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// Where it is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The key, without the whitespace around it. Blocks.
+    /// Returns the key, without surrounding whitespace. Blocks.
     ///
     /// # Errors
-    /// When the file cannot be read, lets others in, or holds no key.
+    /// When the file cannot be read, is accessible to others, or contains no key.
     pub fn read(&self) -> Result<Secret, KeyError> {
         let path = self.0.clone();
         let text = match self.text()? {
@@ -120,10 +119,10 @@ impl KeyFile {
         one_key(&text).ok_or(KeyError::NoKey { path })
     }
 
-    /// What is checked is what is read: the file may be replaced at any time.
+    /// Checks the same file that it reads: the path may be replaced at any time.
     fn text(&self) -> Result<io::Result<String>, KeyError> {
         let path = || self.0.clone();
-        // A pipe in place of the file would otherwise wait for a writer.
+        // A pipe in place of the file would otherwise block until a writer comes.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::open(&self.0, flags, Mode::empty())
             .map(File::from)
@@ -142,7 +141,7 @@ impl KeyFile {
     }
 }
 
-/// The key in a text, without the whitespace around it.
+/// The key in a text, without surrounding whitespace.
 pub(crate) fn one_key(text: &str) -> Option<Secret> {
     let key = text.trim();
     let is_key = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
@@ -202,6 +201,6 @@ mod tests {
             0,
         )
         .unwrap();
-        assert!(matches!(of("pipe"), KeyError::NotAFile { .. }), "and nobody waits for a writer");
+        assert!(matches!(of("pipe"), KeyError::NotAFile { .. }), "and nothing waits for a writer");
     }
 }

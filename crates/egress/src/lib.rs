@@ -1,47 +1,48 @@
-//! The doors of a session to the outside. The model door lets its agent talk to one configured model,
-//! without the key: the daemon serves HTTP on a Unix socket in the session's directory, takes away
-//! whatever credential a request carries, sets the real one, and passes the request to the model's
-//! provider. The network door is a proxy on another such socket, to the places that the session's
-//! policy allows.
+//! The proxies of a session that lead out of its sandbox. The model proxy lets an agent talk to one
+//! configured model without the key: the daemon serves HTTP on a Unix socket in the session's
+//! directory, removes any credential from a request, adds the real one, and forwards the request to
+//! the model's provider. The network proxy is an HTTP proxy on another such socket, to the places
+//! that the session's policy allows.
 //!
 //! Main types:
 //!
-//! * [`ModelDoors`] opens doors to models for the broker; [`Config`] has their limits.
-//! * [`Provider`]: where a model is ([`BaseUrl`]), and its key ([`KeySource`], [`KeyHeader`]).
+//! * [`ModelDoors`] opens model proxies for the broker; [`Config`] has their limits.
+//! * [`Provider`]: the address of a model ([`BaseUrl`]), and its key ([`KeySource`],
+//!   [`KeyHeader`]).
 //! * [`Vault`]: secrets by name, sealed in files, from a value, a file or a command.
-//! * [`Prices`]: what models cost; an answer's tokens are counted as it passes.
-//! * [`Recorder`] hears of every request once.
-//! * [`NetworkDoors`] opens doors to the network; [`NetworkConfig`] has their limits, [`Resolver`]
-//!   finds the addresses of names, [`NetworkRecorder`] hears of every connection once.
+//! * [`Prices`]: the prices of models; an answer's tokens are counted as it passes.
+//! * [`Recorder`] records every request once.
+//! * [`NetworkDoors`] opens network proxies; [`NetworkConfig`] has their limits, [`Resolver`] looks
+//!   up names, [`NetworkRecorder`] records every connection once.
 //!
-//! Invariants of a door to the network:
+//! Invariants of a network proxy:
 //!
-//! * Core judges every connection: the place before a name is looked up, each address of it, and all
-//!   of it again when the policy changes. A name is looked up once, and connected to is an address
-//!   that was judged.
-//! * Nothing of what passes is kept: neither paths nor headers nor bodies.
+//! * Core judges every connection: the place before its name is looked up, each of its addresses,
+//!   and all of it again when the policy changes. A name is looked up once, and the proxy connects
+//!   to an address that was judged.
+//! * Nothing that passes is kept: neither paths nor headers nor bodies.
 //!
-//! Invariants of a door to a model:
+//! Invariants of a model proxy:
 //!
-//! * The key goes to the provider and nowhere else: it is in no log, event, error or `Debug`. Where a
-//!   provider repeats it, the header is dropped and the body masked.
+//! * The key goes to the provider and nowhere else: it is in no log, event, error or `Debug`. Where
+//!   a provider repeats it, the header is dropped and the body masked.
 //! * No credential of the agent reaches the provider.
-//! * A request goes to the provider of the door or nowhere: its path is appended to the configured
-//!   one, a redirect is not followed, and there is no upgrade and no tunnel.
-//! * Of an answer, numbers of tokens and the name of the model are found as it passes, in memory that
-//!   does not grow with it; what a model wrote counts for nothing.
+//! * A request goes to the provider of the proxy or nowhere: its path is appended to the configured
+//!   one, redirects are not followed, and there is no upgrade and no tunnel.
+//! * The token counts and the model's name are read from an answer as it passes, in constant
+//!   memory; text that the model wrote never counts.
 //!
 //! Invariants of secrets:
 //!
-//! * A value is on disk only sealed, in files of the daemon's user alone; one that was written is there
-//!   after a crash, whole.
-//! * What was set is used by the next request; what a command printed is in memory alone.
+//! * A value is on disk only sealed, in files that only the daemon's user can read; a value that
+//!   was written survives a crash, whole.
+//! * A new value is used by the next request; the output of a command is kept only in memory.
 //!
 //! Invariants:
 //!
-//! * Bodies pass piece by piece; nothing is collected. Sizes, requests, connections and waits have
+//! * Bodies pass in pieces; nothing is collected. Sizes, requests, connections and waits have
 //!   limits, and hitting one is an answer.
-//! * The end of a session closes its doors, with every connection and request.
+//! * The end of a session closes its proxies, with every connection and request.
 
 mod client;
 mod config;

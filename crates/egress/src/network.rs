@@ -1,4 +1,4 @@
-//! The doors of sessions to the network.
+//! The network proxies of sessions.
 
 mod door;
 mod passage;
@@ -24,12 +24,12 @@ use tokio_util::task::TaskTracker;
 use self::door::Door;
 use crate::doors::lock;
 
-/// The limits of every door.
+/// The limits of every network proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkConfig {
     /// Connections of one session.
     pub connections_max: usize,
-    /// How long a name may take to be looked up.
+    /// The timeout of a name lookup.
     pub resolve_timeout: Duration,
     /// How long a host may take to accept a connection, with all its addresses.
     pub connect_timeout: Duration,
@@ -42,20 +42,20 @@ pub struct NetworkConfig {
 impl Default for NetworkConfig {
     fn default() -> Self {
         Self {
-            // A package manager opens some fifty.
+            // A package manager opens about fifty.
             connections_max: 128,
             resolve_timeout: Duration::from_secs(10),
             connect_timeout: Duration::from_secs(10),
-            // Longer than servers keep a quiet stream without a sign of life.
+            // Longer than servers keep a quiet stream without a keepalive.
             idle_timeout: Duration::from_secs(300),
             head_timeout: Duration::from_secs(60),
         }
     }
 }
 
-/// Hears of each connection once, when it has ended or was refused.
+/// Records each connection once, when it has ended or was refused.
 pub trait NetworkRecorder: Send + Sync + std::fmt::Debug {
-    /// A session asked for a place. Must not block.
+    /// Records a place that a session asked for. Must not block.
     fn record(&self, session: SessionId, asked: &NetworkConnection);
 }
 
@@ -65,16 +65,16 @@ impl NetworkRecorder for Broker {
     }
 }
 
-/// The addresses that are being looked up.
+/// A name lookup in progress.
 pub type Resolving = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 
-/// Finds the addresses of names.
+/// Looks up the addresses of names.
 pub trait Resolver: Send + Sync + std::fmt::Debug {
-    /// Looks a name up.
+    /// Looks up a name.
     fn resolve(&self, name: &HostName) -> Resolving;
 }
 
-/// Looks names up as this system does.
+/// Looks up names as the system does.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemResolver;
 
@@ -88,20 +88,20 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Opens doors to the network. Given to the broker, it must be stopped in the end: the two hold each
+/// Opens network proxies. The broker owns it, so it must be stopped explicitly: the two hold each
 /// other.
 #[derive(Debug)]
 pub struct NetworkDoors {
     config: NetworkConfig,
     resolver: Arc<dyn Resolver>,
-    /// Gone once the doors have stopped.
+    /// `None` once the proxies have stopped.
     recorder: Mutex<Option<Arc<dyn NetworkRecorder>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl NetworkDoors {
-    /// No door is open yet.
+    /// Creates it without open proxies.
     #[must_use]
     pub fn new(config: NetworkConfig, resolver: Arc<dyn Resolver>) -> Self {
         Self {
@@ -113,12 +113,12 @@ impl NetworkDoors {
         }
     }
 
-    /// Who hears of the connections. No door opens before.
+    /// Sets the recorder of connections. No proxy opens before.
     pub fn set_recorder(&self, recorder: Arc<dyn NetworkRecorder>) {
         *lock(&self.recorder) = Some(recorder);
     }
 
-    /// Closes every door, and waits until all that belongs to them has ended.
+    /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
         lock(&self.recorder).take();
         self.stop.cancel();
@@ -136,7 +136,7 @@ impl NetworkDoor for NetworkDoors {
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the doors to the network have stopped");
+        let stopped = || io::Error::other("the network proxies have stopped");
         let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
         let door = Door {
             session,

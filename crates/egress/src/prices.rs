@@ -1,4 +1,4 @@
-//! What models cost.
+//! The prices of models.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use ringback_proto::money::MicroUsd;
 
 use crate::tokens::Tokens;
 
-/// Tokens that a price is for.
+/// The number of tokens that a price is for.
 const TOKENS: u128 = 1_000_000;
 
-/// Prices by model. A name that ends in `*` is for every model that begins so; the longest that fits
-/// counts, and a whole name before all.
+/// Prices by model. A name that ends in `*` matches every model with that prefix; the longest match
+/// counts, and an exact name takes precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prices(pub BTreeMap<String, Price>);
 
-/// What a million tokens cost.
+/// The price of a million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Price {
     /// Tokens that the model reads.
     pub input: MicroUsd,
-    /// Tokens that it writes.
+    /// Tokens that the model writes.
     pub output: MicroUsd,
-    /// Tokens that it reads from what its provider keeps; as `input` if absent.
+    /// Tokens that the model reads from the provider's cache; as `input` if absent.
     pub cache_read: Option<MicroUsd>,
-    /// Tokens that its provider is to keep; as `input` if absent.
+    /// Tokens that the provider writes to its cache; as `input` if absent.
     pub cache_write: Option<MicroUsd>,
 }
 
@@ -40,7 +40,7 @@ impl Prices {
 }
 
 impl Price {
-    /// What tokens cost, rounded up to a millionth of a dollar once.
+    /// The cost of tokens, rounded up once to a millionth of a dollar.
     pub(crate) fn cost(&self, tokens: &Tokens) -> MicroUsd {
         let parts = [
             (tokens.input, self.input),

@@ -1,4 +1,4 @@
-//! What the door answers by itself.
+//! The answers of the model proxy itself.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,16 +11,16 @@ use serde_json::json;
 pub(crate) enum Refusal {
     /// It asks for another protocol.
     Upgrade,
-    /// Its path could lead elsewhere.
+    /// Its path could leave the configured one.
     Path,
     /// Its body is too large.
     TooLarge {
         /// The limit.
         bytes_max: usize,
     },
-    /// Its body stopped coming.
+    /// Its body stalled.
     Stalled,
-    /// Too many are under way.
+    /// Too many requests are running.
     Busy {
         /// The limit.
         max: usize,
@@ -30,25 +30,25 @@ pub(crate) enum Refusal {
         /// The limit.
         max: u64,
     },
-    /// The session has reached a limit, and nobody allowed more.
+    /// The session has reached a limit, and its caller did not allow more.
     Spent {
-        /// Which.
+        /// The limit.
         limit: &'static str,
     },
     /// The daemon cannot use the key.
     Key,
     /// The provider cannot be reached.
     Unreachable {
-        /// In which way.
+        /// The cause.
         reason: &'static str,
     },
-    /// The provider answers with what cannot be passed on, or breaks off.
+    /// The provider broke off, or its answer cannot be passed on.
     Broken,
-    /// The provider answers in an encoding in which its key would not be found.
+    /// The provider's answer has an encoding in which the key cannot be found.
     Encoded,
     /// The provider does not answer.
     Late {
-        /// After how long.
+        /// The timeout.
         seconds: u64,
     },
 }
@@ -61,7 +61,7 @@ impl Refusal {
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Stalled => StatusCode::REQUEST_TIMEOUT,
             Self::Busy { .. } => StatusCode::TOO_MANY_REQUESTS,
-            // Not 429: clients would try again, and it would not help.
+            // Not 429: clients would retry, which would not help.
             Self::UsedUp { .. } | Self::Spent { .. } => StatusCode::FORBIDDEN,
             Self::Key => StatusCode::SERVICE_UNAVAILABLE,
             Self::Unreachable { .. } | Self::Broken | Self::Encoded => StatusCode::BAD_GATEWAY,
@@ -87,46 +87,44 @@ impl Refusal {
 
     fn message(self, model: &str) -> String {
         match self {
-            Self::Upgrade => {
-                "only HTTP passes here: no upgrade, no tunnel; use plain requests".into()
-            }
-            Self::Path => "the path leads out of the model's address; send one without dots".into(),
+            Self::Upgrade => "only plain HTTP requests are supported: no upgrade, no tunnel".into(),
+            Self::Path => "the path leaves the model's `url`; send one without dot segments".into(),
             Self::TooLarge { bytes_max } => {
-                format!("the body has more than {bytes_max} bytes; send less at once")
+                format!("the body has more than {bytes_max} bytes; send a smaller request")
             }
-            Self::Stalled => "the body stopped coming; send the request again".into(),
+            Self::Stalled => "the body stalled; send the request again".into(),
             Self::Busy { max } => {
-                format!("{max} requests of this session are under way; wait for one to end")
+                format!("{max} requests of this session are running; wait for one to end")
             }
             Self::UsedUp { max } => format!(
-                "this session has made its {max} requests of the model `{model}`; whoever runs the \
-                 daemon can allow more"
+                "this session has used its {max} requests to the model `{model}`; the operator of \
+                 the daemon can allow more"
             ),
             Self::Spent { limit } => format!(
-                "this session has reached its limit `{limit}`; whoever started it was asked, and did \
-                 not allow more"
+                "this session has reached its limit `{limit}`; its caller was asked and did not \
+                 allow more"
             ),
             Self::Key => format!(
                 "the daemon cannot use its key for the model `{model}`; its log says why, and \
-                 `ringback doctor` what to do"
+                 `ringback doctor` says what to do"
             ),
             Self::Unreachable { reason } => format!(
-                "the model `{model}` cannot be reached: {reason}; try again later, or have its \
-                 `url` in the daemon's configuration checked"
+                "the model `{model}` cannot be reached: {reason}; try again later, or check its \
+                 `url` in the daemon's configuration"
             ),
             Self::Broken => format!("the model `{model}` broke off its answer; try again"),
             Self::Encoded => format!(
-                "the model `{model}` compressed its answer, though it was asked for a plain one; no \
-                 compressed answer passes here"
+                "the model `{model}` compressed its answer, though asked not to; compressed \
+                 answers are not passed on"
             ),
             Self::Late { seconds } => format!(
-                "the model `{model}` has not begun to answer within {seconds} s; try again, or ask \
+                "the model `{model}` did not start to answer within {seconds} s; try again, or ask \
                  for a stream"
             ),
         }
     }
 
-    /// The answer, in the form in which clients of models look for errors.
+    /// The answer, in the form in which clients of models expect errors.
     pub(crate) fn response(self, model: &str) -> Response<Full<Bytes>> {
         let error = json!({ "type": self.kind(), "message": self.message(model) });
         let body = json!({ "type": "error", "error": error }).to_string();

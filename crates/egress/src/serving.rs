@@ -1,4 +1,4 @@
-//! The door of one session: bound, accepted on, closed with the session.
+//! The model proxy of one session: bound with it, closed with it.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,12 +27,12 @@ use crate::{Config, Provider, Recorder};
 
 /// The name of the socket in its directory.
 const NAME: &str = "model.sock";
-/// Holds the head of a request and bounds what is buffered of a body.
+/// Holds the head of a request and bounds the buffered part of a body.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// What is kept of a path; nobody reads more, and the agent chooses it.
+/// How much of a path is recorded; no one reads more, and the agent chooses it.
 const PATH_BYTES_MAX: usize = 256;
 
-/// A model that can be asked.
+/// A model ready for requests.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) name: String,
@@ -54,7 +54,7 @@ pub(crate) struct Serving {
     pub(crate) tasks: TaskTracker,
 }
 
-/// The door of a session, as long as it is open.
+/// The model proxy of a session, while it is open.
 #[derive(Debug)]
 pub(crate) struct Door {
     stop: CancellationToken,
@@ -79,11 +79,11 @@ pub(crate) struct Account {
     pub(crate) n_sent: Arc<AtomicU64>,
     pub(crate) n_received: u64,
     pub(crate) is_whole: bool,
-    /// Whether it went to the provider.
+    /// Whether it was sent to the provider.
     pub(crate) is_sent: bool,
-    /// Looks for tokens in the answer, once there is one.
+    /// Counts the tokens of the answer, once there is one.
     pub(crate) scanner: Option<Scanner>,
-    /// Its place among those under way.
+    /// Its permit among the running requests.
     pub(crate) place: Option<OwnedSemaphorePermit>,
 }
 
@@ -103,7 +103,7 @@ impl Serving {
 
     fn admit(self: Arc<Self>, stream: UnixStream) {
         let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
-            tracing::debug!(session = %self.session, "a connection to a model too many");
+            tracing::debug!(session = %self.session, "too many connections to a model");
             return;
         };
         let tasks = self.tasks.clone();

@@ -1,4 +1,4 @@
-//! Bodies on their way: counted, bounded, and on the way back without the key.
+//! Bodies on their way: counted, bounded, and without the key on the way back.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,13 +31,13 @@ pub(crate) struct Answer {
     bytes_left: u64,
 }
 
-/// An answer went on for too long.
+/// An answer was too long.
 #[derive(Debug, thiserror::Error)]
-#[error("the answer has more bytes than may pass")]
+#[error("the answer is larger than allowed")]
 struct TooLong;
 
-/// Puts stars in the place of a key, wherever it comes in a stream. What may be the start of one is
-/// held back until more comes; nothing else is, and the length stays what it was.
+/// Replaces a key by stars wherever it appears in a stream. A possible start of one is held back
+/// until more arrives; nothing else is, and the length does not change.
 #[derive(Debug)]
 struct Mask {
     key: Secret,
@@ -91,7 +91,7 @@ impl Answer {
         self.mask.as_ref().map_or(0, |mask| mask.held.len())
     }
 
-    /// What of a piece may be passed on now.
+    /// Returns what may be passed on of a piece.
     fn pass(&mut self, data: Bytes) -> Result<Bytes, TooLong> {
         let n_bytes = data.len() as u64;
         self.bytes_left = self.bytes_left.checked_sub(n_bytes).ok_or(TooLong)?;
@@ -123,7 +123,7 @@ impl Body for Answer {
                 let rest = self.mask.as_mut().map(Mask::rest).filter(|rest| !rest.is_empty());
                 return Poll::Ready(rest.map(|rest| Ok(Frame::data(rest))));
             };
-            // Trailers end here, like the headers that announce them.
+            // Trailers are dropped, like the headers that announce them.
             let Ok(data) = frame.into_data() else { continue };
             let passed = self.pass(data)?;
             if !passed.is_empty() {
@@ -170,7 +170,7 @@ impl Mask {
     }
 }
 
-/// How many bytes at the end of a text may be the start of a key.
+/// The number of bytes at the end of a text that may be the start of a key.
 fn start_at_end(key: &[u8], text: &[u8]) -> usize {
     let longest = text.len().min(key.len() - 1);
     (1..=longest).rev().find(|n_bytes| text.ends_with(&key[..*n_bytes])).unwrap_or(0)

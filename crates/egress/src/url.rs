@@ -1,4 +1,4 @@
-//! Where a model is, and which of its addresses a request means.
+//! The address of a model, and the address that a request maps to.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -11,24 +11,24 @@ use percent_encoding::percent_decode_str;
 /// The query parameter that carries a credential.
 const KEY_PARAMETER: &[u8] = b"key";
 
-/// What the path of each request is appended to: `https://api.example` or `http://127.0.0.1:8000/v1`.
+/// The URL that request paths are appended to: `https://api.example` or `http://127.0.0.1:8000/v1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     scheme: Scheme,
     authority: Authority,
-    /// Without the slash at its end.
+    /// Without a trailing slash.
     path: String,
 }
 
-/// Text that is no such URL. It is not repeated: people paste credentials into URLs.
+/// Text that is not such a URL. It is not repeated: people paste credentials into URLs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "expected `http://HOST` or `https://HOST`, perhaps with a port and a path, and without a user, \
-     a query or a fragment"
+    "expected `http://HOST` or `https://HOST`, optionally with a port and a path, but without a \
+     user, a query or a fragment"
 )]
 pub struct UrlError;
 
-/// A path that could lead out of the configured one.
+/// A path that could leave the configured one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BadPath;
 
@@ -58,7 +58,7 @@ impl fmt::Display for BaseUrl {
 }
 
 impl BaseUrl {
-    /// Whether what is said there can be read on the way.
+    /// Whether traffic to it could be read on the way.
     #[must_use]
     pub fn is_in_the_clear(&self) -> bool {
         let host = self.authority.host();
@@ -72,7 +72,7 @@ impl BaseUrl {
         self.scheme == Scheme::HTTPS
     }
 
-    /// The provider's address for a request: path and query appended, without a key.
+    /// The provider's URL for a request: path and query appended, without a key.
     pub(crate) fn join(&self, asked: &Uri) -> Result<Uri, BadPath> {
         let path = asked.path();
         if !path.starts_with('/') || has_dot_segment(path) {
@@ -93,7 +93,7 @@ impl BaseUrl {
     }
 }
 
-/// Servers take dots out of paths, encoded or not, before they look at them.
+/// Servers resolve dot segments, encoded or not, before they use a path.
 fn has_dot_segment(path: &str) -> bool {
     let decoded: Vec<u8> = percent_decode_str(path).collect();
     decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(|segment| {
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Rule: a request goes to the provider of the door or nowhere.
+    /// Rule: a request goes to the provider of the proxy or nowhere.
     #[test]
     fn a_path_that_could_lead_out_of_the_configured_one_is_refused() {
         for asked in

@@ -1,4 +1,4 @@
-//! What a request took, and how many there were.
+//! The usage of a request, and the number of requests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,16 +8,16 @@ use ringback_proto::request::ModelUsage;
 use crate::Prices;
 use crate::tokens::{Said, Tokens};
 
-/// Bytes of a token, where nobody counted: about right for English text, too many for the rest.
+/// Bytes per token, for an estimate: about right for English text, too high for the rest.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// How many requests a session has made since its door was opened.
+/// The number of requests a session has made since its proxy was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     n_requests: AtomicU64,
 }
 
-/// What is known of a request that is over.
+/// What is known of an ended request.
 #[derive(Debug)]
 pub(crate) struct Measured<'a> {
     pub(crate) method: &'a Method,
@@ -42,7 +42,7 @@ impl Counters {
 }
 
 impl Measured<'_> {
-    /// What it took, and the model that answered.
+    /// Returns its usage, and the model that answered.
     pub(crate) fn usage(self, prices: &Prices) -> (ModelUsage, Option<String>) {
         let (tokens, estimated) = self.tokens();
         let model = self.said.model.clone().or_else(|| model_of(self.path));
@@ -62,7 +62,7 @@ impl Measured<'_> {
         (usage, model)
     }
 
-    /// Tokens, and whether they are only estimated.
+    /// Tokens, and whether they are estimated.
     fn tokens(&self) -> (Tokens, bool) {
         let estimate = Tokens {
             input: self.bytes_up / BYTES_PER_TOKEN,
@@ -71,14 +71,14 @@ impl Measured<'_> {
         };
         match self.said.tokens {
             Some(tokens) if self.is_whole || self.said.is_final => (tokens, false),
-            // Whoever hangs up early does not write for nothing.
+            // A client that hangs up early does not get its output for free.
             Some(tokens) => (Tokens { output: tokens.output.max(estimate.output), ..tokens }, true),
             None if self.may_have_tokens() => (estimate, true),
             None => (Tokens::default(), false),
         }
     }
 
-    /// Whether a model may have read and written something, though nobody says so.
+    /// Whether a model may have read and written something without reporting it.
     fn may_have_tokens(&self) -> bool {
         let is_free = self.path.ends_with("/count_tokens") || self.path.ends_with(":countTokens");
         let may_be_good = self.status.is_none_or(|status| status.is_success());
@@ -86,7 +86,7 @@ impl Measured<'_> {
     }
 }
 
-/// The model that a path names, as Gemini's do: `/v1beta/models/NAME:generateContent`.
+/// The model that a path names, as in Gemini's: `/v1beta/models/NAME:generateContent`.
 fn model_of(path: &str) -> Option<String> {
     let (_, behind) = path.split_once("/models/")?;
     let name = behind.split([':', '/']).next()?;
@@ -124,7 +124,7 @@ mod tests {
         (usage.input_tokens, usage.output_tokens, usage.estimated)
     }
 
-    /// Rule: what the provider counts counts; what nobody counts is estimated, and marked.
+    /// Rule: the provider's count counts; without one, tokens are estimated and marked.
     #[test]
     fn tokens_that_nobody_counts_are_estimated_and_marked() {
         let none = Said::default;

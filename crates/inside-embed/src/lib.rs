@@ -1,16 +1,16 @@
-//! The program for sandboxes, `ringback-inside`, as bytes in the binary that links this crate, and
-//! how it becomes a file: one per build, named by its hash.
+//! The program for sandboxes, `ringback-inside`, embedded as bytes in the binary that links this
+//! crate, and unpacked to a file: one per build, named by its hash.
 //!
 //! Main types:
 //!
 //! * [`BYTES`]: the program, a static executable.
-//! * [`Unpacked`]: the program in a directory, written if it is not there; [`UnpackError`] says why it
-//!   cannot be.
+//! * [`Unpacked`]: the program in a directory, written if it is missing; [`UnpackError`] says why
+//!   it cannot be written.
 //!
 //! Invariants:
 //!
-//! * A file of the name is whole and has the hash that its name says, or it is replaced.
-//! * Two processes that unpack at once both end with the file.
+//! * A file of the name is complete and has the hash in its name, or it is replaced.
+//! * Two processes that unpack at the same time both end up with the file.
 //! * Nothing is started here.
 
 use std::io::{self, Write as _};
@@ -21,14 +21,14 @@ use std::sync::{Mutex, PoisonError};
 /// The program.
 pub const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/ringback-inside"));
 
-/// What the file's name starts with.
+/// The prefix of the file's name.
 const NAME: &str = "ringback-inside";
 /// Enough of the hash that two builds do not share it.
 const HASH_DIGITS: usize = 16;
-/// Whoever may see the directory may run it.
+/// Anyone who can see the directory may run it.
 const MODE: u32 = 0o755;
 
-/// Why the program could not be written.
+/// Why the program cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {attempted} `{path}`")]
 pub struct UnpackError {
@@ -42,11 +42,11 @@ pub struct UnpackError {
 #[derive(Debug)]
 pub struct Unpacked {
     directory: PathBuf,
-    /// The file that was seen to be whole, as it was then.
+    /// The file that was verified, with its stamp at that time.
     whole: Mutex<Option<(PathBuf, Stamp)>>,
 }
 
-/// Differs whenever a file has been replaced, written or given other rights.
+/// Differs whenever a file has been replaced, written or given other permissions.
 #[derive(Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -56,18 +56,18 @@ struct Stamp {
 }
 
 impl Unpacked {
-    /// Nothing is written before it is asked for.
+    /// Writes nothing until the path is requested.
     pub const fn new(directory: PathBuf) -> Self {
         Self { directory, whole: Mutex::new(None) }
     }
 
-    /// The path of the file. It is written if it is missing or not whole, with the directory; a whole one
-    /// is read only once.
+    /// Returns the path of the file. It is written, with the directory, if it is missing or
+    /// incomplete; a complete one is read only once.
     ///
     /// # Errors
     /// When the directory cannot be written.
     pub fn path(&self) -> Result<PathBuf, UnpackError> {
-        // What was known before a panic is still so.
+        // What was known before a panic is still true.
         let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((path, stamp)) = &*whole
             && Stamp::of(path).as_ref() == Some(stamp)
@@ -102,21 +102,21 @@ fn unpack(directory: &Path) -> Result<PathBuf, UnpackError> {
         let path = path.to_owned();
         move |source| UnpackError { attempted, path, source }
     };
-    std::fs::create_dir_all(directory).map_err(failed("make the directory", directory))?;
+    std::fs::create_dir_all(directory).map_err(failed("create the directory", directory))?;
     let mut file = tempfile::Builder::new()
         .prefix(NAME)
         .permissions(std::fs::Permissions::from_mode(MODE))
         .tempfile_in(directory)
-        .map_err(failed("make a file in", directory))?;
+        .map_err(failed("create a file in", directory))?;
     let written = file.write_all(BYTES).and_then(|()| {
-        // The process's mask may have taken bits away.
+        // The umask may have removed bits.
         file.as_file().set_permissions(std::fs::Permissions::from_mode(MODE))?;
         file.as_file().sync_all()
     });
     written.map_err(failed("write", file.path()))?;
     file.persist(&path).map_err(|error| failed("rename a file to", &path)(error.error))?;
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(failed("make sure of the files in", directory))?;
+    synced.map_err(failed("sync the directory", directory))?;
     Ok(path)
 }
 

@@ -32,13 +32,13 @@ fn it_is_unpacked_once_and_runs() {
     assert_eq!(path.metadata().unwrap().modified().unwrap(), written_at, "it was there");
 }
 
-/// Rule: a file that is not whole is replaced.
+/// Rule: an incomplete file is replaced.
 #[test]
 fn a_torn_file_is_replaced_and_nothing_else_is_left() {
     let directory = tempfile::tempdir().unwrap();
     let unpacked = Unpacked::new(directory.path().to_owned());
     let path = unpacked.path().unwrap();
-    // Whether it was seen whole before, or is seen for the first time.
+    // Whether it was verified before, or is seen for the first time.
     for looked in [unpacked, Unpacked::new(directory.path().to_owned())] {
         std::fs::write(&path, &BYTES[..100]).unwrap();
         assert_eq!(looked.path().unwrap(), path);

@@ -1,29 +1,29 @@
-//! Calls under way.
+//! Running calls.
 
 use std::collections::HashMap;
 
 use ringback_mcp_wire::{Era, Id};
 
-/// More than any agent has; the daemon has a limit of its own.
+/// More than any agent has; the daemon has its own limit.
 const CALLS_MAX: usize = 1024;
 
-/// A call that the daemon was asked for.
+/// A call that was sent to the daemon.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The agent's id of it.
+    /// The agent's id of the call.
     pub(crate) id: Id,
-    /// How its answer is written.
+    /// The era of its answer.
     pub(crate) era: Era,
-    /// What the agent wants to be told meanwhile.
+    /// The agent's request for progress.
     pub(crate) progress: Option<Progress>,
 }
 
-/// What an agent wants to be told under.
+/// A request for progress.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    /// The agent's name for it.
+    /// The agent's token for it.
     pub(crate) token: Id,
-    /// What was told last: it only ever grows.
+    /// The last reported value: it only ever grows.
     pub(crate) percent: Option<f64>,
 }
 
@@ -56,21 +56,21 @@ impl Calls {
         self.by_asked.insert(asked, call);
     }
 
-    /// Takes a call that is over.
+    /// Takes an ended call.
     pub(crate) fn end(&mut self, asked: u64) -> Option<Call> {
         let call = self.by_asked.remove(&asked)?;
         self.by_id.remove(&call.id);
         Some(call)
     }
 
-    /// Takes a call that the agent does not want any more, and gives what the daemon knows it by.
+    /// Takes a call that the agent cancelled, and returns the daemon's id of it.
     pub(crate) fn cancel(&mut self, id: &Id) -> Option<u64> {
         let asked = self.by_id.remove(id)?;
         self.by_asked.remove(&asked);
         Some(asked)
     }
 
-    /// Takes all of them, in the order in which they were asked for.
+    /// Takes all calls, in the order in which they were sent.
     pub(crate) fn drain(&mut self) -> Vec<Call> {
         self.by_id.clear();
         let mut calls: Vec<_> = self.by_asked.drain().collect();
@@ -78,7 +78,7 @@ impl Calls {
         calls.into_iter().map(|(_, call)| call).collect()
     }
 
-    /// The name that progress of a call is to be told under, if there is any to tell.
+    /// The token for progress of a call, if there is any to report.
     pub(crate) fn progressed(&mut self, asked: u64, percent: f64) -> Option<&Id> {
         let progress = self.by_asked.get_mut(&asked)?.progress.as_mut()?;
         if progress.percent.is_some_and(|told| percent <= told) {

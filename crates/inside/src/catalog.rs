@@ -1,4 +1,4 @@
-//! Which tools there are, and under which names.
+//! The tools and their names.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,19 +6,19 @@ use ringback_mcp_wire::names::{self, Claim};
 use ringback_mcp_wire::{Object, RawValue, input_schema};
 use serde::Serialize;
 
-/// What the methods of the socket start with.
+/// The prefix of the socket's methods.
 const SESSION: &str = "session";
-/// Callers of one session; each has a list that a line can hold.
+/// Callers of one session; each has a list that fits in a line.
 const CALLERS_MAX: usize = 64;
 /// Tools of one owner.
 const TOOLS_MAX: usize = 4096;
 
-/// The tools, and what they are called.
+/// The tools and their names.
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     callers: BTreeMap<String, Vec<Declared>>,
     native: Vec<Declared>,
-    /// Of a session at a URL, which has no others.
+    /// The tools of a session at a URL, which has no others.
     remote: Vec<Declared>,
     session: Vec<Declared>,
     listed: Vec<Listed>,
@@ -34,26 +34,26 @@ pub(crate) struct Listed {
     route: Route,
 }
 
-/// Where a call of a tool goes.
+/// The target of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// To a caller.
+    /// A caller.
     Caller {
-        /// Which.
+        /// The caller's id.
         caller_id: String,
-        /// What the caller calls it.
+        /// The caller's name for the tool.
         tool: String,
     },
-    /// To the daemon, with the key.
+    /// The daemon, with the key.
     Native {
-        /// What the daemon calls it.
+        /// The daemon's name for the tool.
         tool: String,
     },
-    /// To a session at a URL.
+    /// A session at a URL.
     Remote,
-    /// To a method of the socket.
+    /// A method of the socket.
     Session {
-        /// Which.
+        /// The method.
         method: &'static str,
     },
 }
@@ -66,7 +66,7 @@ struct Declared {
     shown: Shown<Box<RawValue>>,
 }
 
-/// What an agent sees of a tool, besides its name.
+/// What an agent sees of a tool, except its name.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<T> {
@@ -88,25 +88,25 @@ struct Shown<T> {
 /// Why a tool is not offered.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotOffered {
-    /// It cannot be understood.
-    #[error("a tool without a name, or with a schema that is none of an object")]
+    /// It cannot be parsed.
+    #[error("a tool has no name, or its schema is not of type `object`")]
     Unreadable,
     /// Too many.
     #[error(
-        "more tools than the {TOOLS_MAX} that one owner may have, or more than {CALLERS_MAX} callers"
+        "one owner has more than {TOOLS_MAX} tools, or there are more than {CALLERS_MAX} callers"
     )]
     TooMany,
 }
 
 impl Catalog {
-    /// The methods of the socket as tools, for child sessions without a key.
+    /// Offers the methods of the socket as tools, for child sessions without a key.
     pub(crate) fn offer_session(&mut self) {
         let tool = |text: &str| serde_json::from_str(text).ok().and_then(Declared::of);
         self.session = [MESSAGE_TOOL, EVENTS_TOOL].into_iter().filter_map(tool).collect();
         self.is_stale = true;
     }
 
-    /// Replaces a caller's tools; gives why some are left out.
+    /// Replaces a caller's tools; returns why some are left out.
     pub(crate) fn set_caller(
         &mut self,
         caller_id: &str,
@@ -125,13 +125,13 @@ impl Catalog {
         outcome
     }
 
-    /// Forgets what all callers declared.
+    /// Removes the tools of all callers.
     pub(crate) fn clear_callers(&mut self) {
         self.callers.clear();
         self.is_stale = true;
     }
 
-    /// Replaces the daemon's own tools; gives why some are left out.
+    /// Replaces the daemon's own tools; returns why some are left out.
     pub(crate) fn set_native(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
         let (declared, outcome) = declared(tools);
         self.native = declared;
@@ -139,7 +139,7 @@ impl Catalog {
         outcome
     }
 
-    /// Replaces the tools of a session at a URL; gives why some are left out.
+    /// Replaces the tools of a session at a URL; returns why some are left out.
     pub(crate) fn set_remote(&mut self, tools: &[&RawValue]) -> Result<(), NotOffered> {
         let (declared, outcome) = declared(tools);
         self.remote = declared;
@@ -147,7 +147,7 @@ impl Catalog {
         outcome
     }
 
-    /// Makes the list anew if something was declared; says whether it is another one now.
+    /// Rebuilds the list if tools were declared; returns whether it has changed.
     pub(crate) fn publish(&mut self) -> bool {
         if !std::mem::take(&mut self.is_stale) {
             return false;
@@ -160,7 +160,7 @@ impl Catalog {
             .zip(names)
             .map(|((_, declared, route), name)| Listed::new(name, &declared.shown, route))
             .collect();
-        // They have their names already, no two the same.
+        // They already have unique names.
         let named = |tool: &Declared| Listed::new(tool.name.clone(), &tool.shown, Route::Remote);
         listed.extend(self.remote.iter().map(named));
         if listed == self.listed {
@@ -172,12 +172,13 @@ impl Catalog {
         true
     }
 
-    /// Where a call of the tool of this name goes.
+    /// Returns the target of a call to the tool of this name.
     pub(crate) fn route(&self, name: &str) -> Option<&Route> {
         self.by_name.get(name).map(|idx| &self.listed[*idx].route)
     }
 
-    /// The tools from one on, as many as fit in a page, and where the next page starts.
+    /// Returns the tools from an index on, as many as fit in a page, and where the next page
+    /// starts.
     pub(crate) fn page(&self, from: usize, bytes_max: usize) -> (Vec<&RawValue>, Option<usize>) {
         let (mut tools, mut n_bytes) = (Vec::new(), 0);
         for (idx, tool) in self.listed.iter().enumerate().skip(from) {
@@ -194,7 +195,7 @@ impl Catalog {
         self.listed.len()
     }
 
-    /// Every tool with who claims its name: callers by name, each in its own order.
+    /// Every tool with its claim to a name: callers by name, each in its own order.
     fn owned(&self) -> Vec<(Claim<'_>, &Declared, Route)> {
         let mut owned = Vec::new();
         for (caller_id, tools) in &self.callers {
@@ -260,8 +261,8 @@ fn declared(tools: &[&RawValue]) -> (Vec<Declared>, Result<(), NotOffered>) {
     (declared, outcome)
 }
 
-const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to one that is there. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
-const EVENTS_TOOL: &str = r#"{"name":"events","description":"What happened in this session or in a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for something to happen."}}}}"#;
+const MESSAGE_TOOL: &str = r#"{"name":"message","description":"Start a child session with a message, or send a message to an existing one. The answer has its session_id.","inputSchema":{"type":"object","properties":{"message":{"type":"string"},"session_id":{"type":"string","description":"A child session to continue; absent to start one."}},"required":["message"]}}"#;
+const EVENTS_TOOL: &str = r#"{"name":"events","description":"Read the events of this session or of a child session since an index.","inputSchema":{"type":"object","properties":{"session_id":{"type":"string","description":"Absent for this session."},"since_index":{"type":"integer"},"wait_ms":{"type":"integer","description":"How long to wait for an event."}}}}"#;
 
 #[cfg(test)]
 mod tests {
@@ -293,7 +294,7 @@ mod tests {
         assert_eq!(names(&catalog), ["ant_b", "bee_a"]);
         assert!(catalog.route("ant_a").is_none());
         set(&mut catalog, "ant", &[r#"{"name":"b"}"#]).unwrap();
-        assert!(!catalog.publish(), "the same list is no news");
+        assert!(!catalog.publish(), "the same list is not a change");
         set(&mut catalog, "bee", &[]).unwrap();
         assert!(catalog.publish());
         assert_eq!(names(&catalog), ["ant_b"]);

@@ -1,5 +1,5 @@
-//! `forward`: addresses on this machine's loopback for the sockets of the session's doors, to its
-//! model and to the network, for as long as an agent runs that knows them by addresses alone.
+//! `forward`: loopback addresses for the sockets of the session's model proxy and network proxy,
+//! while an agent runs that only supports addresses.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -19,27 +19,27 @@ use tokio::time::timeout;
 
 use crate::log;
 
-/// What stands for an address in the arguments and the environment of the command.
+/// The placeholders for addresses in the arguments and the environment of the command.
 const MODEL: &str = "{model}";
 const PROXY: &str = "{proxy}";
-/// As many as the daemon takes at each door; more wait until one ends.
+/// As many as the daemon accepts at each proxy; more wait until one ends.
 const MODEL_CONNECTIONS_MAX: usize = 64;
 const PROXY_CONNECTIONS_MAX: usize = 128;
-/// After the daemon's last word, what the agent still sends is read for so long: closing before
-/// would take that word back.
+/// How long to read what the agent still sends after the end of the daemon's answer: closing
+/// earlier would discard that answer.
 const LINGER: Duration = Duration::from_secs(1);
-/// What shells say of a command that cannot be started.
+/// The exit codes of shells for a command that cannot be started.
 const EXIT_NOT_FOUND: u8 = 127;
 const EXIT_NOT_STARTED: u8 = 126;
 /// What shells add to the number of the signal that ended a command.
 const EXIT_SIGNAL: i32 = 128;
 
-/// What to run, and the sockets to make reachable for it.
+/// The command to run, and the sockets to make reachable for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forward {
-    /// The socket of the session's model.
+    /// The socket of the model proxy.
     pub model: Option<PathBuf>,
-    /// The socket of the session's door to the network.
+    /// The socket of the network proxy.
     pub proxy: Option<PathBuf>,
     /// The program.
     pub command: OsString,
@@ -47,8 +47,8 @@ pub struct Forward {
     pub args: Vec<OsString>,
 }
 
-/// Runs the command until it ends, with its exit code. `{model}` and `{proxy}` in its arguments and in
-/// `env` are the addresses.
+/// Runs the command until it ends, and returns its exit code. `{model}` and `{proxy}` in its
+/// arguments and in `env` stand for the addresses.
 ///
 /// # Cancel safety
 /// Dropping the future closes the addresses and leaves the command.
@@ -80,11 +80,11 @@ struct Door {
     listener: TcpListener,
     connections: JoinSet<io::Result<()>>,
     connections_max: usize,
-    /// Said once per outage.
+    /// Logged once per outage.
     has_warned: bool,
 }
 
-/// What a text stands for.
+/// A placeholder and its address.
 type Address = (&'static str, String);
 
 impl Forwarder {
@@ -119,16 +119,16 @@ impl Forwarder {
                 Some(()) = self.terminate.recv() => self.pass_on(Signal::TERM),
                 Some(()) = self.interrupt.recv() => self.pass_on(Signal::INT),
                 Some(()) = self.hang_up.recv() => self.pass_on(Signal::HUP),
-                Some(Err(error)) = self.doors.join_next() => log(&format!("a door failed: {error}")),
+                Some(Err(error)) = self.doors.join_next() => log(&format!("a proxy failed: {error}")),
             }
         }
     }
 
-    /// The child has not been waited for, so its number is nobody else's.
+    /// The child has not been waited for, so its process id is not reused.
     fn pass_on(&self, signal: Signal) {
         let pid = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
         if let Some(Err(error)) = pid.map(|pid| kill_process(pid, signal)) {
-            log(&format!("cannot pass a signal on: {error}"));
+            log(&format!("cannot forward a signal: {error}"));
         }
     }
 }
@@ -155,7 +155,7 @@ impl Door {
             Ok(Ok(())) => self.has_warned = false,
             Ok(Err(error)) => {
                 if !std::mem::replace(&mut self.has_warned, true) {
-                    log(&format!("nobody at {}: {error}", self.socket.display()));
+                    log(&format!("cannot connect to {}: {error}", self.socket.display()));
                 }
             }
             Err(error) => log(&format!("a connection failed: {error}")),
@@ -169,15 +169,16 @@ impl Door {
                 self.connections.spawn(async move { join(stream, &socket).await });
             }
             Err(error) => {
-                log(&format!("cannot take a connection: {error}"));
-                // Most often there are too many files open, and some will be closed.
+                log(&format!("cannot accept a connection: {error}"));
+                // The usual cause is too many open files, and some will be closed.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
 }
 
-/// Copies both ways until the daemon closes its end. Only a socket that cannot be reached is an error.
+/// Copies both ways until the daemon closes its end. Only a socket that cannot be reached is an
+/// error.
 async fn join(mut near: TcpStream, socket: &Path) -> io::Result<()> {
     let mut far = UnixStream::connect(socket).await?;
     near.set_nodelay(true)?;
@@ -185,7 +186,7 @@ async fn join(mut near: TcpStream, socket: &Path) -> io::Result<()> {
     let (mut far_reader, mut far_writer) = far.split();
     let up = async {
         if copy(&mut near_reader, &mut far_writer).await.is_err() {
-            // It has heard enough, and its answer is what counts.
+            // The daemon has read enough, and its answer is what counts.
             drop(copy(&mut near_reader, &mut sink()).await);
         }
         drop(far_writer.shutdown().await);
@@ -213,7 +214,7 @@ fn exit_code(ended: io::Result<ExitStatus>) -> ExitCode {
     let code = match ended {
         Ok(status) => status.code().or_else(|| status.signal().map(|signal| EXIT_SIGNAL + signal)),
         Err(error) => {
-            log(&format!("cannot tell how the command ended: {error}"));
+            log(&format!("cannot wait for the command: {error}"));
             None
         }
     };

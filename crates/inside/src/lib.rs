@@ -1,23 +1,23 @@
-//! The program in the sandbox: an MCP server of both eras on standard input and output, whose tools
-//! are those that the daemon offers to this session on a Unix socket, or at a URL. The tools of whoever started
-//! the session are `{caller_id}_{tool}`, those of the daemon, with a key, `oubliette_{tool}`.
+//! The program in the sandbox: an MCP server of both eras on standard input and output. Its tools
+//! are those that the daemon offers to this session on a Unix socket, or at a URL. The tools of
+//! callers are `{caller_id}_{tool}`, those of the daemon, with a key, `oubliette_{tool}`.
 //!
 //! Main types:
 //!
-//! * [`Options`]: where the session is ([`Target`]) and with which [`Key`]; [`Parsed`] reads them.
+//! * [`Options`]: the address of the session ([`Target`]) and its [`Key`]; [`Parsed`] reads them.
 //! * [`run`] serves until the agent closes its end; [`main_entry`] is the whole program.
-//! * [`Forward`] and [`forward`]: another thing that it does, an address for the session's model while
-//!   a command runs; and [`wait`], which does nothing.
-//! * `Server` decides what is said to whom; it has no IO and is given the time. `Shell` has the
-//!   pipes and the socket, and does what `Server` decided.
-//! * `Remote`: a session at a URL, for the rest of the program just like one at a socket.
-//! * `Catalog`: which tools there are, and under which names.
+//! * [`Forward`] and [`forward`]: a second function, an address for the session's model while a
+//!   command runs; and [`wait`], which does nothing.
+//! * `Server` implements the protocol; it has no IO and is given the time. `Shell` has the pipes
+//!   and the socket, and does what `Server` decided.
+//! * `Remote`: a session at a URL, which behaves like one at a socket for the rest of the program.
+//! * `Catalog`: the tools and their names.
 //!
 //! Invariants:
 //!
-//! * One thread. A call is an entry in a table: a slow one delays nobody.
-//! * Every call that was taken is answered once, whatever becomes of the daemon.
-//! * Payloads pass as the bytes they were.
+//! * One thread. A call is an entry in a table: a slow one delays no other.
+//! * Every accepted call is answered once, whatever becomes of the daemon.
+//! * Payloads pass unchanged.
 //! * The key is in no argument, no log line and no message to the agent.
 //! * Lines, tables and queues have limits, and hitting one is an answer.
 
@@ -45,11 +45,12 @@ pub use options::{Key, Options, Parsed, Target, UsageError};
 pub use shell::run;
 pub use wait::wait;
 
-/// What `sysexits.h` calls a wrong use of a command.
+/// The exit code of `sysexits.h` for wrong usage.
 const EXIT_USAGE: u8 = 64;
 
 /// The whole program: reads the arguments (without the program's own name) and the environment, and
-/// serves standard input and output until the agent closes its end, or runs the command that they name.
+/// serves standard input and output until the agent closes its end, or runs the command that they
+/// name.
 ///
 /// # Panics
 /// Never: a runtime of one thread needs nothing that could be missing but memory.
@@ -78,13 +79,13 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::SUCCESS
         }
     };
-    // A read of a terminal or a file may still be under way on a thread of its own.
+    // A read of a terminal or a file may still be running on its own thread.
     runtime.shutdown_background();
     code
 }
 
-/// One line to whoever started the agent. It never has the key or a payload.
+/// Writes one line to the log of the agent's parent. It never contains the key or a payload.
 fn log(line: &str) {
-    // Nobody may listen there, which is no reason to stop.
+    // No one may read it, which is not a reason to stop.
     drop(writeln!(std::io::stderr(), "ringback-inside: {line}"));
 }

@@ -1,14 +1,14 @@
-//! Lines as they arrive.
+//! Lines of text as they arrive.
 
 use std::io;
 
 use ringback_mcp_wire::{Line, Lines};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-/// As much as a line may have on either side.
+/// The longest line, in either direction.
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Lines out of a stream.
+/// Reads lines from a stream.
 #[derive(Debug)]
 pub(crate) struct LineReader<R> {
     reader: R,
@@ -28,12 +28,12 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Ok(self.reader.read_buf(self.lines.room()).await? > 0)
     }
 
-    /// The next line that is there.
+    /// Returns the next complete line.
     pub(crate) fn pop(&mut self) -> Option<Line<'_>> {
         self.lines.pop()
     }
 
-    /// What is left at the end, which lacks the end of a line.
+    /// Returns the unterminated rest at the end.
     pub(crate) fn rest(&mut self) -> Option<Line<'_>> {
         self.lines.rest()
     }

@@ -1,4 +1,4 @@
-//! What the program is started with.
+//! The arguments and environment of the program.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -8,20 +8,20 @@ use hyper::Uri;
 
 use crate::Forward;
 
-/// Where a sandbox has its session's socket.
+/// The session's socket in a sandbox.
 const SOCKET_DEFAULT: &str = "/mcp/relay.sock";
-/// Where a sandbox has the socket of its session's model.
+/// The socket of the model proxy in a sandbox.
 const MODEL_SOCKET_DEFAULT: &str = "/mcp/model.sock";
-/// The words that ask for the other things this program does.
+/// The subcommands.
 const FORWARD: &str = "forward";
 const WAIT: &str = "wait";
-/// The environment has keys, and nothing else: arguments are for everybody to see.
+/// Keys come only from the environment: arguments are visible to everyone.
 const KEY_NAMES: [&str; 2] = ["OUBLIETTE_API_KEY", "RINGBACK_API_KEY"];
 const BEARER_NAMES: [&str; 2] = ["OUBLIETTE_SESSION_TOKEN", "RINGBACK_SESSION_TOKEN"];
 const SOCKET_NAME: &str = "RINGBACK_SOCKET";
 
 const HELP: &str = "\
-The MCP server that an agent starts in its sandbox: its tools are those of its session.
+The MCP server that an agent starts in its sandbox. It offers the tools of the session.
 
 Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
        ringback-inside forward [--socket PATH] [--proxy PATH] -- COMMAND [ARG...]
@@ -30,41 +30,41 @@ Usage: ringback-inside [--socket PATH | --url URL] [--session-tools]
   --socket PATH     the session's socket; RINGBACK_SOCKET, else /mcp/relay.sock
   --url URL         the session's URL, http://HOST:PORT/mcp/s/ID, in place of a socket
   --session-tools   also offer `session_message` and `session_events`, for child sessions
-  --version         say which version this is
+  --version         print the version
 
-OUBLIETTE_API_KEY or RINGBACK_API_KEY has the key for the daemon's own tools. With
---url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN has the session's token,
-and the session's own key counts where there is no other.
+OUBLIETTE_API_KEY or RINGBACK_API_KEY holds the key for the daemon's own tools. With
+--url, OUBLIETTE_SESSION_TOKEN or RINGBACK_SESSION_TOKEN holds the session's token,
+and the session's own key is the default key.
 
-`forward` runs COMMAND, and for so long makes the socket of the session's model
-(/mcp/model.sock) an address; {model} in COMMAND's arguments and environment stands
-for it, as in OPENAI_BASE_URL={model}/v1. With --proxy the same is done with the
-socket of the session's door to the network, and {proxy}, as in HTTPS_PROXY={proxy}.
+`forward` runs COMMAND and, until it ends, makes the socket of the model proxy
+(/mcp/model.sock) available as an address. {model} in COMMAND's arguments and
+environment stands for it, as in OPENAI_BASE_URL={model}/v1. With --proxy it does the
+same for the socket of the network proxy, with {proxy}, as in HTTPS_PROXY={proxy}.
 
-`wait` does nothing until it is told to end: what runs in a container that nobody
-gave a command.";
+`wait` does nothing until it gets a signal to end. It runs in a container that has no
+command of its own.";
 
 /// What to serve.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the session is.
+    /// The address of the session.
     pub target: Target,
-    /// The key for the daemon's own tools; without it there are only those of the callers.
+    /// The key for the daemon's own tools; without it there are only caller tools.
     pub key: Option<Key>,
     /// Whether child sessions can be started without a key, by tools with reserved names.
     pub has_session_tools: bool,
 }
 
-/// Where a session is.
+/// The address of a session.
 #[derive(Debug, Clone)]
 pub enum Target {
-    /// At a socket.
+    /// A socket.
     Socket(PathBuf),
-    /// At a URL, with the token that belongs to it.
+    /// A URL, with its token.
     Url(Uri, Option<Key>),
 }
 
-/// A key. It is shown nowhere.
+/// A key. Never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
@@ -75,31 +75,31 @@ pub enum Parsed {
     Run(Options),
     /// To run a command that reaches its model by an address.
     Forward(Forward),
-    /// To do nothing until it is told to end.
+    /// To do nothing until a signal.
     Wait,
-    /// To say something.
+    /// To print a text.
     Say(String),
 }
 
-/// Arguments that cannot be understood.
+/// Invalid arguments.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
-    /// There is no such argument, or it lacks its value.
-    #[error("{0}; `--help` shows what there is")]
+    /// An unknown argument, or a missing value.
+    #[error("{0}; `--help` lists the options")]
     Argument(#[from] lexopt::Error),
-    /// The URL is none that can be used.
-    #[error("`--url` takes http://HOST:PORT/mcp/s/ID; put a proxy in front of anything else")]
+    /// An unsupported URL.
+    #[error("`--url` takes http://HOST:PORT/mcp/s/ID; use a proxy for anything else")]
     Url,
-    /// There is nothing to run.
-    #[error("`forward` takes a command: `forward --socket PATH -- COMMAND`")]
+    /// No command to run.
+    #[error("`forward` needs a command: `forward --socket PATH -- COMMAND`")]
     NoCommand,
-    /// Two places.
-    #[error("a session is at `--socket` or at `--url`, not at both")]
+    /// Two addresses.
+    #[error("use either `--socket` or `--url`, not both")]
     TwoTargets,
 }
 
 impl Key {
-    /// A key, if the text is one.
+    /// Returns a key, if the text is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
@@ -130,7 +130,7 @@ impl Parsed {
     /// Reads arguments, without the program's own name, and the environment.
     ///
     /// # Errors
-    /// When the arguments cannot be understood.
+    /// When the arguments are invalid.
     pub fn read(
         args: impl IntoIterator<Item = OsString>,
         env: impl Fn(&str) -> Option<String>,
@@ -158,7 +158,7 @@ impl Parsed {
                 Long("socket") => socket = Some(PathBuf::from(parser.value()?)),
                 Long("url") => url = Some(parser.value()?),
                 Long("session-tools") => has_session_tools = true,
-                // Programs of this kind have taken the socket without a word before it.
+                // Earlier programs of this kind accepted the socket as a bare argument.
                 Value(path) if socket.is_none() => socket = Some(PathBuf::from(path)),
                 Long(_) | Short(_) | Value(_) => return Err(arg.unexpected().into()),
             }

@@ -1,13 +1,13 @@
-//! Lines that wait to be written.
+//! Lines of text waiting to be written.
 
 use std::io;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-/// A buffer that grew beyond this is given back when it is empty.
+/// A buffer that grew beyond this is released when it is empty.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// What is to be written, in order.
+/// Data to write, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ impl Outbox {
         self.bytes.push(b'\n');
     }
 
-    /// How many bytes wait.
+    /// The number of waiting bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() - self.n_written
     }
@@ -37,7 +37,7 @@ impl Outbox {
         *self = Self::default();
     }
 
-    /// The lines that wait.
+    /// Takes the waiting lines.
     #[cfg(test)]
     pub(crate) fn take(&mut self) -> Vec<String> {
         let text = String::from_utf8(self.bytes.split_off(self.n_written)).unwrap();
@@ -45,10 +45,10 @@ impl Outbox {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Writes what waits.
+    /// Writes the waiting data.
     ///
     /// # Cancel safety
-    /// What was not written is written by the next one.
+    /// Unwritten data is written by the next call.
     pub(crate) async fn flush(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
         while !self.is_empty() {
             let n = writer.write(&self.bytes[self.n_written..]).await?;

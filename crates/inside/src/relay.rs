@@ -1,4 +1,4 @@
-//! What goes over the session's socket: JSON-RPC, one object per line (`docs/relay.md`).
+//! The protocol of the session's socket: JSON-RPC, one object per line (`docs/relay.md`).
 
 use std::borrow::Cow;
 
@@ -8,31 +8,31 @@ use serde::Serialize;
 use crate::lines::LINE_BYTES_MAX;
 use crate::options::Key;
 
-/// What only the two halves of this program say to each other: one that serves the agent, and one
-/// that speaks HTTP to a session at a URL.
+/// A message between the two halves of this program: one serves the agent, the other talks HTTP to
+/// a session at a URL.
 pub(crate) const REMOTE_TOOLS: &str = "remote_tools";
 pub(crate) const REMOTE_CALL: &str = "remote_call";
 
-/// What the daemon says.
+/// A message from the daemon.
 #[derive(Debug)]
 pub(crate) enum FromDaemon<'a> {
-    /// A caller's tools, in place of those it had.
+    /// A caller's tools, replacing its earlier ones.
     Config {
         /// `None` when there is no caller.
         caller_id: Option<Cow<'a, str>>,
-        /// Each as it was declared.
+        /// Each as declared.
         tools: Vec<&'a RawValue>,
     },
     /// All tools of a session at a URL, with the names they have there.
     Remote {
-        /// Each as it is listed there.
+        /// Each as listed there.
         tools: Vec<&'a RawValue>,
     },
-    /// The daemon's own tools are others now.
+    /// The daemon's own tools have changed.
     ToolsChanged,
-    /// How far a request is.
+    /// The progress of a request.
     Progress {
-        /// Which.
+        /// The request.
         asked: u64,
         /// 0 to 100.
         percent: f64,
@@ -41,47 +41,47 @@ pub(crate) enum FromDaemon<'a> {
     },
     /// The answer to a request.
     Reply {
-        /// Which.
+        /// The request.
         asked: u64,
         /// The result, or the error.
         outcome: Result<&'a RawValue, RelayError<'a>>,
     },
-    /// An error that belongs to no request.
+    /// An error without a request.
     Complaint(RelayError<'a>),
-    /// JSON that says nothing to this version.
+    /// JSON that this version does not know.
     Unknown,
 }
 
-/// An error, with what it says to programs.
+/// An error, with its fields for programs.
 #[derive(Debug)]
 pub(crate) struct RelayError<'a> {
     /// Its number.
     pub(crate) code: i64,
     /// What happened.
     pub(crate) message: Cow<'a, str>,
-    /// `{kind, retryable, certainty, ...}` as it came.
+    /// `{kind, retryable, certainty, ...}` unchanged.
     pub(crate) data: Option<&'a RawValue>,
 }
 
-/// A line that is none of this protocol. What was under way on this connection cannot be told any
-/// more from what was lost.
+/// A line that does not belong to this protocol. Running calls on this connection can no longer be
+/// distinguished from lost ones.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Garbage {
     /// Too deep.
     #[error("a line that cannot be read")]
     Limit(#[from] LimitError),
-    /// No JSON, or no object.
-    #[error("a line that is no JSON object")]
+    /// Not JSON, or not an object.
+    #[error("a line that is not a JSON object")]
     NoObject(#[from] NotAnObject),
-    /// It refuses one of several calls, and does not say which.
-    #[error("a complaint about one of several calls")]
+    /// It refuses one of several calls, without saying which.
+    #[error("an error about one of several calls, without its id")]
     Complaint,
     /// Too long, and without an id at its start.
     #[error("a line of more than {LINE_BYTES_MAX} bytes")]
     TooLong,
 }
 
-/// What the daemon is asked for.
+/// A request to the daemon.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Ask<'a> {
@@ -92,35 +92,35 @@ pub(crate) enum Ask<'a> {
     },
     /// A call of a caller's tool.
     CallerTool {
-        /// As its caller knows it.
+        /// The caller's name for it.
         tool: &'a str,
         /// An object.
         arguments: &'a RawValue,
-        /// Whose it is.
+        /// Its caller.
         caller_id: &'a str,
     },
     /// A call of one of the daemon's tools.
     CallTool {
         /// The key.
         api_key: &'a str,
-        /// As the daemon knows it.
+        /// The daemon's name for it.
         tool: &'a str,
         /// An object.
         arguments: &'a RawValue,
     },
     /// A call of a tool of a session at a URL.
     Remote {
-        /// As it is listed there.
+        /// Its name there.
         tool: &'a str,
         /// An object.
         arguments: &'a RawValue,
-        /// Whether progress is to be told.
+        /// Whether to report progress.
         progress: bool,
     },
-    /// A method of the socket with parameters that the agent gives.
+    /// A method of the socket with the agent's parameters.
     #[serde(serialize_with = "only_params")]
     Session {
-        /// Which.
+        /// The method.
         method: &'static str,
         /// An object.
         params: &'a RawValue,
@@ -138,7 +138,7 @@ impl Ask<'_> {
         }
     }
 
-    /// The line that asks for it.
+    /// The line of the request.
     pub(crate) fn line(&self, asked: u64) -> String {
         #[derive(Serialize)]
         struct Request<'a> {
@@ -151,12 +151,12 @@ impl Ask<'_> {
     }
 }
 
-/// Asks for the tools that a key may call.
+/// A request for the tools that a key may call.
 pub(crate) fn tools(key: &Key) -> Ask<'_> {
     Ask::Tools { api_key: key.expose() }
 }
 
-/// The line that takes a request back.
+/// The line that cancels a request.
 pub(crate) fn cancel(asked: u64) -> String {
     #[derive(Serialize)]
     struct Cancel {
@@ -171,18 +171,18 @@ pub(crate) fn cancel(asked: u64) -> String {
     json(&Cancel { jsonrpc: "2.0", method: "cancel", params: CancelParams { id: asked } })
 }
 
-/// Reads a line of the daemon.
+/// Decodes a line from the daemon.
 pub(crate) fn decode(line: &[u8]) -> Result<FromDaemon<'_>, Garbage> {
     Limits::default().check(line)?;
     let object = Object::parse(line)?;
-    // A daemon of the first kind says `type` and no `method`.
+    // Daemons of the first version send `type` and no `method`.
     match object.text("method").or_else(|| object.text("type")).as_deref() {
         None => Ok(reply(&object)),
         Some(method) => Ok(told(method, &object).unwrap_or(FromDaemon::Unknown)),
     }
 }
 
-/// The request that a line is about of which only the start is there.
+/// The request that a truncated line is about.
 pub(crate) fn id_at_start(start: &[u8]) -> Option<u64> {
     let text = String::from_utf8_lossy(start);
     let (_, rest) = text.split_once("\"id\":")?;
@@ -197,7 +197,7 @@ fn reply<'a>(object: &Object<'a>) -> FromDaemon<'a> {
         match (object.get("error").filter(|raw| raw.get() != "null"), object.get("result")) {
             (Some(error), _) => Err(error_of(error)),
             (None, Some(result)) => Ok(result),
-            // A daemon of the first kind leaves both out where the result is null.
+            // Daemons of the first version omit both if the result is null.
             (None, None) => Ok(RawValue::NULL),
         };
     match (asked, outcome) {

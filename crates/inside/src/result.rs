@@ -1,4 +1,4 @@
-//! How a call ended, as MCP: the one place where the relay's errors become the agent's.
+//! The outcome of a call, as MCP: the one place that turns the relay's errors into the agent's.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use serde_json::value::to_raw_value;
 
 use crate::relay::RelayError;
 
-/// Where a failed result has the error for programs.
+/// The key of the error for programs in a failed result.
 const ERROR_META: &str = "ringback/error";
 
-/// A failure that this program finds by itself.
+/// A failure detected by this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// There is no daemon to ask.
+    /// The daemon cannot be reached.
     Away,
-    /// It went away before it answered.
+    /// The daemon went away before it answered.
     Lost,
-    /// Too much is under way.
+    /// Too many calls are running.
     Busy,
     /// The request does not fit in a line.
     RequestTooLarge,
@@ -33,7 +33,7 @@ impl Failure {
         match self {
             Self::Away => "the daemon cannot be reached",
             Self::Lost => "the daemon went away before it answered",
-            Self::Busy => "too many calls are under way",
+            Self::Busy => "too many calls are running",
             Self::RequestTooLarge => "the arguments are too large",
             Self::AnswerTooLarge => "the answer is too large",
         }
@@ -51,7 +51,7 @@ impl Failure {
     }
 }
 
-/// What an error says to programs, as far as this program reads it.
+/// The fields for programs that this program reads.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Data<'a> {
     kind: &'a str,
@@ -59,8 +59,8 @@ struct Data<'a> {
     certainty: &'a str,
 }
 
-/// The answer to a call that gave a value: a result stays what it is; any other value is told as
-/// text, and as itself. Before 2026-07-28 structured content is an object or absent.
+/// The answer to a call with a value: a tool result stays as it is; any other value is returned as
+/// text and as structured content. Before 2026-07-28 structured content is an object or absent.
 pub(crate) fn value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
     if let Some(mut result) = as_result(value) {
         let structured = result.get("structuredContent");
@@ -76,7 +76,7 @@ pub(crate) fn value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
     outgoing::answer(id, &result, stamp)
 }
 
-/// The answer to a call that the daemon, or whoever has the tool, refused or failed.
+/// The answer to a call that the daemon, or the owner of the tool, refused or failed.
 pub(crate) fn error(id: &Id, error: &RelayError<'_>, stamp: Stamp<'_>) -> String {
     let fields = error.data.and_then(|raw| Object::of(raw).ok()).unwrap_or_default();
     let kind = fields.text("kind").unwrap_or_default();
@@ -85,10 +85,11 @@ pub(crate) fn error(id: &Id, error: &RelayError<'_>, stamp: Stamp<'_>) -> String
         outgoing::error(Some(id), &Fault { code, message: error.message.to_string(), data })
     };
     match (kind.as_ref(), error.code) {
-        // What a tool does not find is a failure of the tool: here the tool itself is missing.
+        // Something that a tool does not find is a failure of the tool: here the tool itself is
+        // missing.
         ("not_found", _) => fault(Code::InvalidParams),
         ("internal", _) => fault(Code::Internal),
-        // JSON-RPC's own numbers say enough.
+        // JSON-RPC's own codes say enough.
         ("", -32602) => fault(Code::InvalidParams),
         ("", -32603) => fault(Code::Internal),
         (_, _) => {
@@ -112,7 +113,7 @@ fn failed(id: &Id, text: &str, data: Option<&RawValue>, stamp: Stamp<'_>) -> Str
     outgoing::answer(id, &CallResult { text, structured: None, is_error: true, meta }, stamp)
 }
 
-/// The message for the model, with whether it is safe to try again.
+/// The message for the model, with whether a retry is safe.
 fn told(message: &str, data: Data<'_>) -> String {
     let ran = match data.certainty {
         "not_started" => "nothing was done",
@@ -160,7 +161,7 @@ mod tests {
         assert!(!valued(r#"{"error":"x"}"#, Stamp::Legacy).contains("isError"));
     }
 
-    /// Rule: an MCP result passes as it is.
+    /// Rule: an MCP result passes unchanged.
     #[test]
     fn a_result_stays_a_result() {
         let text = r#"{"content":[{"type":"image","data":"AA=="}],"isError":true,"x":1e400}"#;

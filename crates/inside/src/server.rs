@@ -1,5 +1,5 @@
-//! What is said to whom. No IO, and the time is passed in: what is to be written waits in two
-//! outboxes, what is to be logged in a list.
+//! The protocol. No IO, and the time is passed in: data to write waits in two outboxes, log lines
+//! in a list.
 
 mod client;
 mod daemon;
@@ -20,7 +20,7 @@ use crate::catalog::Catalog;
 use crate::options::{Key, Options, Target};
 use crate::outbox::Outbox;
 
-/// How long a list is held back for tools that may come: many agents ask once and never again.
+/// How long a list waits for tools that may come: many agents list once and never again.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Subscriptions of one agent; it needs one.
 const LISTENS_MAX: usize = 16;
@@ -28,40 +28,40 @@ const LISTENS_MAX: usize = 16;
 /// The state of both conversations.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// Lines for the agent.
+    /// Messages to the agent.
     pub(crate) to_client: Outbox,
-    /// Lines for the daemon.
+    /// Messages to the daemon.
     pub(crate) to_daemon: Outbox,
     /// Lines for the log.
     pub(crate) warnings: Vec<String>,
     info: Implementation,
     key: Option<Key>,
-    /// Whether the session is at a URL; its token opens that, and there is no key.
+    /// Whether the session is at a URL; its token gives access, and there is no key.
     is_remote: bool,
     catalog: Catalog,
     link: Link,
     discovery: Discovery,
     calls: Calls,
     held: Held,
-    /// Whether a handshake is complete, so that changes can be told without being asked.
+    /// Whether a handshake is complete, so that changes can be announced unasked.
     is_initialized: bool,
-    /// Subscriptions that want to know of changes.
+    /// Subscriptions to changes.
     listens: Vec<Id>,
-    /// When lists are not held back any longer.
+    /// When lists stop waiting.
     patience_ends: Instant,
-    /// Whether lists have been held back as long as they need to be.
+    /// Whether lists have waited long enough.
     is_settled: bool,
-    /// Whether some caller's tools, or that there are none, were ever told.
+    /// Whether the daemon ever sent a caller's tools, or that there are no callers.
     has_config: bool,
     n_asked: u64,
 }
 
-/// Whether there is a daemon at the other end.
+/// Whether there is a connection to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Link {
     Down,
     Up {
-        /// Whether it has told which callers there are now; until then those from before stand.
+        /// Whether it has sent the current callers; until then the earlier ones stand.
         has_config: bool,
     },
 }
@@ -99,8 +99,8 @@ impl Server {
         }
     }
 
-    /// Does what is due, after everything that has arrived was taken in: several changes at once are
-    /// one change, and a list has all that is there.
+    /// Does what is due, after everything that has arrived was handled: several changes count as
+    /// one, and a list is complete.
     pub(crate) fn settle(&mut self, now: Instant) {
         self.discover(now);
         let is_changed = self.catalog.publish();
@@ -129,12 +129,12 @@ impl Server {
         patience.into_iter().chain(discovery).min()
     }
 
-    /// Whether nobody waits for an answer.
+    /// Whether no call waits for an answer.
     pub(crate) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.held.is_empty()
     }
 
-    /// The agent will say no more.
+    /// Handles the end of the agent's input.
     pub(crate) fn on_client_end(&mut self) {
         for id in std::mem::take(&mut self.listens) {
             let line = outgoing::answer(&id, &ListenEnd { id: &id }, Stamp::Modern(&self.info));

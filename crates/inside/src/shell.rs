@@ -16,15 +16,15 @@ use crate::server::Server;
 use crate::url::Remote;
 use crate::{log, stdio};
 
-/// While so much waits for an agent that does not read, nothing more is taken in.
+/// While this much waits for an agent that does not read, no more input is read.
 const TO_CLIENT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// After the agent's last word, answers may still come for so long; agents then lose patience.
+/// How long answers may still arrive after the end of the agent's input; agents then lose patience.
 const END_GRACE: Duration = Duration::from_millis(1500);
-/// How long to wait before looking for the daemon again, at first and at most.
+/// How long to wait before reconnecting, at first and at most.
 const RECONNECT_MIN: Duration = Duration::from_millis(20);
 const RECONNECT_MAX: Duration = Duration::from_secs(1);
 
-/// Between the two halves of the program, for a session at a URL.
+/// The pipe between the two halves of the program, for a session at a URL.
 const DUPLEX_BYTES: usize = 64 * 1024;
 
 type Reader = Box<dyn AsyncRead + Unpin>;
@@ -33,7 +33,7 @@ type Writer = Box<dyn AsyncWrite + Unpin>;
 /// Serves standard input and output until the agent closes its end.
 ///
 /// # Cancel safety
-/// Dropping the future closes the session's connection; what was under way is lost.
+/// Dropping the future closes the session's connection; running calls are lost.
 pub async fn run(options: Options) -> ExitCode {
     let now = Instant::now();
     let mut shell = Shell {
@@ -45,7 +45,7 @@ pub async fn run(options: Options) -> ExitCode {
     };
     match shell.serve().await {
         Ok(()) => ExitCode::SUCCESS,
-        // The usual way of an agent that is ended.
+        // The usual end of an agent that is killed.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             log(&format!("standard input or output failed: {error}"));
@@ -63,18 +63,18 @@ struct Shell {
     ends_at: Option<Instant>,
 }
 
-/// The connection to the daemon, or when to look for it.
+/// The connection to the daemon, or when to retry.
 struct Link {
     target: Target,
-    /// For a session at a URL, where it goes with every request.
+    /// For a session at a URL, sent with every request.
     key: Option<Key>,
     reader: Option<LineReader<Reader>>,
     writer: Option<Writer>,
-    /// The half that speaks HTTP, for a session at a URL. It ends with its connection.
+    /// The half that talks HTTP, for a session at a URL. It ends with its connection.
     remote: JoinSet<()>,
     retry_at: Instant,
     retry_after: Duration,
-    /// Said once per outage.
+    /// Logged once per outage.
     has_warned: bool,
 }
 
@@ -95,7 +95,7 @@ impl Shell {
         }
     }
 
-    /// Waits until something happens, and takes it in.
+    /// Waits until something happens, and handles it.
     async fn step(&mut self) -> io::Result<()> {
         let has_room = self.server.to_client.len() < TO_CLIENT_BYTES_MAX;
         let is_open = self.ends_at.is_none();
@@ -111,7 +111,7 @@ impl Shell {
             flushed = server.to_client.flush(output), if !server.to_client.is_empty() => flushed?,
             flushed = flush(&mut server.to_daemon, writer), if !server.to_daemon.is_empty() => {
                 if flushed.is_err() {
-                    self.disconnect("it does not take lines any more");
+                    self.disconnect("it accepts no more data");
                 }
             }
             () = wait_until(deadline) => {}
@@ -153,7 +153,10 @@ impl Shell {
             Ok(()) => self.server.on_daemon_up(),
             Err(error) => {
                 if !std::mem::replace(&mut self.link.has_warned, true) {
-                    log(&format!("no daemon at {}: {error}; trying again", self.link.target));
+                    log(&format!(
+                        "cannot connect to the daemon at {}: {error}; retrying",
+                        self.link.target
+                    ));
                 }
                 self.link.wait(now);
             }
@@ -161,7 +164,7 @@ impl Shell {
     }
 
     fn disconnect(&mut self, reason: &str) {
-        log(&format!("the daemon is gone: {reason}; looking for it"));
+        log(&format!("lost the daemon: {reason}; reconnecting"));
         self.link.has_warned = true;
         self.link.reader = None;
         self.link.writer = None;

@@ -1,5 +1,5 @@
-//! Standard input and output, without a thread between where that is possible: agents start their
-//! servers with pipes, or with sockets.
+//! Standard input and output, without a thread in between where possible: agents start their
+//! servers with pipes or with sockets.
 
 use std::fs::File;
 use std::io;
@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// Opened anew, a pipe can be made non-blocking for this program alone: whoever else has this end
-/// of it does not notice.
+/// Reopened, a pipe can be made non-blocking for this program alone: other processes with this end
+/// of it do not notice.
 const INPUT_PATH: &str = "/proc/self/fd/0";
 const OUTPUT_PATH: &str = "/proc/self/fd/1";
 

@@ -1,5 +1,5 @@
-//! A session at a URL: the other half of the program, which speaks MCP over HTTP to the daemon and,
-//! over a pipe in memory, the lines of a session's socket to the half that serves the agent. So
+//! A session at a URL: the second half of the program, which talks MCP over HTTP to the daemon and,
+//! over a pipe in memory, the protocol of a session's socket to the half that serves the agent. So
 //! every rule of the socket holds here too.
 
 mod http;
@@ -21,12 +21,12 @@ use crate::options::Key;
 use crate::outbox::Outbox;
 use crate::relay::REMOTE_CALL;
 
-/// Lines from calls that wait to be passed on.
+/// Lines from calls waiting to be passed on.
 const LINES_MAX: usize = 16;
-/// While so much waits to be passed on, no more is taken from calls.
+/// While this much waits to be passed on, no more is taken from calls.
 const OUTBOX_BYTES_MAX: usize = 1024 * 1024;
 
-/// The half that speaks HTTP.
+/// The half that talks HTTP.
 #[derive(Debug)]
 pub(crate) struct Remote {
     http: Arc<Http>,
@@ -42,11 +42,11 @@ struct Call {
     progress: bool,
 }
 
-/// What is under way.
+/// The running requests.
 #[derive(Debug, Default)]
 struct UnderWay {
     tasks: JoinSet<Option<u64>>,
-    /// Whoever drops a call's stream cancels it.
+    /// Dropping a call's stream cancels it.
     calls: HashMap<u64, AbortHandle>,
 }
 
@@ -63,7 +63,7 @@ impl Remote {
     /// Serves the other half until it closes its end.
     ///
     /// # Cancel safety
-    /// Dropping the future cancels what is under way.
+    /// Dropping the future cancels the running requests.
     pub(crate) async fn run(self) {
         let Self { http, far } = self;
         let (reader, mut writer) = tokio::io::split(far);
@@ -136,14 +136,14 @@ impl Call {
             Ok(line) => line,
             Err(failed) => failed.line(Some(self.asked)),
         };
-        // The other half may be gone, and then nobody waits.
+        // The other half may be gone, and then no one waits.
         drop(lines.send(line).await);
         Some(self.asked)
     }
 }
 
 impl Failed {
-    /// The line that tells of it; without a request it is for the log.
+    /// The line that reports it; without a request it is for the log.
     fn line(&self, asked: Option<u64>) -> String {
         #[derive(Serialize)]
         struct Reply<'a> {
@@ -163,7 +163,7 @@ impl Failed {
     }
 }
 
-/// The request that a line takes back.
+/// The request that a line cancels.
 fn cancelled(line: &[u8]) -> Option<u64> {
     let object = Object::parse(line).ok()?;
     (object.text("method")? == "cancel").then_some(())?;

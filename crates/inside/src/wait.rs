@@ -1,4 +1,4 @@
-//! `wait`: does nothing until it is told to end, for a container whose work is what others start in it.
+//! `wait`: does nothing until a signal, for a container whose work is started from outside.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,8 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::log;
 
-/// Waits for SIGTERM, SIGINT or SIGHUP. It may be the first process of its container, so children that
-/// lost their parents are its own, and it lets none of them stay in the list of processes.
+/// Waits for SIGTERM, SIGINT or SIGHUP. It may be the first process of its container, so it
+/// inherits orphaned children and reaps them.
 ///
 /// # Cancel safety
 /// Nothing is lost.
@@ -29,7 +29,7 @@ async fn until_told() -> io::Result<()> {
         [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
     let (mut terminate, mut interrupt, mut hang_up) = (terminate?, interrupt?, hang_up?);
     loop {
-        // Also those that ended before anybody listened.
+        // Also those that ended before the signal was watched.
         while let Ok(Some(_)) = reap(WaitOptions::NOHANG) {}
         tokio::select! {
             Some(()) = terminate.recv() => return Ok(()),

@@ -1,9 +1,9 @@
-//! JSON on one line: whitespace between tokens goes, every token stays.
+//! JSON on one line: whitespace between tokens is removed, every token stays.
 
 use serde_json::value::RawValue;
 
 /// The same JSON without whitespace between its tokens, as the framing of lines and of server-sent
-/// events needs it. Tokens are copied as they are.
+/// events requires. Tokens are copied unchanged.
 ///
 /// # Panics
 /// Never: JSON without whitespace between its tokens is JSON.

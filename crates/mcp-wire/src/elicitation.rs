@@ -1,4 +1,4 @@
-//! A question to the person behind a client: one of a few answers, in a form.
+//! A question to the person behind a client: a form with a few answers.
 
 use std::borrow::Cow;
 
@@ -14,29 +14,30 @@ pub const METHOD: &str = "elicitation/create";
 /// The one field of the form.
 const FIELD: &str = "answer";
 
-/// A form with a few answers, of which one is to be taken.
+/// A form with a few answers to choose from.
 #[derive(Debug, Clone)]
 pub struct Form<'a> {
-    /// What is asked.
+    /// The question.
     pub message: &'a str,
-    /// The answers: what is sent back, and what a person reads.
+    /// The answers: the value sent back, and the label for a person.
     pub answers: Vec<(&'a str, &'a str)>,
-    /// The version that its reader speaks.
+    /// The protocol version of its reader.
     pub version: Version,
 }
 
-/// What came of a form.
+/// The result of a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Elicited<'a> {
     /// It was filled in, with this answer.
     Accepted(Cow<'a, str>),
-    /// No was said.
+    /// It was declined.
     Declined,
-    /// Nothing was said.
+    /// It was dismissed.
     Cancelled,
 }
 
-/// Whether a client that can do this shows forms. Older ones say so with an empty object.
+/// Whether a client with these capabilities supports forms. Older ones declare it with an empty
+/// object.
 #[must_use]
 pub fn takes_forms(capabilities: &Object<'_>) -> bool {
     let elicitation = capabilities.get("elicitation").and_then(|raw| Object::of(raw).ok());
@@ -44,7 +45,7 @@ pub fn takes_forms(capabilities: &Object<'_>) -> bool {
 }
 
 impl<'a> Elicited<'a> {
-    /// Reads a result; `None` if it is none.
+    /// Reads a result; `None` if it is not one.
     #[must_use]
     pub fn of(result: &'a RawValue) -> Option<Self> {
         let result = Object::of(result).ok()?;
@@ -60,7 +61,7 @@ impl<'a> Elicited<'a> {
     }
 }
 
-/// As the parameters of the method.
+/// Serializes as the parameters of the method.
 impl Serialize for Form<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
@@ -88,7 +89,7 @@ impl Serialize for Form<'_> {
     }
 }
 
-/// The schema of the field, as its reader's version has names for values.
+/// The schema of the field, with labels in the form of its reader's version.
 struct Answers<'a>(&'a Form<'a>);
 
 impl Serialize for Answers<'_> {

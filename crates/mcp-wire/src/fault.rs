@@ -1,28 +1,28 @@
-//! JSON-RPC errors, and the HTTP status that belongs to each.
+//! JSON-RPC errors, and the HTTP status of each.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::version::{Era, Version};
 
-/// What a JSON-RPC error says in its number.
+/// The code of a JSON-RPC error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// No JSON.
+    /// Not JSON.
     Parse,
-    /// JSON, but no message.
+    /// JSON, but not a message.
     InvalidRequest,
-    /// Nobody knows the method.
+    /// Unknown method.
     MethodNotFound,
-    /// The method does not take that.
+    /// Invalid parameters.
     InvalidParams,
-    /// Our fault.
+    /// An internal error.
     Internal,
-    /// The headers of a request say something else than its body.
+    /// The headers of a request do not match its body.
     HeaderMismatch,
-    /// The client did not declare what the request needs.
+    /// The client did not declare a capability that the request needs.
     MissingCapability,
-    /// A version that is not spoken here.
+    /// An unsupported version.
     UnsupportedVersion,
 }
 
@@ -30,16 +30,16 @@ pub enum Code {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Fault {
-    /// Its number.
+    /// Its code.
     pub code: Code,
     /// What happened, and what to do.
     pub message: String,
-    /// More, for programs.
+    /// More fields, for programs.
     pub data: Option<Box<RawValue>>,
 }
 
 impl Code {
-    /// The number on the wire.
+    /// The code on the wire.
     #[must_use]
     pub const fn number(self) -> i32 {
         match self {
@@ -54,8 +54,8 @@ impl Code {
         }
     }
 
-    /// The HTTP status of an answer with it. In the legacy era an answered request is a success of
-    /// HTTP, whatever it says.
+    /// The HTTP status of an answer with it. In the legacy era every answer has a success status,
+    /// whatever it says.
     #[must_use]
     pub const fn http_status(self, era: Era) -> u16 {
         match (self, era) {
@@ -83,16 +83,16 @@ impl Code {
 }
 
 impl Fault {
-    /// An error without data.
+    /// Creates an error without data.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
 
-    /// An error with data.
+    /// Adds data to an error.
     ///
     /// # Panics
-    /// If the data cannot be written as JSON, which no plain struct does.
+    /// If the data cannot be serialized as JSON, which no plain struct does.
     #[must_use]
     pub fn with_data(mut self, data: &impl Serialize) -> Self {
         let raw = serde_json::value::to_raw_value(data).expect("plain data can be written");
@@ -100,20 +100,20 @@ impl Fault {
         self
     }
 
-    /// The method does not take that.
+    /// Invalid parameters.
     #[must_use]
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(Code::InvalidParams, message)
     }
 
-    /// Nobody knows the method.
+    /// Unknown method.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         let method: String = method.chars().take(100).collect();
-        Self::new(Code::MethodNotFound, format!("there is no method `{method}` here"))
+        Self::new(Code::MethodNotFound, format!("unknown method `{method}`"))
     }
 
-    /// A version that is not spoken per request.
+    /// A version that is not supported per request.
     #[must_use]
     pub fn unsupported_version(requested: &str) -> Self {
         #[derive(Serialize)]
@@ -121,7 +121,8 @@ impl Fault {
             supported: [Version; 1],
             requested: &'a str,
         }
-        let message = "this version is not spoken here; `data.supported` has those that are";
+        let message =
+            "this protocol version is not supported; `data.supported` lists those that are";
         Self::new(Code::UnsupportedVersion, message)
             .with_data(&Data { supported: [Version::V2026_07_28], requested })
     }

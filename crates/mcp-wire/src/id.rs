@@ -1,4 +1,4 @@
-//! Ids of requests and progress tokens: a number or a text, echoed as they came.
+//! Ids of requests and progress tokens: a number or a string, echoed unchanged.
 
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,12 +9,12 @@ use serde_json::value::RawValue;
 pub enum Id {
     /// A number, as its digits.
     Number(Box<str>),
-    /// A text.
+    /// A string.
     Text(Box<str>),
 }
 
 impl Id {
-    /// Reads an id; `None` if it is neither a number nor a text.
+    /// Reads an id; `None` if it is neither a number nor a string.
     #[must_use]
     pub fn from_raw(raw: &RawValue) -> Option<Self> {
         match raw.get().as_bytes().first()? {
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for Id {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
         Self::from_raw(raw).ok_or_else(|| {
-            D::Error::invalid_type(Unexpected::Other("another type"), &"a number or a text")
+            D::Error::invalid_type(Unexpected::Other("another type"), &"a number or a string")
         })
     }
 }

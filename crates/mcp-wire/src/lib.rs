@@ -1,25 +1,25 @@
 //! MCP as data: JSON-RPC messages and the two eras of the protocol, from the `initialize` handshake
-//! of 2024-11-05 to the stateless requests of 2026-07-28. Payloads that only pass through stay the
-//! bytes they were: key order, unknown fields, unknown content types, integers of any length, null.
+//! of 2024-11-05 to the stateless requests of 2026-07-28. Payloads that are passed on stay
+//! unchanged: key order, unknown fields, unknown content types, integers of any length, null.
 //!
 //! Main types:
 //!
-//! * [`Message`]: what a peer sent, taken apart without copying; [`Limits`] bound it.
+//! * [`Message`]: a message from a peer, parsed without copying; [`Limits`] bound it.
 //! * [`Lines`]: messages out of a stream of bytes.
-//! * [`Object`]: a JSON object whose values are left as they are.
-//! * [`Version`] and [`Era`]: which protocol a peer speaks.
-//! * [`ClientRequest`]: what a client asks for, by method; [`Meta`] is what comes with it.
-//! * [`Fault`]: a JSON-RPC error, with the HTTP status that belongs to it.
-//! * [`outgoing`]: results and notifications, stamped as the era wants them.
-//! * [`relay`]: somebody else's result, passed on.
-//! * [`names`]: names that every client takes, no two the same in a list.
+//! * [`Object`]: a JSON object whose values stay unparsed.
+//! * [`Version`] and [`Era`]: the protocol of a peer.
+//! * [`ClientRequest`]: a client's request, by method; [`Meta`] is its metadata.
+//! * [`Fault`]: a JSON-RPC error, with its HTTP status.
+//! * [`outgoing`]: results and notifications, stamped as the era requires.
+//! * [`relay`]: a result from elsewhere, passed on.
+//! * [`names`]: names that every client accepts, unique in a list.
 //!
 //! Invariants:
 //!
 //! * No IO, no clock, no tokio.
-//! * A relayed token never changes; only whitespace between tokens may go ([`compact`]).
+//! * A relayed token never changes; only whitespace between tokens may be removed ([`compact`]).
 //! * Nothing is parsed before its size and depth are checked.
-//! * An object with the same name twice is refused: two readers could read two things.
+//! * An object with a duplicate name is refused: two readers could read different values.
 
 mod compact;
 pub mod elicitation;

@@ -1,18 +1,17 @@
-//! How large and how deep a message may be, checked in one pass before anything is parsed.
+//! Limits on the size and depth of a message, checked in one pass before anything is parsed.
 
-/// Deeper than any schema or document a tool has been seen to take, and within what every JSON
-/// decoder reads.
+/// Deeper than any known schema or argument of a tool, and within what every JSON decoder accepts.
 const DEPTH_MAX: usize = 120;
 
 /// Room for large arguments; the same as the usual limit of a line on stdio.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Bounds of a message.
+/// The limits of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes.
+    /// The maximum number of bytes.
     pub bytes_max: usize,
-    /// The most objects and arrays inside each other.
+    /// The maximum nesting of objects and arrays.
     pub depth_max: usize,
 }
 
@@ -20,17 +19,17 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Too many bytes.
-    #[error("the message has {found} bytes, at most {max} are read")]
+    #[error("the message has {found} bytes; at most {max} are allowed")]
     TooLong {
-        /// How many it has.
+        /// Its number of bytes.
         found: usize,
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
-    /// Too many levels.
+    /// Too deeply nested.
     #[error("the message nests deeper than {max} levels")]
     TooDeep {
-        /// How many it may have.
+        /// The limit.
         max: usize,
     },
 }
@@ -45,7 +44,7 @@ impl Limits {
     /// Checks a message that may not be JSON at all.
     ///
     /// # Errors
-    /// The limit it breaks.
+    /// The limit it exceeds.
     pub fn check(&self, bytes: &[u8]) -> Result<(), LimitError> {
         if bytes.len() > self.bytes_max {
             return Err(LimitError::TooLong { found: bytes.len(), max: self.bytes_max });

@@ -1,21 +1,21 @@
 //! Messages out of a stream of bytes, one per line, each of bounded length.
 
-/// How much of a line that is too long is shown: enough to find out what it was about.
+/// How much of a line that is too long is shown: enough to identify it.
 const START_BYTES: usize = 512;
-/// What there is room for at once.
+/// The room for one read.
 const READ_BYTES: usize = 16 * 1024;
-/// A buffer that grew beyond this for one line is given back.
+/// A buffer that grew beyond this for one line is released.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// Bytes as they come, and the lines in them. Whoever reads puts bytes into [`Self::room`] and then
-/// takes lines until there are none.
+/// Bytes as they arrive, and the lines in them. A reader appends bytes to [`Self::room`] and then
+/// takes lines until there are no more.
 #[derive(Debug)]
 pub struct Lines {
     bytes_max: usize,
     buffer: Vec<u8>,
     /// Where the next line starts.
     start: usize,
-    /// Up to where no line ends.
+    /// Everything before this has no line end.
     scanned: usize,
     /// Whether the rest of a line that was too long is still to come.
     is_skipping: bool,
@@ -38,13 +38,13 @@ struct Found {
 }
 
 impl Lines {
-    /// Without bytes yet; a line has at most so many.
+    /// Creates an empty buffer; a line has at most `bytes_max` bytes.
     #[must_use]
     pub const fn new(bytes_max: usize) -> Self {
         Self { bytes_max, buffer: Vec::new(), start: 0, scanned: 0, is_skipping: false }
     }
 
-    /// Where the next bytes are to be appended.
+    /// The buffer to append the next bytes to.
     pub fn room(&mut self) -> &mut Vec<u8> {
         self.buffer.drain(..self.start);
         self.scanned -= self.start;
@@ -56,13 +56,13 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// The next line that is there. Empty ones are passed over.
+    /// Returns the next complete line. Empty lines are skipped.
     pub fn pop(&mut self) -> Option<Line<'_>> {
         let found = self.find()?;
         Some(self.line(&found))
     }
 
-    /// What is left at the end, which lacks the end of a line.
+    /// Returns the unterminated rest at the end.
     pub fn rest(&mut self) -> Option<Line<'_>> {
         let found = Found { from: self.start, to: self.buffer.len(), is_whole: true };
         self.start = self.buffer.len();
@@ -105,7 +105,8 @@ impl Lines {
 mod tests {
     use super::*;
 
-    /// All lines of a text that arrives in pieces of `step` bytes; one too long is its start and `!`.
+    /// All lines of a text that arrives in pieces of `step` bytes; one too long is its start and
+    /// `!`.
     fn lines(text: &str, step: usize) -> Vec<String> {
         let mut all = Vec::new();
         let mut lines = Lines::new(8);
@@ -126,7 +127,8 @@ mod tests {
         }
     }
 
-    /// Rule: lines are found however their bytes are cut, and one that is too long is told of once.
+    /// Rule: lines are found however their bytes are cut, and one that is too long is reported
+    /// once.
     #[test]
     fn lines_are_found_however_their_bytes_are_cut() {
         let text = "one\r\n\n  \n12345678\nthis is too long\ntwo\nthis is also too long\nend";

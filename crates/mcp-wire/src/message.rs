@@ -1,4 +1,4 @@
-//! A JSON-RPC message, taken apart without copying.
+//! A JSON-RPC message, parsed without copying.
 
 use std::borrow::Cow;
 
@@ -10,54 +10,54 @@ use crate::limits::Limits;
 use crate::meta::Meta;
 use crate::object::Object;
 
-/// Longer than any method; strangers choose it.
+/// Longer than any method; untrusted input.
 const METHOD_BYTES_MAX: usize = 200;
 
-/// What a peer sent.
+/// A message from a peer.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// It wants an answer.
+    /// A request, which needs an answer.
     Request(Request<'a>),
-    /// It tells something.
+    /// A notification.
     Notification(Notification<'a>),
-    /// It answers a request of ours.
+    /// An answer to a request of ours.
     Reply(Reply<'a>),
 }
 
 /// A request.
 #[derive(Debug)]
 pub struct Request<'a> {
-    /// What its answer carries.
+    /// The id of its answer.
     pub id: Id,
-    /// What is asked for.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// With what; empty if nothing was given.
+    /// The parameters; empty if absent.
     pub params: Object<'a>,
 }
 
 /// A notification.
 #[derive(Debug)]
 pub struct Notification<'a> {
-    /// What it tells.
+    /// The method.
     pub method: Cow<'a, str>,
-    /// More about it; empty if nothing was given.
+    /// The parameters; empty if absent.
     pub params: Object<'a>,
 }
 
 /// An answer to a request of ours.
 #[derive(Debug)]
 pub struct Reply<'a> {
-    /// Which request.
+    /// The id of the request.
     pub id: Id,
     /// The result, or the error.
     pub outcome: Result<&'a RawValue, &'a RawValue>,
 }
 
-/// Bytes that are no message, and the id to answer under if one could be read.
+/// Bytes that are not a message, and the id to answer under if one could be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{fault}")]
 pub struct Malformed {
-    /// The id of the request that this was meant to be.
+    /// The id of the intended request.
     pub id: Option<Id>,
     /// What is wrong.
     #[source]
@@ -74,13 +74,13 @@ impl<'a> Message<'a> {
             |code, message: String| Malformed { id: None, fault: Fault::new(code, message) };
         limits.check(bytes).map_err(|error| refused(Code::InvalidRequest, error.to_string()))?;
         if bytes.trim_ascii_start().first() == Some(&b'[') {
-            let message = "batches are not taken; send each message by itself";
+            let message = "batches are not supported; send each message on its own";
             return Err(refused(Code::InvalidRequest, message.to_owned()));
         }
         let object = Object::parse(bytes).map_err(|error| {
             let is_json = serde_json::from_slice::<&RawValue>(bytes).is_ok();
             let code = if is_json { Code::InvalidRequest } else { Code::Parse };
-            refused(code, format!("this is no JSON-RPC message: {error}"))
+            refused(code, format!("this is not a JSON-RPC message: {error}"))
         })?;
         Self::of(&object)
     }
@@ -92,27 +92,28 @@ impl<'a> Message<'a> {
             fault: Fault::new(Code::InvalidRequest, message),
         };
         if object.text("jsonrpc").as_deref() != Some("2.0") {
-            return Err(wrong("a message says `\"jsonrpc\": \"2.0\"`"));
+            return Err(wrong("a message must have `\"jsonrpc\": \"2.0\"`"));
         }
         if object.get("method").is_none() {
-            return Self::reply(object, id.clone().flatten())
-                .ok_or_else(|| wrong("a message has a method, or an id and a result or an error"));
+            return Self::reply(object, id.clone().flatten()).ok_or_else(|| {
+                wrong("a message must have a method, or an id and a result or an error")
+            });
         }
         let method = object
             .text("method")
             .filter(|method| method.len() <= METHOD_BYTES_MAX)
-            .ok_or_else(|| wrong("a method is a short text"))?;
+            .ok_or_else(|| wrong("a method must be a short string"))?;
         let params = match object.get("params") {
             None => Object::default(),
             Some(raw) => Object::of(raw).map_err(|error| Malformed {
                 id: id.clone().flatten(),
-                fault: Fault::invalid_params(format!("params are an object: {error}")),
+                fault: Fault::invalid_params(format!("params must be an object: {error}")),
             })?,
         };
         match id.clone() {
             None => Ok(Self::Notification(Notification { method, params })),
             Some(Some(id)) => Ok(Self::Request(Request { id, method, params })),
-            Some(None) => Err(wrong("an id is a number or a text")),
+            Some(None) => Err(wrong("an id must be a number or a string")),
         }
     }
 
@@ -127,10 +128,10 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// What comes with it.
+    /// Its metadata.
     ///
     /// # Errors
-    /// When `_meta` is no object.
+    /// When `_meta` is not an object.
     pub fn meta(&self) -> Result<Meta<'a>, Fault> {
         Meta::of(&self.params)
     }

@@ -1,4 +1,4 @@
-//! `_meta`: what comes with a request besides its arguments.
+//! `_meta`: the metadata of a request.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ use crate::object::Object;
 
 /// Names in `_meta`.
 pub mod keys {
-    /// The version a modern request speaks.
+    /// The protocol version of a modern request.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// What the client of a modern request can do.
+    /// The capabilities of the client of a modern request.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Which lines of a log a modern request wants.
+    /// The log level that a modern request wants.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Who answers.
+    /// The server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Which subscription a notification belongs to.
+    /// The subscription that a notification belongs to.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-    /// What progress is told under.
+    /// The token for progress.
     pub const PROGRESS_TOKEN: &str = "progressToken";
 }
 
@@ -29,30 +29,30 @@ pub mod keys {
 #[derive(Debug, Default)]
 pub struct Meta<'a>(Object<'a>);
 
-/// How serious a line of a log is, least first.
+/// The severity of a log message, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// For whoever debugs.
+    /// For debugging.
     Debug,
     /// Worth knowing.
     Info,
     /// Normal, but significant.
     Notice,
-    /// Something is off.
+    /// Something is wrong.
     Warning,
     /// Something failed.
     Error,
-    /// A part fails.
+    /// A component fails.
     Critical,
-    /// Somebody must act now.
+    /// Immediate action is needed.
     Alert,
     /// Nothing works.
     Emergency,
 }
 
 impl LogLevel {
-    /// Reads a level; `None` if there is none of that name.
+    /// Reads a level; `None` if it is unknown.
     #[must_use]
     pub fn from_raw(raw: &RawValue) -> Option<Self> {
         serde_json::from_str(raw.get()).ok()
@@ -63,43 +63,41 @@ impl<'a> Meta<'a> {
     pub(crate) fn of(params: &Object<'a>) -> Result<Self, Fault> {
         match params.get("_meta") {
             None => Ok(Self::default()),
-            Some(raw) => Object::of(raw)
-                .map(Self)
-                .map_err(|error| Fault::invalid_params(format!("`_meta` is an object: {error}"))),
+            Some(raw) => Object::of(raw).map(Self).map_err(|error| {
+                Fault::invalid_params(format!("`_meta` must be an object: {error}"))
+            }),
         }
     }
 
-    /// The version that a modern request speaks.
+    /// The protocol version of a modern request.
     #[must_use]
     pub fn protocol_version(&self) -> Option<Cow<'a, str>> {
         self.0.text(keys::PROTOCOL_VERSION)
     }
 
-    /// What the client of a modern request can do.
+    /// The capabilities of the client of a modern request.
     #[must_use]
     pub fn client_capabilities(&self) -> Option<Object<'a>> {
         self.0.get(keys::CLIENT_CAPABILITIES).and_then(|raw| Object::of(raw).ok())
     }
 
-    /// Which lines of a log a modern request wants.
+    /// The log level that a modern request wants.
     ///
     /// # Errors
-    /// When there is no such level.
+    /// When the level is unknown.
     pub fn log_level(&self) -> Result<Option<LogLevel>, Fault> {
         let Some(raw) = self.0.get(keys::LOG_LEVEL) else { return Ok(None) };
-        LogLevel::from_raw(raw)
-            .map(Some)
-            .ok_or_else(|| Fault::invalid_params("there is no such log level"))
+        LogLevel::from_raw(raw).map(Some).ok_or_else(|| Fault::invalid_params("no such log level"))
     }
 
-    /// What progress is told under, if the client wants to be told.
+    /// The token for progress, if the client wants it reported.
     ///
     /// # Errors
-    /// When it is neither a number nor a text.
+    /// When it is neither a number nor a string.
     pub fn progress_token(&self) -> Result<Option<Id>, Fault> {
         let Some(raw) = self.0.get(keys::PROGRESS_TOKEN) else { return Ok(None) };
         Id::from_raw(raw)
             .map(Some)
-            .ok_or_else(|| Fault::invalid_params("a progressToken is a number or a text"))
+            .ok_or_else(|| Fault::invalid_params("a progressToken must be a number or a string"))
     }
 }

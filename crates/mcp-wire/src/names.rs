@@ -1,26 +1,26 @@
-//! Names that every client takes: at most 64 of letters, digits, `_` and `-`.
+//! Names that every client accepts: at most 64 letters, digits, `_` and `-`.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-/// What the strictest clients take.
+/// What the strictest clients accept.
 const NAME_BYTES_MAX: usize = 64;
 /// Enough of a hash that two tools of one list do not share it.
 const HASH_DIGITS: usize = 8;
-/// Between the two parts of what is hashed: no owner's name has it.
+/// The separator in the hashed text: no owner's name contains it.
 const BETWEEN: char = '\0';
 
-/// What the names of the daemon's own tools start with in a session; no caller may be called so.
+/// The prefix of the daemon's own tools in a session; no caller may have this name.
 pub const NATIVE: &str = "oubliette";
 
 /// A tool that wants a name in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim<'a> {
-    /// Who offers it; the first part of its name.
+    /// Its owner; the first part of its name.
     pub owner: &'a str,
-    /// What its owner calls it.
+    /// The owner's name for it.
     pub tool: &'a str,
-    /// Whether nobody may take its name from it.
+    /// Whether it always keeps its name.
     pub is_native: bool,
 }
 
@@ -31,7 +31,7 @@ impl<'a> Claim<'a> {
         Self { owner: caller_id, tool, is_native: false }
     }
 
-    /// A tool of the daemon's, in a session.
+    /// A tool of the daemon, in a session.
     #[must_use]
     pub const fn native(tool: &'a str) -> Self {
         Self { owner: NATIVE, tool, is_native: true }
@@ -47,14 +47,14 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Whether a name can be offered as it is.
+/// Whether a name can be offered unchanged.
 #[must_use]
 pub fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && name.chars().all(fits)
 }
 
-/// The name a tool is offered under: its own, or one made from it and its hash. The same name gives
-/// the same one every time.
+/// The name a tool is offered under: its own, or one derived from it and its hash. The same name
+/// always yields the same result.
 #[must_use]
 pub fn offered(name: &str) -> Cow<'_, str> {
     if is_plain(name) {
@@ -63,16 +63,16 @@ pub fn offered(name: &str) -> Cow<'_, str> {
     made(name, &blake3::hash(name.as_bytes()).to_hex()[..HASH_DIGITS]).into()
 }
 
-/// Whether a name could be one that was made with a hash.
+/// Whether a name could be one derived with a hash.
 #[must_use]
 pub fn is_made(name: &str) -> bool {
     let hash = name.rsplit('_').next().unwrap_or_default();
     is_plain(name) && hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A name for each tool of a list, no two the same: `{owner}_{tool}` where that fits. A name that
-/// two tools would have is a native tool's, else nobody's; those who lose it get one with a hash of
-/// who they are. So no name ever stands for one tool and later, unannounced, for another.
+/// A unique name for each tool of a list: `{owner}_{tool}` where possible. A name claimed by two
+/// tools goes to a native tool, or else to neither; the others get one with a hash of their owner
+/// and name. So a name never stands for one tool and later, unannounced, for another.
 #[must_use]
 pub fn assign(claims: &[Claim<'_>]) -> Vec<String> {
     let wanted: Vec<String> =
@@ -96,7 +96,7 @@ pub fn assign(claims: &[Claim<'_>]) -> Vec<String> {
     names
 }
 
-/// A name that nobody has. More digits are needed only if somebody chose a name to be in the way.
+/// A name that is free. More digits are needed only if a name was chosen to collide.
 fn distinct(claim: &Claim<'_>, taken: &mut HashSet<String>) -> String {
     let mut hash = claim.hash();
     loop {

@@ -1,4 +1,4 @@
-//! A JSON object whose values are left as they are.
+//! A JSON object whose values stay unparsed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,7 +9,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Below this a look at each name is quicker than a table.
+/// Below this, comparing each name is quicker than a table.
 const FEW: usize = 16;
 
 /// The fields of an object in their order, each value as its own JSON text.
@@ -18,7 +18,7 @@ pub struct Object<'a> {
     fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
-/// JSON that is no object, or no JSON.
+/// JSON that is not an object, or not JSON.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct NotAnObject(#[from] serde_json::Error);
@@ -34,7 +34,7 @@ impl<'a> Object<'a> {
     /// Reads an object from its text.
     ///
     /// # Errors
-    /// When it is something else, or has a name twice.
+    /// When it is not an object, or has a duplicate name.
     pub fn parse(json: &'a [u8]) -> Result<Self, NotAnObject> {
         Ok(serde_json::from_slice(json)?)
     }
@@ -42,7 +42,7 @@ impl<'a> Object<'a> {
     /// Reads an object from a value.
     ///
     /// # Errors
-    /// When it is something else, or has a name twice.
+    /// When it is not an object, or has a duplicate name.
     pub fn of(raw: &'a RawValue) -> Result<Self, NotAnObject> {
         Self::parse(raw.get().as_bytes())
     }
@@ -53,7 +53,7 @@ impl<'a> Object<'a> {
         self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value)
     }
 
-    /// The value of a field that is a text.
+    /// The value of a string field.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
         let Name(text) = serde_json::from_str(self.get(name)?.get()).ok()?;
@@ -65,7 +65,7 @@ impl<'a> Object<'a> {
         self.fields.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// Whether there is no field.
+    /// Whether it has no fields.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
@@ -80,7 +80,7 @@ impl<'a> Object<'a> {
         Self { fields: self.fields.into_iter().map(|(name, value)| change(name, value)).collect() }
     }
 
-    /// Leaves a field out.
+    /// Removes a field.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(field, _)| field != name);
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for ObjectVisitor {
         }
         let object = Object { fields };
         if object.has_name_twice() {
-            return Err(de::Error::custom("the object has a name twice"));
+            return Err(de::Error::custom("the object has a duplicate name"));
         }
         Ok(object)
     }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(serde_json::to_string(&object).unwrap(), expected);
     }
 
-    /// Rule: what two readers could read as two things is refused.
+    /// Rule: JSON that two readers could read differently is refused.
     #[test]
     fn a_name_that_comes_twice_is_refused() {
         assert!(Object::parse(br#"{"a":1,"a":2}"#).is_err());

@@ -1,4 +1,4 @@
-//! Results and notifications as a server sends them, stamped as the era wants them.
+//! Results and notifications of a server, stamped as the era requires.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::meta::{LogLevel, keys};
 use crate::request::ListenFilter;
 use crate::version::{Era, Version};
 
-/// Who answers.
+/// The identity of a server.
 #[derive(Debug, Clone, Serialize)]
 pub struct Implementation {
     /// Its name.
@@ -24,16 +24,16 @@ pub struct Implementation {
     pub version: String,
 }
 
-/// What every result of an era carries.
+/// The fields that every result of an era carries.
 #[derive(Debug, Clone, Copy)]
 pub enum Stamp<'a> {
-    /// Nothing: older clients refuse what they do not know.
+    /// Nothing: older clients refuse unknown fields.
     Legacy,
-    /// That it is complete, and who answers.
+    /// That it is complete, and the server's identity.
     Modern(&'a Implementation),
 }
 
-/// What a server of tools can do, in either era.
+/// The capabilities of a server of tools, in either era.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Capabilities {
     tools: ToolsCapability,
@@ -53,11 +53,11 @@ struct Empty {}
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult<'a> {
-    /// The version settled on.
+    /// The agreed version.
     pub protocol_version: Version,
-    /// What the server can do.
+    /// The capabilities of the server.
     pub capabilities: Capabilities,
-    /// Who it is.
+    /// The identity of the server.
     pub server_info: &'a Implementation,
     /// How to use it.
     pub instructions: &'a str,
@@ -67,18 +67,18 @@ pub struct InitializeResult<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CacheScope {
-    /// The same for everybody.
+    /// The same for all callers.
     Public,
     /// The caller's own.
     Private,
 }
 
-/// How long an answer stays good.
+/// How long an answer stays valid.
 #[derive(Debug, Clone, Copy)]
 pub struct Cache {
     /// In milliseconds.
     pub ttl_ms: u64,
-    /// For whom.
+    /// The scope.
     pub scope: CacheScope,
 }
 
@@ -87,7 +87,7 @@ pub struct Cache {
 pub struct DiscoverResult<'a> {
     /// How to use the server.
     pub instructions: &'a str,
-    /// How long this stays good.
+    /// How long this stays valid.
     pub cache: Cache,
 }
 
@@ -98,7 +98,7 @@ pub struct ToolsPage<'a> {
     pub tools: Vec<&'a RawValue>,
     /// Where the next page starts.
     pub next_cursor: Option<String>,
-    /// How long this stays good; older eras know nothing of it.
+    /// How long this stays valid; unknown to older eras.
     pub cache: Cache,
 }
 
@@ -111,18 +111,18 @@ pub struct CallResult<'a> {
     pub structured: Option<&'a RawValue>,
     /// Whether the tool failed.
     pub is_error: bool,
-    /// What programs may want to know besides.
+    /// Further data for programs.
     pub meta: Option<(&'static str, &'a RawValue)>,
 }
 
-/// A question in place of the result of a call: the call is to be made again, with the answer.
+/// A question in place of the result of a call: the call is to be repeated with the answer.
 #[derive(Debug)]
 pub struct InputRequired<'a> {
-    /// What the answer goes by.
+    /// The key of the answer.
     pub key: &'a str,
     /// The question.
     pub form: Form<'a>,
-    /// What the next call brings back.
+    /// The state that the next call returns.
     pub state: &'a str,
 }
 
@@ -133,35 +133,35 @@ pub struct ListenEnd<'a> {
     pub id: &'a Id,
 }
 
-/// What a server tells without being asked.
+/// A notification from the server.
 #[derive(Debug)]
 pub enum Told<'a> {
-    /// How far a request is.
+    /// The progress of a request.
     Progress {
-        /// What the client gave to know it by.
+        /// The client's token for it.
         token: &'a Id,
         /// 0 to 100.
         percent: f64,
         /// What is being done.
         message: &'a str,
     },
-    /// A line of a log.
+    /// A log message.
     Log {
-        /// How serious.
+        /// Its severity.
         level: LogLevel,
-        /// Who wrote it.
+        /// Its source.
         logger: &'a str,
-        /// The line.
+        /// Its content.
         data: &'a RawValue,
     },
-    /// The list of tools is another one.
+    /// The tool list has changed.
     ToolsListChanged {
         /// The subscription it belongs to, in the modern era.
         subscription: Option<&'a Id>,
     },
-    /// A request of ours need not be answered any more.
+    /// A request of ours no longer needs an answer.
     Cancelled {
-        /// Which.
+        /// The request.
         id: &'a Id,
         /// Why.
         reason: &'a str,
@@ -170,7 +170,7 @@ pub enum Told<'a> {
     ListenAcknowledged {
         /// The request that opened it.
         id: &'a Id,
-        /// What it will tell.
+        /// The changes it will announce.
         filter: ListenFilter,
     },
 }
@@ -182,7 +182,7 @@ impl Default for ToolsCapability {
 }
 
 impl Stamp<'_> {
-    /// The era it stands for.
+    /// Its era.
     #[must_use]
     pub const fn era(&self) -> Era {
         match self {
@@ -192,7 +192,7 @@ impl Stamp<'_> {
     }
 }
 
-/// A result whose fields are known once it is stamped.
+/// A result that is written with a stamp.
 pub trait Answer {
     /// Writes the fields of the result.
     ///
@@ -200,12 +200,12 @@ pub trait Answer {
     /// When the writer fails.
     fn write<M: serde::ser::SerializeMap>(&self, map: &mut M, era: Era) -> Result<(), M::Error>;
 
-    /// What kind of result it is.
+    /// The kind of result.
     fn kind(&self) -> &'static str {
         "complete"
     }
 
-    /// What its `_meta` carries besides the stamp.
+    /// The contents of `_meta` besides the stamp.
     fn meta(&self) -> Option<(&'static str, &RawValue)> {
         None
     }
@@ -219,16 +219,16 @@ pub trait Answer {
 /// An answer to a request, as JSON on one line.
 ///
 /// # Panics
-/// Never: what is put in is JSON or plain data.
+/// Never: the input is JSON or plain data.
 #[must_use]
 pub fn answer(id: &Id, answer: &impl Answer, stamp: Stamp<'_>) -> String {
     result(id, &Stamped { answer, stamp })
 }
 
-/// An answer to a request whose result is JSON already.
+/// An answer to a request whose result is already JSON.
 ///
 /// # Panics
-/// Never: what is put in is JSON or plain data.
+/// Never: the input is JSON or plain data.
 #[must_use]
 pub fn result(id: &Id, result: &impl Serialize) -> String {
     #[derive(Serialize)]
@@ -243,7 +243,7 @@ pub fn result(id: &Id, result: &impl Serialize) -> String {
 /// An error in answer to a request, or to something that could not be read.
 ///
 /// # Panics
-/// Never: what is put in is JSON or plain data.
+/// Never: the input is JSON or plain data.
 #[must_use]
 pub fn error(id: Option<&Id>, fault: &Fault) -> String {
     #[derive(Serialize)]
@@ -267,7 +267,7 @@ pub fn error(id: Option<&Id>, fault: &Fault) -> String {
 /// A request of ours, as JSON on one line.
 ///
 /// # Panics
-/// Never: what is put in is JSON or plain data.
+/// Never: the input is JSON or plain data.
 #[must_use]
 pub fn request(id: &Id, method: &str, params: &impl Serialize) -> String {
     #[derive(Serialize)]
@@ -283,7 +283,7 @@ pub fn request(id: &Id, method: &str, params: &impl Serialize) -> String {
 /// A notification, as JSON on one line.
 ///
 /// # Panics
-/// Never: what is put in is JSON or plain data.
+/// Never: the input is JSON or plain data.
 #[must_use]
 pub fn notification(told: &Told<'_>) -> String {
     #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! Somebody else's result, passed on as an MCP result without changing what it says.
+//! A result from elsewhere, passed on as an MCP result without changing its meaning.
 
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -8,8 +8,8 @@ use crate::meta::keys;
 use crate::object::Object;
 use crate::outgoing::{Implementation, Stamp};
 
-/// A value that is an MCP result already: an object whose `content` is a list of objects that each
-/// have a `type`. `None` for any other value.
+/// Returns a value that is already an MCP result: an object whose `content` is a list of objects
+/// that each have a `type`. `None` for any other value.
 #[must_use]
 pub fn as_result(value: &RawValue) -> Option<Object<'_>> {
     let object = Object::of(value).ok()?;
@@ -17,12 +17,12 @@ pub fn as_result(value: &RawValue) -> Option<Object<'_>> {
     content.iter().all(|block| block.text("type").is_some()).then_some(object)
 }
 
-/// A result to be passed on: every field as it came, with the stamp of the era.
+/// A result to pass on: every field unchanged, with the stamp of the era.
 #[derive(Debug)]
 pub struct Relayed<'a> {
     /// The fields.
     pub result: Object<'a>,
-    /// What the era wants.
+    /// The stamp of the era.
     pub stamp: Stamp<'a>,
 }
 
@@ -30,7 +30,7 @@ impl Serialize for Relayed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let Stamp::Modern(server) = self.stamp else {
-            // Older clients refuse what they do not know.
+            // Older clients refuse unknown fields.
             for (name, value) in self.result.fields().filter(|(name, _)| *name != "resultType") {
                 map.serialize_entry(name, value)?;
             }

@@ -1,4 +1,4 @@
-//! What a client asks for, by method and era.
+//! Requests of a client, by method and era.
 
 use std::borrow::Cow;
 
@@ -16,20 +16,20 @@ use crate::version::Era;
 pub enum ClientRequest<'a> {
     /// The handshake.
     Initialize(Initialize<'a>),
-    /// Are you there?
+    /// A ping.
     Ping,
-    /// From which level on log lines are wanted.
+    /// The lowest level of wanted log messages.
     SetLevel(LogLevel),
-    /// Who are you?
+    /// A query for the server's identity and capabilities.
     Discover,
     /// A page of tools.
     ListTools {
-        /// Where the page before this one ended.
+        /// The end of the previous page.
         cursor: Option<String>,
     },
     /// A call.
     CallTool(CallTool<'a>),
-    /// Changes, as long as the stream is open.
+    /// A subscription to changes, while the stream is open.
     Listen(ListenFilter),
 }
 
@@ -38,29 +38,29 @@ pub enum ClientRequest<'a> {
 pub struct Initialize<'a> {
     /// The version the client wants.
     pub protocol_version: Cow<'a, str>,
-    /// What the client can do; empty if it does not say.
+    /// The capabilities of the client; empty if absent.
     pub capabilities: Object<'a>,
 }
 
 /// A call of a tool.
 #[derive(Debug)]
 pub struct CallTool<'a> {
-    /// Which.
+    /// The name of the tool.
     pub name: Cow<'a, str>,
-    /// With what, as it came.
+    /// The arguments, unchanged.
     pub arguments: Option<&'a RawValue>,
-    /// What goes on, if an earlier call was answered with a question.
+    /// The state, if an earlier call was answered with a question.
     pub state: Option<Cow<'a, str>>,
-    /// The answers to what was asked, by their keys.
+    /// The answers to questions, by key.
     pub responses: Object<'a>,
 }
 
-/// Which changes a subscription is for. Others that a client may name are not made here, and the
-/// acknowledgement leaves them out.
+/// The changes that a subscription is for. Others that a client may name do not happen here, and
+/// the acknowledgement leaves them out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ListenFilter {
-    /// Of the list of tools.
+    /// Changes of the tool list.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tools_list_changed: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> ClientRequest<'a> {
     /// Reads a request.
     ///
     /// # Errors
-    /// When the era has no such method, or its parameters do not fit.
+    /// When the era has no such method, or its parameters are invalid.
     pub fn of(request: &Request<'a>, era: Era) -> Result<Self, Fault> {
         let params = &request.params;
         match (request.method.as_ref(), era) {
@@ -79,7 +79,7 @@ impl<'a> ClientRequest<'a> {
                 .get("level")
                 .and_then(LogLevel::from_raw)
                 .map(Self::SetLevel)
-                .ok_or_else(|| Fault::invalid_params("`level` is the name of a log level")),
+                .ok_or_else(|| Fault::invalid_params("`level` must be the name of a log level")),
             ("server/discover", Era::Modern) => Ok(Self::Discover),
             ("subscriptions/listen", Era::Modern) => listen(params).map(Self::Listen),
             ("tools/list", _) => Ok(Self::ListTools { cursor: cursor(params)? }),
@@ -92,14 +92,15 @@ impl<'a> ClientRequest<'a> {
 fn initialize<'a>(params: &Object<'a>) -> Result<Initialize<'a>, Fault> {
     let protocol_version = params
         .text("protocolVersion")
-        .ok_or_else(|| Fault::invalid_params("`protocolVersion` is a text"))?;
+        .ok_or_else(|| Fault::invalid_params("`protocolVersion` must be a string"))?;
     let capabilities = params.get("capabilities").and_then(|raw| Object::of(raw).ok());
     Ok(Initialize { protocol_version, capabilities: capabilities.unwrap_or_default() })
 }
 
 fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
-    let name =
-        params.text("name").ok_or_else(|| Fault::invalid_params("`name` is the name of a tool"))?;
+    let name = params
+        .text("name")
+        .ok_or_else(|| Fault::invalid_params("`name` must be the name of a tool"))?;
     let responses = params.get("inputResponses").and_then(|raw| Object::of(raw).ok());
     Ok(CallTool {
         name,
@@ -112,15 +113,16 @@ fn call_tool<'a>(params: &Object<'a>) -> Result<CallTool<'a>, Fault> {
 fn cursor(params: &Object<'_>) -> Result<Option<String>, Fault> {
     match params.get("cursor") {
         None => Ok(None),
-        Some(raw) => serde_json::from_str(raw.get())
-            .map_err(|_| Fault::invalid_params("`cursor` is the text that a page before gave")),
+        Some(raw) => serde_json::from_str(raw.get()).map_err(|_| {
+            Fault::invalid_params("`cursor` must be the `nextCursor` of an earlier page")
+        }),
     }
 }
 
 fn listen(params: &Object<'_>) -> Result<ListenFilter, Fault> {
-    let raw = params
-        .get("notifications")
-        .ok_or_else(|| Fault::invalid_params("`notifications` says which changes are wanted"))?;
+    let raw = params.get("notifications").ok_or_else(|| {
+        Fault::invalid_params("`notifications` must list the changes to announce")
+    })?;
     serde_json::from_str(raw.get())
-        .map_err(|_| Fault::invalid_params("`notifications` names changes, each true or false"))
+        .map_err(|_| Fault::invalid_params("`notifications` must map changes to true or false"))
 }

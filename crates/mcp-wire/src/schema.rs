@@ -1,25 +1,25 @@
-//! The input schema of a tool, as clients want it.
+//! The input schema of a tool, as clients require it.
 
 use serde_json::value::RawValue;
 
 use crate::object::Object;
 
-/// Takes anything; what a tool without a schema has.
+/// Accepts anything; the schema of a tool without one.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
-/// A schema that is none of an object.
+/// A schema that is not of type `object`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the input schema of a tool is a JSON Schema object of type `object`")]
+#[error("the input schema of a tool must be a JSON Schema of type `object`")]
 pub struct NotOfAnObject;
 
-/// The schema that a tool is offered with: as it was declared, with the type `object` put in where
-/// there is none.
+/// The schema that a tool is offered with: as declared, with the type `object` added where it is
+/// missing.
 ///
 /// # Errors
-/// When it is the schema of something else, or none.
+/// When it is the schema of another type, or not a schema.
 ///
 /// # Panics
-/// Never: a type put into an object leaves an object.
+/// Never: an object with an added type is an object.
 pub fn input_schema(declared: Option<&RawValue>) -> Result<Box<RawValue>, NotOfAnObject> {
     let whole = |text: String| RawValue::from_string(text).expect("an object with one more field");
     let Some(declared) = declared.filter(|raw| raw.get() != "null") else {

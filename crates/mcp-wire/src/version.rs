@@ -17,12 +17,12 @@ pub enum Version {
     V2026_07_28,
 }
 
-/// How a peer speaks: the two are different protocols on one endpoint.
+/// The kind of protocol: the two are different protocols on one endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Era {
-    /// A handshake and a session.
+    /// A handshake and an MCP session.
     Legacy,
-    /// Every request by itself.
+    /// Every request stands alone.
     Modern,
 }
 
@@ -36,7 +36,7 @@ impl Version {
         Self::V2024_11_05,
     ];
 
-    /// The newest that has a handshake: offered to a client that asks for one nobody knows.
+    /// The newest version with a handshake: offered to a client that asks for an unknown one.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
 
     /// The name on the wire.
@@ -68,7 +68,7 @@ impl Version {
         }
     }
 
-    /// What a handshake settles on: the version asked for, or the newest that has a handshake.
+    /// The result of a handshake: the requested version, or the newest one with a handshake.
     #[must_use]
     pub fn settle(asked: &str) -> Self {
         Self::parse(asked)

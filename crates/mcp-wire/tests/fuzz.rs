@@ -1,4 +1,4 @@
-//! The decoder meets anything: it never panics, and what it accepts it keeps.
+//! The decoder on arbitrary input: it never panics, and keeps what it accepts.
 
 use proptest::prelude::*;
 use ringback_mcp_wire::{Limits, Message, Object, RawValue, compact};

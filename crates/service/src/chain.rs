@@ -1,4 +1,4 @@
-//! One way to print an error for a log: the whole chain of causes, once.
+//! Formats an error for a log: the whole chain of causes, once.
 
 use std::error::Error;
 

@@ -1,7 +1,7 @@
 //! The HTTP listener: everything about HTTP that is the same for every edge.
 //!
-//! Edges bring an `axum::Router`; the listener accepts, keeps the limits, refuses strangers' `Host`
-//! and `Origin`, and drains. No route is defined here.
+//! Edges provide an `axum::Router`; the listener accepts, enforces limits, refuses foreign `Host`
+//! and `Origin` headers, and drains. No route is defined here.
 
 mod accept;
 mod admission;

@@ -1,22 +1,22 @@
-//! Open files: how many this process may have, and how many of them are for connections. The rest is
-//! the daemon's own: its records, content and agents go on however many strangers connect.
+//! Open files: the limit of this process, and the share for connections. The rest is for the daemon
+//! itself: its records, content and agents continue however many strangers connect.
 
 use std::fs::File;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Enough for thousands of agents. Some programs that the daemon starts look at every number up to the
-/// limit, so more would cost them time.
+/// Enough for thousands of agents. Some programs that the daemon starts scan every descriptor up to
+/// the limit, so more would cost them time.
 const RAISED_MAX: u64 = 1 << 17;
 
-/// How many open files there may be.
+/// The limit of open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
     limit: usize,
 }
 
 impl OpenFiles {
-    /// Raises the limit of this process as far as it may.
+    /// Raises the limit of this process as much as allowed.
     #[must_use]
     pub fn raise() -> Self {
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -24,20 +24,20 @@ impl OpenFiles {
         if current.is_some_and(|current| current < wanted) {
             let raised = Rlimit { current: Some(wanted), maximum };
             if let Err(error) = setrlimit(Resource::Nofile, raised) {
-                tracing::warn!(%error, wanted, "the limit of open files cannot be raised");
+                tracing::warn!(%error, wanted, "cannot raise the limit of open files");
             }
         }
         Self::current()
     }
 
-    /// As it is.
+    /// The current limit.
     #[must_use]
     pub fn current() -> Self {
         let current = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         Self::of(usize::try_from(current).unwrap_or(usize::MAX))
     }
 
-    /// Another limit than this process has.
+    /// A limit other than that of this process.
     #[must_use]
     pub const fn of(limit: usize) -> Self {
         Self { limit }
@@ -49,21 +49,21 @@ impl OpenFiles {
         self.limit
     }
 
-    /// What HTTP connections may use, a quarter, of the number that is wanted.
+    /// The number of HTTP connections: what is wanted, but at most a quarter.
     #[must_use]
     pub fn http(self, wanted: usize) -> usize {
         wanted.min(self.limit / 4).max(1)
     }
 
-    /// What HOOT01 peers may use: what is left of one half.
+    /// The number of HOOT01 peers: the rest of one half.
     #[must_use]
     pub fn hoot(self, http: usize) -> usize {
         (self.limit / 2).saturating_sub(http).max(8)
     }
 }
 
-/// A descriptor that is given up when there is none left, so that the next connection can be accepted
-/// and told so.
+/// A spare descriptor, given up when none is left, so that the next connection can be accepted and
+/// answered.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Option<File>);
 
@@ -74,12 +74,12 @@ impl Spare {
         spare
     }
 
-    /// Gives it up; `false` if there is none.
+    /// Gives it up; `false` if it is already gone.
     pub(crate) fn give_up(&mut self) -> bool {
         self.0.take().is_some()
     }
 
-    /// Takes one again, if there is one.
+    /// Takes one again, if one is free.
     pub(crate) fn take(&mut self) {
         self.0 = File::open("/dev/null").ok();
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Holds a secret: `Debug` prints `***`, there is no `Display` and no serialisation.
+/// A secret: `Debug` prints `***`, there is no `Display` and no serialisation.
 ///
 /// Reading it takes a call to [`Secret::expose`], which a reviewer can search for.
 #[derive(Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The order in which the daemon ends: outside in, one grace per layer.
+//! The order in which the daemon ends: from the outside in, with one grace period per layer.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::stage::{Panics, Stage, Stopped};
 /// The layers of the daemon, outermost first. They stop in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// Accept loops: after this nobody new comes in.
+    /// Accept loops: after this no new connection is accepted.
     Accepting,
     /// Connections and the requests on them.
     Edges,
@@ -23,12 +23,12 @@ pub enum Layer {
     Store,
 }
 
-/// Where the process is in its life.
+/// The phase of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// All layers run.
     Running,
-    /// This layer was told to stop; those outside it have ended.
+    /// This layer is stopping; those outside it have ended.
     Stopping(Layer),
     /// Nothing runs.
     Stopped,
@@ -39,11 +39,11 @@ pub enum Phase {
 pub struct Graces {
     /// An accept loop has nothing to finish; a second covers a busy scheduler.
     pub accepting: Duration,
-    /// Long enough for a request in flight; streams are told by their token and end at once.
+    /// Long enough for a request in flight; streams watch their token and end immediately.
     pub edges: Duration,
     /// Jobs are durable: one that does not end here is `interrupted` at the next start.
     pub jobs: Duration,
-    /// The broker only has bookkeeping left when nobody calls it any more.
+    /// The broker only has bookkeeping left when no one calls it any more.
     pub broker: Duration,
     /// The last commit must reach the disk, even a slow one.
     pub store: Duration,
@@ -54,7 +54,7 @@ pub struct Graces {
 pub struct StageReport {
     /// The layer.
     pub layer: Layer,
-    /// Whether its tasks ended by themselves.
+    /// Whether its tasks ended on their own.
     pub stopped: Stopped,
     /// What panicked in it while it ran.
     pub panics: Panics,
@@ -124,7 +124,7 @@ impl Graces {
 }
 
 impl Shutdown {
-    /// Five empty stages.
+    /// Creates five empty stages.
     pub fn new(graces: Graces) -> Self {
         let (phase, _) = watch::channel(Phase::Running);
         Self { stages: Layer::ALL.map(|layer| Stage::new(layer.name())), graces, phase }
@@ -135,7 +135,7 @@ impl Shutdown {
         &self.stages[layer as usize]
     }
 
-    /// Fires when a layer is told to stop.
+    /// Fires when a layer should stop.
     #[must_use]
     pub fn token(&self, layer: Layer) -> CancellationToken {
         self.stage(layer).token()
@@ -147,10 +147,10 @@ impl Shutdown {
         self.phase.subscribe()
     }
 
-    /// Stops every layer, outermost first; the next one is told only when the one before has ended.
+    /// Stops every layer, outermost first; each one only after the one before has ended.
     ///
     /// # Cancel safety
-    /// Dropping the future aborts every task that is left.
+    /// Dropping the future aborts the remaining tasks.
     pub async fn run(self) -> Vec<StageReport> {
         let Self { stages, graces, phase } = self;
         let mut reports = Vec::with_capacity(stages.len());

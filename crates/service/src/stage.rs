@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 /// yielding is reported as aborted and left behind rather than holding up the process.
 const ABORT_WAIT: Duration = Duration::from_secs(1);
 
-/// Owns tasks: names them, tells them to stop, waits for them, aborts what will not end.
+/// Owns tasks: names them, stops them, waits for them, aborts those that do not end.
 ///
 /// Dropping a stage aborts everything in it.
 #[must_use = "dropping a stage aborts its tasks"]
@@ -36,18 +36,18 @@ pub struct Spawner {
 /// How a stage ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// Every task ended by itself within the grace.
+    /// Every task ended on its own within the grace period.
     Clean,
     /// Some did not, and were aborted.
     Forced {
-        /// How many.
+        /// The number of aborted tasks.
         n_aborted: usize,
-        /// Which, sorted.
+        /// Their names, sorted.
         names: Vec<String>,
     },
 }
 
-/// The stage has stopped and takes no more tasks.
+/// The stage has stopped and accepts no more tasks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot start task `{task}`: stage `{stage}` has stopped")]
 pub struct StageClosed {
@@ -62,7 +62,7 @@ pub struct StageClosed {
 pub struct TaskPanic {
     /// The task's name.
     pub task: String,
-    /// What it said, if it panicked with text.
+    /// The message, if it panicked with text.
     pub message: String,
 }
 
@@ -97,14 +97,14 @@ struct Running {
     abort: AbortHandle,
 }
 
-/// Takes its task out of the table when the task ends, however it ends.
+/// Removes its task from the table when the task ends, however it ends.
 struct Leave {
     inner: Arc<Inner>,
     key: u64,
 }
 
 impl Stage {
-    /// A stage with no tasks.
+    /// Creates a stage without tasks.
     pub fn new(name: &'static str) -> Self {
         let (panics, _) = watch::channel(Panics::default());
         let inner = Inner {
@@ -123,7 +123,7 @@ impl Stage {
         self.inner.name
     }
 
-    /// Fires when the tasks of this stage should finish what they do and end.
+    /// Fires when the tasks of this stage should finish their work and end.
     #[must_use]
     pub fn token(&self) -> CancellationToken {
         self.inner.token.clone()
@@ -138,7 +138,7 @@ impl Stage {
     /// Starts a task.
     ///
     /// # Errors
-    /// When the stage has stopped. A stage that drains still takes tasks.
+    /// When the stage has stopped. A draining stage still accepts tasks.
     pub fn spawn<F>(&self, name: impl Into<String>, future: F) -> Result<(), StageClosed>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -146,14 +146,14 @@ impl Stage {
         Inner::spawn(&self.inner, name.into(), future)
     }
 
-    /// The names of the tasks that run now, sorted.
+    /// The names of the running tasks, sorted.
     #[must_use]
     pub fn running(&self) -> Vec<String> {
         self.inner.running()
     }
 
-    /// Follows the panics of this stage, so that whoever cannot live without a task may end the
-    /// process in order.
+    /// Follows the panics of this stage, so that a part that depends on a task can end the process
+    /// in order.
     #[must_use]
     pub fn panics(&self) -> watch::Receiver<Panics> {
         self.inner.panics.subscribe()
@@ -167,7 +167,7 @@ impl Stage {
         let inner = &self.inner;
         inner.token.cancel();
         inner.tracker.close();
-        // Checked, because a grace of "for ever" must not overflow the clock.
+        // Checked, because an endless grace period must not overflow the clock.
         let clean = match Instant::now().checked_add(grace) {
             Some(deadline) => timeout_at(deadline, inner.drained()).await.is_ok(),
             None => {
@@ -220,7 +220,8 @@ impl Inner {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        // Held until the task is in the table: a task that ends at once waits for it in `Leave`.
+        // Held until the task is in the table: a task that ends immediately waits for it in
+        // `Leave`.
         let mut table = this.table();
         if table.closed {
             return Err(StageClosed { stage: this.name, task: name });
@@ -233,7 +234,7 @@ impl Inner {
             let leave = leave;
             let outcome = AssertUnwindSafe(future).catch_unwind().await;
             let inner = Arc::clone(&leave.inner);
-            // Out of the table first: whoever hears of a panic no longer sees the task running.
+            // Out of the table first: an observer of the panic no longer sees the task running.
             drop(leave);
             if let Err(payload) = outcome {
                 inner.panicked(task_name, payload.as_ref());
@@ -244,7 +245,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Resolves when no task is left, and closes the stage in the same instant.
+    /// Resolves when no task is left, and closes the stage at the same instant.
     async fn drained(&self) {
         loop {
             self.tracker.wait().await;
@@ -298,7 +299,7 @@ impl Drop for Leave {
     }
 }
 
-/// The text of a panic, which is a `&str` or a `String` unless someone panicked with a value.
+/// The text of a panic, which is a `&str` or a `String` unless the payload was another value.
 pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     payload
         .downcast_ref::<&str>()

@@ -1,5 +1,5 @@
-//! A Unix socket that only this user's processes reach: bound in a directory of its own, accepted on
-//! until it is told to stop, gone from the disk with its guard.
+//! A Unix socket that only this user's processes can reach: bound in its own directory, accepting
+//! until it is stopped, removed from the disk with its guard.
 
 use std::fs::Permissions;
 use std::io;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-/// A pause when the machine has no room for another connection.
+/// The pause when the machine has no room for another connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 
-/// A bound socket. Dropping the file's guard removes it; dropping the listener closes it.
+/// A bound socket. Dropping the guard removes the file; dropping the listener closes the socket.
 #[derive(Debug)]
 pub struct PrivateSocket {
-    /// Takes connections.
+    /// The listener.
     pub listener: UnixListener,
     /// The socket on the disk.
     pub file: SocketFile,
@@ -31,15 +31,15 @@ impl Drop for SocketFile {
         if let Err(error) = std::fs::remove_file(&self.0)
             && error.kind() != io::ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.0.display(), %error, "a socket is left");
+            tracing::warn!(path = %self.0.display(), %error, "cannot remove a socket");
         }
     }
 }
 
 impl PrivateSocket {
-    /// Binds a socket of this name, mode 0600, in a directory that becomes this user's alone, so that
-    /// nobody else gets to the socket before its mode is set. One that a killed process left is
-    /// replaced; anything else of that name is not.
+    /// Binds a socket of this name, mode 0600, in a directory that becomes private to this user, so
+    /// that no other user reaches the socket before its mode is set. A socket left by a killed
+    /// process is replaced; anything else of that name is not.
     ///
     /// # Errors
     /// When it cannot be bound; the error names the path.
@@ -53,7 +53,7 @@ impl PrivateSocket {
     }
 }
 
-/// Gives every connection to `admit` until `stop` fires. What a peer does never ends it.
+/// Passes every connection to `admit` until `stop` fires. No peer can end it.
 pub async fn accept_until(
     stop: &CancellationToken,
     listener: UnixListener,
@@ -79,9 +79,14 @@ pub async fn accept_until(
 fn bind(dir: &Path, path: &Path) -> io::Result<UnixListener> {
     std::fs::set_permissions(dir, Permissions::from_mode(0o700))?;
     match std::fs::symlink_metadata(path) {
-        // Of a daemon that was killed.
+        // Left by a daemon that was killed.
         Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
-        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is no socket")),
+        Ok(_) => {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "it exists and is not a socket",
+            ));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }

@@ -94,7 +94,7 @@ async fn an_open_connection_still_works_after_accepting_stopped() {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     stream.read_exact(&mut [0; 12]).await.unwrap();
     running.stop.accepting.cancel();
-    // The socket closes on its own time; once it is closed, nobody new is let in.
+    // The socket closes in its own time; once it is closed, no new connection is accepted.
     while TcpStream::connect(running.addr).await.is_ok() {
         tokio::task::yield_now().await;
     }

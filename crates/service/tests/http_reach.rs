@@ -1,4 +1,4 @@
-//! Who is let in over real sockets: browsers' preflights, TLS, and peers that keep one waiting.
+//! Access over real sockets: browsers' preflights, TLS, and peers that stall.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -133,7 +133,7 @@ async fn a_head_or_a_body_that_never_ends_is_cut_off() {
     running.finish().await;
 }
 
-/// A certificate of its own for `localhost`: its PEM files, and a client that trusts it.
+/// A self-signed certificate for `localhost`: its PEM files, and a client that trusts it.
 fn certificate(dir: &Path) -> (Tls, TlsConnector) {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -170,7 +170,7 @@ async fn tls_serves_those_who_speak_it_and_drops_those_who_do_not() {
     drop(plain.read_to_end(&mut answer).await);
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 
-    // A peer that never shakes hands does not keep the listener from ending.
+    // A peer that never completes a handshake does not keep the listener from ending.
     let silent = TcpStream::connect(running.addr).await.unwrap();
     running.finish().await;
     drop(silent);

@@ -8,9 +8,9 @@ use tokio::sync::mpsc;
 
 use super::said::Said;
 
-/// Chunks of one call that its caller has not taken yet.
+/// Chunks of one call that its caller has not read yet.
 const CHUNKS_MAX: usize = 256;
-/// Calls taken back whose answer may still be under way.
+/// Calls taken back whose answer may still arrive.
 const TAKEN_BACK_MAX: usize = 64;
 
 /// The calls that were given to the peer.
@@ -19,21 +19,21 @@ pub(super) struct Given(Arc<Mutex<GivenCalls>>);
 
 #[derive(Debug, Default)]
 pub(super) struct GivenCalls {
-    /// Those that have not ended.
+    /// The calls that have not ended.
     pub(super) open: HashMap<RequestId, GivenCall>,
-    /// The last that were taken back, by both their ids: an answer to them is late.
+    /// The last calls taken back, by both ids: an answer to them is late.
     taken_back: VecDeque<(RequestId, Arc<str>)>,
 }
 
 #[derive(Debug)]
 pub(super) struct GivenCall {
-    /// The id the broker knows it by.
+    /// The broker's id of the call.
     pub(super) id: Arc<str>,
-    /// Where its chunks go, and after the first its end too, so that the order holds.
+    /// The destination of its chunks, and after the first also of its end, so that the order holds.
     pub(super) chunks: Option<mpsc::Sender<Said>>,
 }
 
-/// The broker's id of a call, where its chunks go, and where they come out if nobody reads yet.
+/// The broker's id of a call, the sender of its chunks, and the receiver if it has no reader yet.
 pub(super) type Chunks = (Arc<str>, mpsc::Sender<Said>, Option<mpsc::Receiver<Said>>);
 
 impl Given {
@@ -54,7 +54,7 @@ impl Given {
         given.taken_back.push_back((request_id, call.id));
     }
 
-    /// Where the chunks of a call go, and at its first one where they come out.
+    /// The sender of a call's chunks, with the receiver at the first one.
     pub(super) fn chunks(&self, request_id: RequestId) -> Option<Chunks> {
         let mut given = self.lock();
         let call = given.open.get_mut(&request_id)?;

@@ -1,4 +1,4 @@
-//! What a worker's Reply says of its call.
+//! Decoding a worker's Reply.
 
 use bytes::Bytes;
 use ringback_proto::any::{Any, Format};
@@ -7,10 +7,10 @@ use ringback_proto::frame::{Body, Frame};
 use ringback_proto::msgpack::{self, TopLevel};
 use ringback_proto::{Certainty, Error, ErrorKind, Result, StreamChunk};
 
-/// What a call that ends without saying anything came to.
+/// The result of a call that ends without one.
 const NIL: &[u8] = &[0xc0];
 
-/// What a worker says of a call.
+/// A worker's message about a call.
 #[derive(Debug)]
 pub(super) enum Said {
     Chunk(StreamChunk),
@@ -26,10 +26,10 @@ impl Said {
     }
 }
 
-/// What a Reply says of its call. `None` for what says nothing.
+/// Decodes a Reply. `None` if it carries nothing for the caller.
 pub(super) fn said(frame: &Frame) -> Option<Said> {
     let Body::MsgPack(body) = &frame.body else {
-        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker replies in MsgPack");
+        let error = Error::new(ErrorKind::UnsupportedContentType, "a worker must reply in MsgPack");
         return Some(Said::End(Err(error.with_certainty(Certainty::MayHaveRun))));
     };
     match read(body) {
@@ -38,26 +38,25 @@ pub(super) fn said(frame: &Frame) -> Option<Said> {
     }
 }
 
-/// Reads the body of a Reply. The `stream_id` of a worker means nothing to anybody: its caller's
-/// stream has one of its own.
+/// Reads the body of a Reply. The worker's `stream_id` is ignored: the caller's stream has its own.
 fn read(body: &Bytes) -> Result<Option<Said>> {
     let passed = |bytes: &[u8]| Any { format: Format::MsgPack, bytes: body.slice_ref(bytes) };
     let TopLevel::Map(fields) = msgpack::open(body)? else {
-        return Err(Error::invalid("an envelope is a map"));
+        return Err(Error::invalid("an envelope must be a map"));
     };
     let end = match fields.get("kind").and_then(msgpack::as_text) {
         Some("stream_start") => return Ok(None),
         Some("stream_chunk") => {
             let chunk = fields.get("chunk").unwrap_or_default();
             let chunk = rmp_serde::from_slice(chunk)
-                .map_err(|error| Error::invalid(format!("the chunk does not fit: {error:.200}")))?;
+                .map_err(|error| Error::invalid(format!("invalid chunk: {error:.200}")))?;
             return Ok(Some(Said::Chunk(chunk)));
         }
         Some("stream_end") => Ok(fields.get("final_response").map_or_else(nil, passed)),
         Some("success") => Ok(fields.get("response").map_or_else(nil, passed)),
         Some("error") => {
             let error = ToolError::decode(body);
-            Err(error.ok_or_else(|| Error::invalid("the error does not fit"))?.into())
+            Err(error.ok_or_else(|| Error::invalid("invalid error"))?.into())
         }
         Some(_) | None => return Err(Error::invalid("it is neither a result nor an error")),
     };
@@ -69,6 +68,6 @@ fn nil() -> Any {
 }
 
 fn not_understood(why: &str) -> Error {
-    Error::new(ErrorKind::ToolFailed, format!("the worker's reply was not understood: {why}"))
+    Error::new(ErrorKind::ToolFailed, format!("cannot read the worker's reply: {why}"))
         .with_certainty(Certainty::Ran)
 }

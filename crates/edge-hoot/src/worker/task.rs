@@ -80,7 +80,7 @@ impl WorkerTask {
         self.send(reply_to, reply_to.reply(reply)).await
     }
 
-    /// Whether the peer is still there.
+    /// Sends a frame; returns whether the peer is still connected.
     async fn send(&self, reply_to: &Arc<ReplyTo>, frame: Frame) -> bool {
         let Link { to, room, patience, router } = &self.link;
         let (to, reply_to) = (*to, Arc::clone(reply_to));
@@ -93,8 +93,8 @@ impl WorkerTask {
     }
 }
 
-/// What goes out next, once the peer has taken most of what went before: what it would only keep
-/// waiting can still move to another worker.
+/// Returns the next message once the peer has read most of the earlier ones: a call that would only
+/// wait here can still move to another worker.
 ///
 /// # Cancel safety
 /// Dropping it loses nothing: nothing is taken before it returns.
@@ -138,7 +138,7 @@ fn tool_offer(tool: OfferedTool) -> Result<ToolOffer> {
     }
 }
 
-/// The body of a Request to a worker. The arguments are the caller's own bytes.
+/// Builds the body of a Request to a worker. The arguments are the caller's own bytes.
 fn request(call: &LineCall, now: u64) -> Vec<u8> {
     let session_id = call.context.session_id.as_deref();
     let arguments = &call.arguments.bytes;

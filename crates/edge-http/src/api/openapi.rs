@@ -1,4 +1,4 @@
-//! The table of routes as an OpenAPI 3.1 document. Its schemas are those of the types themselves.
+//! The table of routes as an OpenAPI 3.1 document. Its schemas come from the types.
 
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -8,34 +8,34 @@ use super::Route;
 use super::operation::{Answer, Auth, Content, Operation, SchemaOf};
 use crate::error::ErrorBody;
 
-const ABOUT: &str = "Call tools, follow jobs, move content, offer tools of your own. Every failure says \
-    whether the tool ran.";
+const ABOUT: &str = "Call tools, follow jobs, store and read content, offer your own tools. \
+    Every error says whether the tool ran.";
 
-/// What each status of an error means; the codes are in its body.
+/// What each error status means; the codes are in the body.
 const ERRORS: &[(u16, &str)] = &[
-    (400, "The request does not fit: `INVALID_REQUEST`."),
-    (401, "No valid token: `UNAUTHENTICATED`."),
-    (403, "The token may not do this, or the page's Origin is not listed: `FORBIDDEN`."),
-    (404, "There is no such thing, or it is not yours to see: `NOT_FOUND`."),
-    (405, "The path has no such method: `METHOD_NOT_ALLOWED`."),
-    (408, "The body stopped coming: `REQUEST_TIMEOUT`."),
-    (409, "The name or id is taken, or was used for something else: `CONFLICT`."),
+    (400, "The request is invalid: `INVALID_REQUEST`."),
+    (401, "The token is missing or invalid: `UNAUTHENTICATED`."),
+    (403, "The token may not do this, or the page's Origin is not allowed: `FORBIDDEN`."),
+    (404, "Not found, or not visible to you: `NOT_FOUND`."),
+    (405, "The path does not support the method: `METHOD_NOT_ALLOWED`."),
+    (408, "The body stalled: `REQUEST_TIMEOUT`."),
+    (409, "The name or id is in use, or was used for something else: `CONFLICT`."),
     (413, "The body is too large: `TOO_LARGE`."),
-    (415, "The body is of another type: `UNSUPPORTED_MEDIA_TYPE`."),
-    (416, "The range lies behind the end: `RANGE_NOT_SATISFIABLE`."),
-    (421, "This Host is not served here: `FORBIDDEN`."),
-    (429, "Too many in a period: `RATE_LIMITED`."),
-    (499, "Somebody cancelled it: `CANCELLED`."),
-    (500, "The daemon's fault: `INTERNAL_ERROR`."),
+    (415, "The body has the wrong type: `UNSUPPORTED_MEDIA_TYPE`."),
+    (416, "The range starts past the end: `RANGE_NOT_SATISFIABLE`."),
+    (421, "The daemon does not serve this Host: `FORBIDDEN`."),
+    (429, "Too many requests in a period: `RATE_LIMITED`."),
+    (499, "The call was cancelled: `CANCELLED`."),
+    (500, "An error in the daemon: `INTERNAL_ERROR`."),
     (502, "The tool ran and failed: `TOOL_ERROR`."),
-    (503, "Full now, or whoever serves the tool is gone: `BUSY`, `CLIENT_GONE`."),
-    (504, "The time was up: `TIMEOUT`."),
+    (503, "The daemon is full, or the tool's client is gone: `BUSY`, `CLIENT_GONE`."),
+    (504, "The call timed out: `TIMEOUT`."),
 ];
 
-/// What the parts of paths are.
+/// Descriptions of path parameters.
 const PATH_PARTS: &[(&str, &str)] = &[
     ("artifact_id", "An artifact's id, `art_…`."),
-    ("client_id", "A client's own name."),
+    ("client_id", "The name a client chose for itself."),
     ("hash", "The BLAKE3 hash of the content, 64 hex digits."),
     ("job_id", "A job's id, `job_…`."),
     ("name", "A tool's full name."),
@@ -43,7 +43,7 @@ const PATH_PARTS: &[(&str, &str)] = &[
     ("token_id", "A token's public id, `tok_…`."),
 ];
 
-/// The document of these routes.
+/// Builds the document of these routes.
 pub(crate) fn document(routes: &[Route]) -> Value {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| {
@@ -159,14 +159,14 @@ fn path_parts(path: &str) -> impl Iterator<Item = &str> {
 
 fn path_parameter(name: &str) -> Value {
     let about = PATH_PARTS.iter().find(|(known, _)| *known == name).map(|(_, about)| *about);
-    let about = about.expect("every part of a path is explained; a test walks the table");
+    let about = about.expect("every path parameter is described; a test walks the table");
     json!({
         "name": name, "in": "path", "required": true, "description": about,
         "schema": { "type": "string", "minLength": 1 },
     })
 }
 
-/// Each field of the type is a parameter.
+/// Makes each field of the type a parameter.
 fn query_parameters(schema_of: SchemaOf) -> Vec<Value> {
     let mut generator = SchemaSettings::draft2020_12()
         .with(|settings| settings.inline_subschemas = true)
@@ -187,7 +187,7 @@ fn query_parameter(name: &str, mut field: Value, required: bool) -> Value {
     if let Value::Object(fields) = &mut field {
         fields.remove("description");
         fields.remove("default");
-        // What is absent in a query is simply not there: null cannot be written in one.
+        // An absent query parameter is simply missing: a query cannot express null.
         if let Some(Value::Array(types)) = fields.get_mut("type") {
             types.retain(|kind| kind != "null");
         }
@@ -209,9 +209,9 @@ fn error(status: u16, about: &str, schema: &Value) -> Value {
     });
     let header = match status {
         401 => Some(("WWW-Authenticate", "Always `Bearer`.")),
-        405 => Some(("Allow", "The methods the path has.")),
-        416 => Some(("Content-Range", "How long the content is.")),
-        429 | 503 | 504 => Some(("Retry-After", "After how many seconds to try again.")),
+        405 => Some(("Allow", "The methods that the path supports.")),
+        416 => Some(("Content-Range", "The length of the content in bytes.")),
+        429 | 503 | 504 => Some(("Retry-After", "The number of seconds to wait before a retry.")),
         _ => None,
     };
     if let Some((name, about)) = header {

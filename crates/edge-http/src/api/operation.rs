@@ -1,39 +1,39 @@
-//! What the document says of a route.
+//! The description of a route in the document.
 
 use std::collections::BTreeSet;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// Makes the schema of one type.
+/// Generates the schema of one type.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// Who may send it.
+/// Who may send the request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Auth {
-    /// Anybody who reaches the listener.
+    /// Any client that reaches the listener.
     Nobody,
-    /// Whoever has a token.
+    /// A client with a token.
     Token,
-    /// Whoever has a token or a ticket.
+    /// A client with a token or a ticket.
     TokenOrTicket,
 }
 
-/// What a body holds.
+/// The content of a body.
 #[derive(Clone, Copy)]
 pub(crate) enum Content {
     /// Nothing.
     Nothing,
     /// JSON of a type.
     Json(SchemaOf),
-    /// Server-sent events; the text says which.
+    /// Server-sent events; the text describes them.
     Events(&'static str),
     /// Bytes of any kind.
     Bytes,
-    /// Text of a kind.
+    /// Text of this type.
     Text(&'static str),
 }
 
-/// An answer that is no error.
+/// A successful answer.
 pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) about: &'static str,
@@ -41,7 +41,7 @@ pub(super) struct Answer {
     pub(super) headers: Vec<(&'static str, &'static str)>,
 }
 
-/// What the document says of a route.
+/// The description of a route in the document.
 pub(crate) struct Operation {
     pub(super) id: &'static str,
     pub(super) tag: &'static str,
@@ -54,8 +54,8 @@ pub(crate) struct Operation {
     pub(super) fails: BTreeSet<u16>,
 }
 
-/// What the listener itself may answer: a bad `Host`, a foreign `Origin`, another site's `Host`, our
-/// fault, and a full house.
+/// Errors of the listener itself: a bad `Host`, a foreign `Origin`, a `Host` of another site, an
+/// internal error, and too many connections.
 const FAILS_EVERYWHERE: [u16; 5] = [400, 403, 421, 500, 503];
 
 impl Content {
@@ -81,7 +81,7 @@ impl Operation {
         }
     }
 
-    /// Who may send it, if not whoever has a token.
+    /// Sets who may send it; the default is a client with a token.
     pub(crate) fn auth(mut self, auth: Auth) -> Self {
         self.auth = auth;
         if auth == Auth::Nobody {
@@ -90,38 +90,38 @@ impl Operation {
         self
     }
 
-    /// What may stand in the query.
+    /// Sets the query parameters.
     pub(crate) fn query<T: JsonSchema>(mut self) -> Self {
         self.query.push(T::json_schema);
         self
     }
 
-    /// A header that means something.
+    /// Adds a request header.
     pub(crate) fn header(mut self, name: &'static str, about: &'static str) -> Self {
         self.headers.push((name, about));
         self
     }
 
-    /// The body, which must be there.
+    /// Sets a required body.
     pub(crate) fn body(mut self, content: Content) -> Self {
         self.body = Some((content, true));
         self.fails([408, 413, 415])
     }
 
-    /// The body, which may be absent.
+    /// Sets an optional body.
     pub(crate) fn optional_body(mut self, content: Content) -> Self {
         self.body = Some((content, false));
         self.fails([408, 413, 415])
     }
 
-    /// An answer.
+    /// Adds an answer.
     pub(crate) fn answers(mut self, status: u16, about: &'static str, content: Content) -> Self {
         let content = vec![content];
         self.answers.push(Answer { status, about, content, headers: Vec::new() });
         self
     }
 
-    /// Another form of the answer before.
+    /// Adds another form of the last answer.
     pub(crate) fn or(mut self, content: Content) -> Self {
         if let Some(answer) = self.answers.last_mut() {
             answer.content.push(content);
@@ -129,7 +129,7 @@ impl Operation {
         self
     }
 
-    /// A header of the answer before.
+    /// Adds a header to the last answer.
     pub(crate) fn with(mut self, name: &'static str, about: &'static str) -> Self {
         if let Some(answer) = self.answers.last_mut() {
             answer.headers.push((name, about));
@@ -137,7 +137,7 @@ impl Operation {
         self
     }
 
-    /// How it may fail besides.
+    /// Adds error statuses.
     pub(crate) fn fails<const N: usize>(mut self, statuses: [u16; N]) -> Self {
         self.fails.extend(statuses);
         self

@@ -31,7 +31,7 @@ struct Execute<'a> {
     /// The tool's full id.
     #[serde(rename = "toolID")]
     tool_id: String,
-    /// An id for it of your own, not in use; one is made if absent.
+    /// Your own id for the call, not in use; generated if absent.
     #[serde(default, rename = "requestID")]
     request_id: Option<String>,
     /// Passed on to the client.
@@ -47,12 +47,12 @@ struct Execute<'a> {
     #[serde(borrow, default)]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     input: Option<&'a RawValue>,
-    /// How long it may take, in milliseconds; the usual time if absent or 0.
+    /// The timeout in milliseconds; the default if absent or 0.
     #[serde(default)]
     timeout: Option<u64>,
 }
 
-/// What the client answered.
+/// The client's answer.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Executed<'a> {
     /// Always `success`.
@@ -63,7 +63,7 @@ pub(super) struct Executed<'a> {
     /// The result.
     #[schemars(with = "String")]
     pub(super) output: &'a RawValue,
-    /// Whatever else the client said.
+    /// Anything else from the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     pub(super) metadata: Option<&'a RawValue>,
@@ -72,7 +72,7 @@ pub(super) struct Executed<'a> {
 pub(super) fn operation() -> Operation {
     Operation::new(TAG, "execute_client_tool", "Calls a client's tool and waits for its result.")
         .body(Content::json::<Execute<'_>>())
-        .answers(200, "What the client answered.", Content::json::<Executed<'_>>())
+        .answers(200, "The client's answer.", Content::json::<Executed<'_>>())
         .fails([404, 409, 499, 502, 504])
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn execute(
     let execute: Execute<'_> = read_json(&body)?;
     check_timeout(execute.timeout, state.client_tools().timeout_ms_max)?;
     if execute.request_id.as_deref() == Some("") {
-        return Err(Error::invalid_field("requestID", "an id is not empty").into());
+        return Err(Error::invalid_field("requestID", "an id must not be empty").into());
     }
     let input = execute
         .input
@@ -110,7 +110,7 @@ pub(super) async fn execute(
     drop(body);
     let reply = match answer {
         Answer::Now(reply) => reply,
-        // Whoever hangs up drops this, and the client is told.
+        // A caller that hangs up drops this, and the client is notified.
         Answer::Later(mut replies, _) => replies.next().await.ok_or_else(unexpected)?,
     };
     answered(reply)

@@ -1,5 +1,5 @@
-//! Calls as frames of a client's stream. The input of a call is not copied: it goes out as the bytes
-//! that came in, between what stands before and after it.
+//! Calls as frames of a client's stream. The input of a call is not copied: it goes out as the
+//! bytes that came in, between the start and the end of its frame.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ struct Cancel<'a> {
     reason: &'static str,
 }
 
-/// What a stream sends to its party.
+/// Encodes a message of a stream to its party.
 pub(crate) fn frame(post: &ToParty<Arc<LineCall>>) -> Pieces {
     match post {
         ToParty::Call(call) => {
@@ -57,7 +57,8 @@ pub(crate) fn frame(post: &ToParty<Arc<LineCall>>) -> Pieces {
     }
 }
 
-/// A call as its client sees it: the object up to its input, without the last brace, and the input.
+/// A call as its client sees it: the object up to its input, without the closing brace, and the
+/// input.
 pub(crate) fn request(call: &LineCall) -> (String, Bytes) {
     let text = |text: &'_ Option<Arc<str>>| text.clone().unwrap_or_default();
     let context = &call.context;
@@ -75,7 +76,7 @@ pub(crate) fn request(call: &LineCall) -> (String, Bytes) {
     (head, one_line(&call.arguments.bytes))
 }
 
-/// JSON without line ends: they may only stand between its tokens, and a frame is made of lines.
+/// JSON without line breaks: they can only stand between tokens, and a frame consists of lines.
 pub(crate) fn one_line(json: &Bytes) -> Bytes {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     if !json.iter().any(is_end) {
@@ -94,7 +95,7 @@ mod tests {
 
     use super::one_line;
 
-    /// Rule: tokens never change on the way; line ends between them may go.
+    /// Rule: tokens never change on the way; line breaks between them may be removed.
     #[test]
     fn line_ends_go_and_everything_else_stays() {
         let pretty = Bytes::from_static(b"{\r\n  \"a\\n b\": 18446744073709551616,\n\"c\": null }");

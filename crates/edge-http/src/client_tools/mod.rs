@@ -1,7 +1,8 @@
-//! `/client-tools`: an HTTP program registers tools, holds a stream open, gets calls on it and posts
-//! their results. Two dialects of it exist; the shape of a request picks the shape of its answer.
+//! `/client-tools`: an HTTP program registers tools, holds a stream open, receives calls on it and
+//! posts their results. It has two dialects; the shape of a request decides the shape of its
+//! answer.
 //!
-//! Nothing here keeps a call, a timer or a tool: the line engine of the broker does.
+//! No call, timer or tool is kept here: the line engine of the broker does that.
 
 mod execute;
 pub(crate) mod frames;
@@ -21,12 +22,12 @@ use crate::error::HttpError;
 
 const TAG: &str = "client tools";
 
-/// What the routes are told.
+/// Settings of the client tool routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientToolSettings {
-    /// Between two pings on a stream.
+    /// The interval between two pings on a stream.
     pub keepalive: std::time::Duration,
-    /// The longest time a call may be given.
+    /// The longest timeout of a call.
     pub timeout_ms_max: u64,
 }
 
@@ -40,13 +41,9 @@ fn streams() -> Vec<Route> {
         Route::get(
             "/client-tools/pending/{client_id}",
             pending::pending,
-            Operation::new(
-                TAG,
-                "open_client_stream",
-                "The calls of a client's tools, as they come.",
-            )
-            .auth(Auth::TokenOrTicket)
-            .answers(200, "The stream.", Content::Events(frames::ABOUT)),
+            Operation::new(TAG, "open_client_stream", "Streams the calls of a client's tools.")
+                .auth(Auth::TokenOrTicket)
+                .answers(200, "The stream of calls.", Content::Events(frames::ABOUT)),
         ),
         Route::get("/client-tools/pending/", no_client, nobody("open_unnamed_client_stream")),
         Route::post("/client-tools/execute", execute::execute, execute::operation()),
@@ -55,7 +52,7 @@ fn streams() -> Vec<Route> {
 
 /// A path that lacks its clientID: always 400.
 fn nobody(id: &'static str) -> Operation {
-    Operation::new(TAG, id, "The clientID is missing: always 400.").auth(Auth::Nobody)
+    Operation::new(TAG, id, "The clientID is missing; always answers 400.").auth(Auth::Nobody)
 }
 
 async fn no_client() -> HttpError {

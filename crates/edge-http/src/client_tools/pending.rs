@@ -42,7 +42,7 @@ async fn next(line: &mut LineStream, pings: &mut Interval) -> Option<Pieces> {
     }
 }
 
-/// The first one comes after a whole interval.
+/// The first ping comes after a full interval.
 pub(crate) fn pings(state: &State) -> Interval {
     let every = state.client_tools().keepalive;
     let mut pings = interval_at(Instant::now() + every, every);

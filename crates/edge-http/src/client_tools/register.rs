@@ -22,16 +22,16 @@ use crate::extract::{Whole, read_json};
 /// Tools to register.
 #[derive(Deserialize, JsonSchema)]
 struct Register<'a> {
-    /// The client's own name.
+    /// The name the client chose for itself.
     #[serde(rename = "clientID")]
     client_id: String,
-    /// The tools. Those registered before stay; one with the same id is replaced.
+    /// The tools. Tools registered before stay; one with the same id is replaced.
     #[serde(borrow)]
     tools: Vec<Tool<'a>>,
-    /// How long calls wait for a new stream when the last one closed; not at all if absent.
+    /// How long calls wait for a new stream after the last one closed; not at all if absent.
     #[serde(default, rename = "graceMs")]
     grace_ms: Option<u64>,
-    /// Who else may call them: `"project"`, or a list of token ids. Nobody if absent.
+    /// Who else may call them: `"project"`, or a list of token ids. No one if absent.
     #[serde(default)]
     share: Option<Share>,
 }
@@ -39,7 +39,7 @@ struct Register<'a> {
 /// A tool to register.
 #[derive(Deserialize, JsonSchema)]
 struct Tool<'a> {
-    /// The client's own name for it.
+    /// The client's own name for the tool.
     id: String,
     /// What it does.
     #[serde(default)]
@@ -48,18 +48,18 @@ struct Tool<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
     parameters: Option<&'a RawValue>,
-    /// How long a call may take.
+    /// The timeout of a call.
     #[serde(default, rename = "timeoutMs")]
     timeout_ms: Option<u64>,
 }
 
-/// With whom tools are shared.
+/// Who may call the tools.
 #[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Share {
-    /// With those of the same project.
+    /// Tokens of the same project.
     Project(ShareProject),
-    /// With these tokens.
+    /// These tokens.
     Tokens(Vec<TokenId>),
 }
 
@@ -69,25 +69,25 @@ enum ShareProject {
     Project,
 }
 
-/// The tools are registered.
+/// Registered tools.
 #[derive(Serialize, JsonSchema)]
 struct Registered {
-    /// Their full ids, in the order they came.
+    /// Full ids, in the order of the request.
     registered: Vec<String>,
 }
 
-/// Tools to take back.
+/// Tools to unregister.
 #[derive(Deserialize, JsonSchema)]
 struct Unregister {
     /// The client.
     #[serde(rename = "clientID")]
     client_id: String,
-    /// Which, by their own or full ids; all if absent.
+    /// The tools by their own or full ids; all if absent.
     #[serde(default, rename = "toolIDs")]
     tool_ids: Option<Vec<String>>,
 }
 
-/// The tools are gone.
+/// Unregistered tools.
 #[derive(Serialize, JsonSchema)]
 struct Unregistered {
     /// Always true.
@@ -101,17 +101,17 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             "/client-tools/register",
             register,
-            Operation::new(TAG, "register_client_tools", "Registers tools: all of them or none.")
+            Operation::new(TAG, "register_client_tools", "Registers tools, all or none.")
                 .body(Content::json::<Register<'_>>())
-                .answers(200, "They can be called.", Content::json::<Registered>())
+                .answers(200, "The tools are registered.", Content::json::<Registered>())
                 .fails([409]),
         ),
         Route::delete(
             "/client-tools/unregister",
             unregister,
-            Operation::new(TAG, "unregister_client_tools", "Takes tools back.")
+            Operation::new(TAG, "unregister_client_tools", "Unregisters tools.")
                 .body(Content::json::<Unregister>())
-                .answers(200, "They are gone.", Content::json::<Unregistered>()),
+                .answers(200, "The tools are unregistered.", Content::json::<Unregistered>()),
         ),
     ]
 }
@@ -160,7 +160,7 @@ async fn unregister(
     Ok(Json(Unregistered { success: true, unregistered }))
 }
 
-/// No call is given more time than the configuration allows.
+/// Checks that a timeout is within the configured maximum.
 pub(super) fn check_timeout(timeout_ms: Option<u64>, max: u64) -> Result<(), Error> {
     match timeout_ms {
         Some(ms) if ms > max => {
@@ -171,7 +171,7 @@ pub(super) fn check_timeout(timeout_ms: Option<u64>, max: u64) -> Result<(), Err
     }
 }
 
-/// What is there, null included.
+/// Deserializes a present value, null included.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(from).map(Some)
 }

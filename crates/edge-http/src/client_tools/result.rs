@@ -1,4 +1,4 @@
-//! `POST /client-tools/result` and `POST /client-tools/progress`: what a client says of a call.
+//! `POST /client-tools/result` and `POST /client-tools/progress`: a client's messages about a call.
 
 use std::collections::BTreeMap;
 
@@ -23,10 +23,11 @@ use crate::edge::State;
 use crate::error::{ErrorBody, HttpError};
 use crate::extract::{Whole, invalid, read_json};
 
-/// What is passed on of a client's error: enough for a stack trace, too little to flood a log.
+/// The part of a client's error that is passed on: enough for a stack trace, too little to flood a
+/// log.
 const ERROR_CHARS_MAX: usize = 16_384;
 
-/// Which call a result is of, and whether it is nested.
+/// The call that a result belongs to, and whether the result is nested.
 #[derive(Deserialize)]
 struct Posted<'a> {
     #[serde(rename = "requestID")]
@@ -35,24 +36,24 @@ struct Posted<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Deserialize, JsonSchema)]
 struct Outcome<'a> {
     /// `success` or `error`.
     status: Status,
-    /// A heading, of a success.
+    /// A heading, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     title: Option<&'a RawValue>,
-    /// The result, of a success.
+    /// The result, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     output: Option<&'a RawValue>,
-    /// Whatever else there is to say, of a success.
+    /// Anything else, for a success.
     #[serde(borrow, default)]
     #[schemars(with = "Option<BTreeMap<String, Value>>")]
     metadata: Option<&'a RawValue>,
-    /// What went wrong, of an error.
+    /// What went wrong, for an error.
     #[serde(default)]
     error: Option<String>,
 }
@@ -64,7 +65,7 @@ enum Status {
     Error,
 }
 
-/// The two dialects: the shape of the request picks the shape of the answer.
+/// The two dialects: the shape of the request decides the shape of the answer.
 #[derive(Clone, Copy)]
 enum Dialect {
     Nested,
@@ -78,24 +79,24 @@ enum Dialect {
 enum ResultBody {
     /// Nested.
     Nested {
-        /// Which call.
+        /// The call.
         #[serde(rename = "requestID")]
         request_id: String,
-        /// How it ended; a success has `title` and `output`.
+        /// The outcome; a success has `title` and `output`.
         result: Outcome<'static>,
     },
     /// Flat.
     Flat {
-        /// Which call.
+        /// The call.
         #[serde(rename = "requestID")]
         request_id: String,
-        /// How it ended.
+        /// The outcome.
         #[serde(flatten)]
         outcome: Outcome<'static>,
     },
 }
 
-/// It counts: an object in the nested dialect, `true` in the flat one.
+/// The result is accepted: an object in the nested dialect, `true` in the flat one.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Counted {
@@ -108,7 +109,7 @@ enum Counted {
     Flat(bool),
 }
 
-/// No such call waits for you.
+/// No call with this id is waiting for you.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Unknown {
@@ -121,10 +122,10 @@ enum Unknown {
     Flat(Box<ErrorBody>),
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Deserialize, JsonSchema)]
 struct Progress {
-    /// Which call.
+    /// The call.
     #[serde(rename = "requestID")]
     request_id: String,
     /// 0 to 100.
@@ -135,26 +136,26 @@ struct Progress {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    const UNKNOWN: &str = "No such call waits for an answer of yours.";
+    const UNKNOWN: &str = "No call with this id is waiting for your answer.";
     vec![
         Route::post(
             "/client-tools/result",
             result,
-            Operation::new(
-                TAG,
-                "post_client_result",
-                "The result of a call. The first one counts.",
-            )
-            .body(Content::json::<ResultBody>())
-            .answers(200, "It counts.", Content::json::<Counted>())
-            .answers(404, UNKNOWN, Content::json::<Unknown>()),
+            Operation::new(TAG, "post_client_result", "Answers a call. The first result counts.")
+                .body(Content::json::<ResultBody>())
+                .answers(200, "The result is accepted.", Content::json::<Counted>())
+                .answers(404, UNKNOWN, Content::json::<Unknown>()),
         ),
         Route::post(
             "/client-tools/progress",
             progress,
-            Operation::new(TAG, "post_client_progress", "How far a call is.")
+            Operation::new(TAG, "post_client_progress", "Reports the progress of a call.")
                 .body(Content::json::<Progress>())
-                .answers(200, "The caller is told, if it follows.", Content::json::<Counted>())
+                .answers(
+                    200,
+                    "The progress is passed to the caller, if it follows the call.",
+                    Content::json::<Counted>(),
+                )
                 .fails([404]),
         ),
     ]
@@ -201,7 +202,7 @@ async fn progress(
 ) -> Result<Json<Counted>, HttpError> {
     let Progress { request_id, percent, message } = read_json(&body)?;
     if !(0.0..=100.0).contains(&percent) {
-        return Err(Error::invalid_field("percent", "a percentage is 0 to 100").into());
+        return Err(Error::invalid_field("percent", "a percentage must be from 0 to 100").into());
     }
     state.broker().lines().progress(&credential, &request_id, percent, message).await?;
     Ok(Json(counted(Dialect::Nested)))
@@ -214,7 +215,7 @@ const fn counted(dialect: Dialect) -> Counted {
     }
 }
 
-/// What the caller gets: the client's bytes, or its error.
+/// The caller's result: the client's bytes, or its error.
 fn taken(
     outcome: &Outcome<'_>,
     success: impl FnOnce() -> Result<Bytes, HttpError>,
@@ -223,7 +224,9 @@ fn taken(
         Status::Success => {
             for (name, text) in [("title", outcome.title), ("output", outcome.output)] {
                 if text.is_some_and(|text| !text.get().starts_with('"')) {
-                    return Err(Error::invalid_field(name, format!("`{name}` is a text")).into());
+                    return Err(
+                        Error::invalid_field(name, format!("`{name}` must be a string")).into()
+                    );
                 }
             }
             Ok(Ok(Any { format: Format::Json, bytes: success()? }))
@@ -236,7 +239,7 @@ fn taken(
     }
 }
 
-/// The nested dialect has all its fields.
+/// Checks that a nested result has all its fields.
 fn check_nested(outcome: &Outcome<'_>) -> Result<(), HttpError> {
     let missing = match outcome.status {
         Status::Success if outcome.title.is_none() => "title",
@@ -247,7 +250,7 @@ fn check_nested(outcome: &Outcome<'_>) -> Result<(), HttpError> {
     Err(Error::invalid_field(missing, format!("`result.{missing}` is missing")).into())
 }
 
-/// A flat result by itself, as a nested one would be.
+/// Converts a flat result to the nested form.
 fn flat(outcome: &Outcome<'_>) -> Result<Bytes, HttpError> {
     let empty = serde_json::from_str::<&RawValue>("\"\"").map_err(|_| crate::v1::unexpected())?;
     let executed = Executed {

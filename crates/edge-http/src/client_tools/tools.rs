@@ -1,4 +1,4 @@
-//! `GET /client-tools/tools` and `GET /client-tools/tools/{client_id}`, in the order of registration.
+//! `GET /client-tools/tools` and `GET /client-tools/tools/{client_id}`, in order of registration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +28,12 @@ struct Definition<'a> {
     id: &'a str,
     /// What it does.
     description: &'a str,
-    /// The JSON Schema of its input, as it was given.
+    /// The JSON Schema of its input, as registered.
     #[schemars(with = "BTreeMap<String, Value>")]
     parameters: &'a RawValue,
 }
 
-/// Tools by their full ids, in order.
+/// Tools by full id, in order.
 struct ById<'a>(Vec<Definition<'a>>);
 
 impl Serialize for ById<'_> {
@@ -51,19 +51,23 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/client-tools/tools",
             all,
-            Operation::new(TAG, "list_client_tools", "The tools of all clients that you may see.")
-                .answers(
-                    200,
-                    "By their full ids.",
-                    Content::json::<BTreeMap<String, Definition<'_>>>(),
-                ),
+            Operation::new(
+                TAG,
+                "list_client_tools",
+                "Lists the tools of all clients that you may see.",
+            )
+            .answers(
+                200,
+                "The tools by full id.",
+                Content::json::<BTreeMap<String, Definition<'_>>>(),
+            ),
         ),
         Route::get(
             "/client-tools/tools/{client_id}",
             of_client,
-            Operation::new(TAG, "list_tools_of_client", "The tools of one client.").answers(
+            Operation::new(TAG, "list_tools_of_client", "Lists the tools of one client.").answers(
                 200,
-                "Its tools.",
+                "The client's tools.",
                 Content::json::<Vec<Definition<'_>>>(),
             ),
         ),

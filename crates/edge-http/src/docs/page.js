@@ -1,4 +1,4 @@
-// Shows the OpenAPI document of this daemon. Everything is text: nothing of it becomes markup.
+// Shows the OpenAPI document of this daemon. Everything is inserted as text, never as markup.
 'use strict';
 
 function make(tag, text, ...children) {
@@ -13,7 +13,7 @@ function classed(name, element) {
   return element;
 }
 
-// A reference within the document, followed.
+// Follows a reference within the document.
 function resolve(api, value) {
   let found = value;
   while (found && found.$ref) {
@@ -23,7 +23,7 @@ function resolve(api, value) {
   return found;
 }
 
-// What a schema is, in one line.
+// The type of a schema, in one line.
 function kind(schema) {
   if (!schema || schema === true) return 'anything';
   if (schema.$ref) return schema.$ref.split('/').pop();

@@ -20,7 +20,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/artifacts",
             list,
-            Operation::new(TAG, "list_artifacts", "Artifacts, newest first.")
+            Operation::new(TAG, "list_artifacts", "Lists artifacts, newest first.")
                 .query::<ArtifactListRequest>()
                 .answers(200, "A page of artifacts.", Content::json::<ArtifactListResponse>())
                 .fails([504]),
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/artifacts/{artifact_id}",
             get,
-            Operation::new(TAG, "get_artifact", "Everything about one artifact.")
+            Operation::new(TAG, "get_artifact", "Returns one artifact in full.")
                 .answers(200, "The artifact.", Content::json::<ArtifactInfoResponse>())
                 .fails([404, 504]),
         ),

@@ -16,68 +16,68 @@ use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::InQuery;
 
-/// Which part of the audit.
+/// A part of the audit log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Asked {
-    /// Where to go on: the `next_cursor` of the page before.
+    /// Where to continue: the `next_cursor` of the previous page.
     cursor: Option<String>,
-    /// How many; 100 if absent, 1000 at most.
+    /// The number of entries; 100 if absent, 1000 at most.
     limit: Option<u32>,
 }
 
-/// A part of the audit, newest first.
+/// A part of the audit log, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Page {
-    /// Calls, and where some are missing.
+    /// Calls, and gaps where calls are missing.
     entries: Vec<Entry>,
     /// Where the next page starts; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
 
-/// A call that has ended, or calls that are missing.
+/// An ended call, or a gap.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Entry {
     /// A call.
     Call(CallEntry),
-    /// Calls that are missing here, because the disk was too slow or failed.
+    /// Calls that are missing here because the disk was too slow or failed.
     Dropped {
-        /// When, about.
+        /// The approximate time.
         at_ms: u64,
-        /// How many.
+        /// The number of missing calls.
         dropped: u64,
     },
 }
 
-/// A call that has ended.
+/// An ended call.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CallEntry {
     /// When it ended.
     at_ms: u64,
-    /// Which call; `call_why` explains it.
+    /// The id of the call; `call_why` explains it.
     call_id: CallId,
-    /// Who called: a token's id, or `local`.
+    /// The caller: a token's id, or `local`.
     principal: String,
-    /// For which session.
+    /// The session it was made for.
     #[serde(skip_serializing_if = "Option::is_none")]
     session_id: Option<SessionId>,
-    /// Which tool.
+    /// The tool.
     tool: String,
-    /// Through which edge.
+    /// The edge it came through.
     edge: Cow<'static, str>,
     /// `success`, `job_started`, `ack`, or the code of the error.
     outcome: Cow<'static, str>,
-    /// Whether it ran, for an error.
+    /// Whether the tool ran, for an error.
     #[serde(skip_serializing_if = "Option::is_none")]
     certainty: Option<Certainty>,
-    /// How long it took.
+    /// The duration.
     duration_us: u64,
-    /// Bytes that left the sandbox, through a door of a session.
+    /// Bytes sent out of the sandbox, through a proxy of a session.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_up: Option<u64>,
-    /// Bytes that came back.
+    /// Bytes received.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_down: Option<u64>,
 }
@@ -104,13 +104,13 @@ impl From<AuditLine> for Entry {
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let about = "Which calls there were, whose, and how they ended, newest first.";
+    let about = "Lists calls with their callers and outcomes, newest first.";
     vec![Route::get(
         "/v1/audit",
         list,
         Operation::new("audit", "list_audit", about).query::<Asked>().answers(
             200,
-            "A page of the audit.",
+            "A page of the audit log.",
             Content::json::<Page>(),
         ),
     )]

@@ -1,4 +1,4 @@
-//! `/v1/blobs`: content in and out, piece by piece; no request holds more than a piece of it.
+//! `/v1/blobs`: content in and out, in pieces; no request holds more than one piece in memory.
 
 use axum::Json;
 use axum::body::Body;
@@ -24,19 +24,19 @@ use crate::edge::State;
 use crate::error::HttpError;
 use crate::extract::{InPath, next_piece};
 
-/// Where content is. Bodies here may be as large as a blob may be.
+/// The path of content. Bodies here may be as large as a blob.
 pub const PATH: &str = "/v1/blobs";
 
-/// What is read at once: few system calls, little memory.
+/// The size of a read: few system calls, little memory.
 const PIECE_BYTES: u64 = 256 << 10;
 
 /// Content without a type.
 const MIME_UNKNOWN: &str = "application/octet-stream";
 
-/// Content never changes under its name, and is not for everybody.
+/// Content never changes under its name, and is not public.
 const KEEP: (HeaderName, &str) = (CACHE_CONTROL, "private, max-age=31536000, immutable");
 
-/// Content is a stranger's: a browser that shows it runs nothing of it and takes it for what it says.
+/// Content is untrusted: a browser that shows it runs none of it and accepts its declared type.
 const HARMLESS: [(HeaderName, &str); 2] =
     [(CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'"), (X_CONTENT_TYPE_OPTIONS, "nosniff")];
 
@@ -46,31 +46,31 @@ pub(super) fn routes() -> Vec<Route> {
     let stored = || Content::json::<CasStoredResponse>();
     let takes = |id, about| {
         Operation::new(TAG, id, about)
-            .header("Content-Type", "The content's type.")
+            .header("Content-Type", "The media type of the content.")
             .body(Content::Bytes)
-            .answers(201, "It is stored.", stored())
-            .with("Location", "Where it is.")
-            .answers(200, "It was there already.", stored())
-            .with("Location", "Where it is.")
+            .answers(201, "The content is stored.", stored())
+            .with("Location", "The URL of the content.")
+            .answers(200, "The content was already stored.", stored())
+            .with("Location", "The URL of the content.")
             .fails([504])
     };
     let gives = |id, about| {
         Operation::new(TAG, id, about)
             .header("Range", "`bytes=0-99`, `bytes=100-` or `bytes=-100`.")
-            .header("If-None-Match", "The tag of what you have.")
-            .header("If-Range", "The tag of what you have a part of.")
+            .header("If-None-Match", "The ETag of your copy.")
+            .header("If-Range", "The ETag of your partial copy.")
             .answers(200, "The content.", Content::Bytes)
-            .with("ETag", "The hash, in quotes.")
+            .with("ETag", "The hash in quotes.")
             .answers(206, "The range.", Content::Bytes)
-            .with("Content-Range", "Which part of how much.")
-            .answers(304, "You have it.", Content::Nothing)
+            .with("Content-Range", "The range and the total size.")
+            .answers(304, "Your copy is current.", Content::Nothing)
             .fails([404, 416, 504])
     };
     vec![
         Route::post(PATH, store, takes("store_blob", "Stores content under its hash.")),
-        Route::put(ONE, put, takes("put_blob", "Stores content, if it has this hash.")),
-        Route::get(ONE, get, gives("get_blob", "Reads content, whole or a range of it.")),
-        Route::head(ONE, get, gives("head_blob", "Tells size and type of content.")),
+        Route::put(ONE, put, takes("put_blob", "Stores content if it has this hash.")),
+        Route::get(ONE, get, gives("get_blob", "Reads content, in full or a range.")),
+        Route::head(ONE, get, gives("head_blob", "Returns the size and type of content.")),
     ]
 }
 
@@ -102,12 +102,14 @@ async fn take(
     expected: Option<BlobHash>,
 ) -> Result<Response, HttpError> {
     let mime_type = headers.get(CONTENT_TYPE).map_or(Ok(MIME_UNKNOWN), HeaderValue::to_str);
-    let mime_type = mime_type
-        .map_err(|_| Error::new(ErrorKind::UnsupportedContentType, "a type is ASCII text"))?;
+    let mime_type = mime_type.map_err(|_| {
+        Error::new(ErrorKind::UnsupportedContentType, "`Content-Type` must be ASCII")
+    })?;
     let mut writer = state.broker().write_blob(credential, Edge::Http)?;
     tokio::select! {
         () = credential.ended() => {
-            return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended").into());
+            let message = "the token is no longer valid";
+            return Err(Error::new(ErrorKind::Unauthenticated, message).into());
         }
         taken = take_all(&mut writer, body) => taken?,
     }
@@ -166,8 +168,8 @@ async fn get(
     Ok(response)
 }
 
-/// The bytes from `start` to `end`. A failure on the way ends the connection: the length was
-/// promised, so the caller notices.
+/// The bytes from `start` to `end`. A failure on the way closes the connection: the length was
+/// announced, so the caller notices.
 fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> Body {
     Body::from_stream(stream::try_unfold((Some(reader), start), move |(reader, at)| {
         let credential = credential.clone();
@@ -179,7 +181,8 @@ fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> B
             }
             let piece = tokio::select! {
                 () = credential.ended() => {
-                    return Err(Error::new(ErrorKind::Unauthenticated, "the token has ended"));
+                    let message = "the token is no longer valid";
+                    return Err(Error::new(ErrorKind::Unauthenticated, message));
                 }
                 piece = reader.read(at, PIECE_BYTES.min(end - at)) => piece?,
             };
@@ -187,7 +190,7 @@ fn pieces(reader: BlobReader, credential: Credential, start: u64, end: u64) -> B
             if at < end {
                 return Ok(Some((piece, (Some(reader), at))));
             }
-            // Nobody asks for more than was promised, so the last piece is the end.
+            // No client reads more than was announced, so the last piece is the end.
             reader.finish();
             Ok(Some((piece, (None, at))))
         }

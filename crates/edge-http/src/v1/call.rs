@@ -31,11 +31,11 @@ use crate::error::{ErrorBody, HttpError};
 use crate::extract::{InPath, InQuery, Whole, check_json, invalid};
 use crate::sse;
 
-/// What a caller may ask for in the address.
+/// The query parameters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Asked {
-    /// The call fails when it has not ended by then.
+    /// The deadline; the call fails if it has not ended by then.
     #[schemars(with = "Option<u64>", range(min = 1))]
     deadline_ms: Option<NonZeroU64>,
 }
@@ -43,18 +43,18 @@ pub(super) struct Asked {
 /// The tool's answer.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Answered {
-    /// As the tool gave it.
+    /// The result, as the tool returned it.
     #[schemars(with = "Value")]
     result: Box<RawValue>,
 }
 
-/// The work goes on.
+/// The call continues as a job.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Accepted {
     job: StartedJob,
 }
 
-/// The job that does the work.
+/// The job of a call.
 #[derive(Debug, Serialize, JsonSchema)]
 struct StartedJob {
     /// Its id.
@@ -62,7 +62,7 @@ struct StartedJob {
     /// The tool it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// How long it may take.
+    /// The expected duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_timing: Option<ToolTiming>,
 }
@@ -77,17 +77,17 @@ struct Started {
 }
 
 pub(super) fn operation(tag: &'static str) -> Operation {
-    const EVENTS: &str = "With `Accept: text/event-stream`: `start`, `chunk`, and at the end `result`, \
-        `job` or `error`.";
-    Operation::new(tag, "call_tool", "Calls a tool; the body is its arguments.")
+    const EVENTS: &str = "With `Accept: text/event-stream`: `start`, `chunk`, and finally \
+        `result`, `job` or `error`.";
+    Operation::new(tag, "call_tool", "Calls a tool with the body as its arguments.")
         .query::<Asked>()
-        .header("Prefer", "`respond-async` does not wait, `wait=10` waits 10 s for the result.")
-        .header("Idempotency-Key", "The same key from the same token is the same call.")
+        .header("Prefer", "`respond-async` does not wait; `wait=10` waits 10 s for the result.")
+        .header("Idempotency-Key", "The same key from the same token identifies the same call.")
         .optional_body(Content::json::<std::collections::BTreeMap<String, Value>>())
         .answers(200, "The tool's answer.", Content::json::<Answered>())
         .or(Content::Events(EVENTS))
-        .answers(202, "The work goes on as a job.", Content::json::<Accepted>())
-        .with("Location", "Where the job is.")
+        .answers(202, "The call continues as a job.", Content::json::<Accepted>())
+        .with("Location", "The URL of the job.")
         .fails([404, 409, 499, 502, 504])
 }
 
@@ -122,12 +122,12 @@ pub(super) async fn call(
     }
 }
 
-/// The call behind a name and a JSON object. No body is an empty object. The input of a tool that
-/// is not native is looked at and passed on as it came.
+/// Builds the call from a name and a JSON object. An absent body is an empty object. The input of a
+/// tool that is not native is checked and passed on unchanged.
 fn request(name: String, body: Bytes) -> Result<ToolCall, HttpError> {
     let body = if body.is_empty() { Bytes::from_static(b"{}") } else { body };
     if body.trim_ascii_start().first() != Some(&b'{') {
-        return Err(Error::invalid("the arguments are a JSON object").into());
+        return Err(Error::invalid("the arguments must be a JSON object").into());
     }
     let misfit = |error: serde_json::Error| invalid(&format!("the input of `{name}`"), &error);
     let mut decoder = serde_json::Deserializer::from_slice(&body);
@@ -172,7 +172,7 @@ fn passed(bytes: Bytes) -> Response {
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-/// An answer as JSON: written anew if it is ours, as it came if it only passes through.
+/// An answer as JSON: serialized if it is ours, unchanged if it is only passed on.
 fn raw(response: &ToolResponse) -> Result<Box<RawValue>, HttpError> {
     let written = if let ToolResponse::Passed(Any { bytes, .. }) = response {
         serde_json::from_slice(bytes)
@@ -196,7 +196,8 @@ fn events(
     stream::unfold((replies, control), |(mut replies, control)| async move {
         let reply = replies.next().await?;
         if let ResponseEnvelope::StreamChunk { chunk, .. } = &reply {
-            // The connection asks for the next one when this one is written: that is the brake.
+            // The connection asks for the next chunk once this one is written: that is the
+            // backpressure.
             control.add_credit(u64::try_from(chunk.weight()).unwrap_or(u64::MAX));
         }
         Some((event(reply), (replies, control)))

@@ -1,4 +1,4 @@
-//! `GET /v1/jobs/{job_id}/events`: a job from where it stands to its end, as it happens.
+//! `GET /v1/jobs/{job_id}/events`: a job from its current state to its end, as it happens.
 
 use std::collections::VecDeque;
 
@@ -19,19 +19,20 @@ use crate::error::HttpError;
 use crate::extract::InPath;
 use crate::sse::{named, response};
 
-pub(super) const ABOUT: &str = "First `job`, the job as it stands; then `job.state_changed` and \
-    `job.progress` as they come; at the end `end`, the job with its result or error.";
+pub(super) const ABOUT: &str = "First `job`, the job in its current state; then \
+    `job.state_changed` and `job.progress` as they happen; finally `end`, the job with its result \
+    or error.";
 
-/// Events looked at in one go: few enough to keep in memory for each follower.
+/// Events to read at a time: few enough to keep in memory for each follower.
 const PAGE: usize = 64;
 
-/// Somebody who follows a job.
+/// A follower of a job.
 struct Follower {
     state: State,
     credential: Credential,
     job_id: JobId,
     subscription: Subscription,
-    /// The last event of all that was looked at.
+    /// The last event that was read, relevant or not.
     seq: u64,
     waiting: VecDeque<sse::Event>,
     has_ended: bool,
@@ -43,7 +44,7 @@ pub(super) async fn events(
     InPath(job_id): InPath<String>,
 ) -> Result<Response, HttpError> {
     let job_id = id("job_id", &job_id)?;
-    // First listen, then look: what happens between is heard twice rather than never.
+    // Subscribe first, then read: an event in between is seen twice rather than never.
     let subscription = state.broker().subscribe();
     let seq = subscription.heads(state.broker().now(), None).seq;
     let mut follower = Follower {
@@ -98,7 +99,7 @@ impl Follower {
             if *job_id == self.job_id)
     }
 
-    /// Where the job stands, if it is the caller's to see.
+    /// Reads the state of the job, if the caller may see it.
     async fn look(&mut self) -> Result<(), HttpError> {
         let request = JobStatusRequest { job_id: self.job_id };
         let job: JobStatusResponse =

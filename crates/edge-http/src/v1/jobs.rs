@@ -21,7 +21,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/jobs",
             list,
-            Operation::new(TAG, "list_jobs", "Jobs, newest first.")
+            Operation::new(TAG, "list_jobs", "Lists jobs, newest first.")
                 .query::<JobListRequest>()
                 .answers(200, "A page of jobs.", Content::json::<JobListResponse>())
                 .fails([504]),
@@ -29,23 +29,31 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/jobs/{job_id}",
             status,
-            Operation::new(TAG, "get_job", "One job, with its result or error once it has ended.")
-                .answers(200, "The job.", Content::json::<JobStatusResponse>())
-                .fails([404, 504]),
+            Operation::new(
+                TAG,
+                "get_job",
+                "Returns one job, with its result or error once it has ended.",
+            )
+            .answers(200, "The job.", Content::json::<JobStatusResponse>())
+            .fails([404, 504]),
         ),
         Route::delete(
             "/v1/jobs/{job_id}",
             cancel,
-            Operation::new(TAG, "cancel_job", "Cancels a job; answers when its work has stopped.")
-                .answers(200, "How it ended.", Content::json::<JobCancelledResponse>())
-                .fails([404, 504]),
+            Operation::new(
+                TAG,
+                "cancel_job",
+                "Cancels a job and answers when its work has stopped.",
+            )
+            .answers(200, "How the job ended.", Content::json::<JobCancelledResponse>())
+            .fails([404, 504]),
         ),
         Route::get(
             "/v1/jobs/{job_id}/events",
             job_events::events,
-            Operation::new(TAG, "follow_job", "Follows a job until it has ended.")
+            Operation::new(TAG, "follow_job", "Follows a job until it ends.")
                 .auth(Auth::TokenOrTicket)
-                .answers(200, "What happens to the job.", Content::Events(job_events::ABOUT))
+                .answers(200, "The events of the job.", Content::Events(job_events::ABOUT))
                 .fails([404, 504]),
         ),
     ]

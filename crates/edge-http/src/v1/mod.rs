@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Vec<Route> {
     areas.into_iter().flatten().collect()
 }
 
-/// Calls a tool that makes no job, for routes that are a view of it.
+/// Calls a tool that starts no job, for routes that are a view of it.
 pub(crate) async fn ask<T: Tool>(
     state: &State,
     credential: &Credential,
@@ -47,7 +47,7 @@ pub(crate) async fn ask<T: Tool>(
     ask_once::<T>(state, credential, request, None).await
 }
 
-/// The same with an id: a second time it is the same call.
+/// The same with an id: a repeated id is the same call.
 async fn ask_once<T: Tool>(
     state: &State,
     credential: &Credential,
@@ -80,10 +80,10 @@ async fn ask_once<T: Tool>(
 }
 
 pub(crate) fn unexpected() -> HttpError {
-    Error::internal("http", "a tool answered in a way its row does not allow").into()
+    Error::internal("http", "a tool returned a reply that its row does not allow").into()
 }
 
-/// An id of the path.
+/// Parses an id in the path.
 fn id<T: std::str::FromStr<Err: std::fmt::Display>>(
     field: &str,
     text: &str,

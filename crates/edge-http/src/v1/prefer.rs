@@ -1,4 +1,4 @@
-//! What a caller asks for in headers: how long to wait, in which form, and to be called once.
+//! Preferences in headers: how long to wait, in which form to answer, and idempotency.
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
@@ -18,7 +18,7 @@ pub(super) fn wants_events(headers: &HeaderMap) -> bool {
 }
 
 /// `Prefer: respond-async` and `Prefer: wait=SECONDS` (RFC 7240). Other preferences are ignored, as
-/// that standard says.
+/// the standard requires.
 pub(super) fn preferences(headers: &HeaderMap) -> Result<CallOptions> {
     let mut options = CallOptions::default();
     let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
@@ -35,11 +35,12 @@ pub(super) fn preferences(headers: &HeaderMap) -> Result<CallOptions> {
     Ok(options)
 }
 
-/// The same key from the same caller is the same call. Any text will do: its hash is the id.
+/// The same key from the same caller identifies the same call. Any text will do: its hash is the
+/// id.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<RequestId>> {
     let Some(key) = headers.get("idempotency-key") else { return Ok(None) };
     if key.is_empty() || key.len() > KEY_BYTES_MAX {
-        let message = format!("an Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
+        let message = format!("an Idempotency-Key must have 1 to {KEY_BYTES_MAX} bytes");
         return Err(Error::invalid(message));
     }
     let hash = blake3::hash(key.as_bytes());

@@ -1,4 +1,4 @@
-//! Which part of some content is asked for (RFC 9110, section 14).
+//! The requested part of some content (RFC 9110, section 14).
 
 use axum::http::HeaderMap;
 use axum::http::header::{IF_NONE_MATCH, IF_RANGE, RANGE};
@@ -10,17 +10,17 @@ pub(super) enum Part {
     Whole,
     /// From the first byte to the one before `end`.
     Bytes {
-        /// The first.
+        /// The first byte.
         start: u64,
-        /// One behind the last.
+        /// One past the last byte.
         end: u64,
     },
-    /// Nothing: the range starts behind the end.
+    /// Nothing: the range starts past the end.
     Behind,
 }
 
-/// What the caller asks for of content that is `size` bytes long. What is not understood is ignored,
-/// as the standard says: several ranges at once get the whole.
+/// Returns the requested part of content of `size` bytes. A range that is not understood is
+/// ignored, as the standard requires: several ranges in one request get the whole.
 pub(super) fn part(headers: &HeaderMap, etag: &str, size: u64) -> Part {
     let is_same = headers.get(IF_RANGE).is_none_or(|value| value == etag);
     let range = headers.get(RANGE).and_then(|value| value.to_str().ok());
@@ -30,7 +30,7 @@ pub(super) fn part(headers: &HeaderMap, etag: &str, size: u64) -> Part {
     }
 }
 
-/// Whether the caller has it already.
+/// Whether the caller's copy is current.
 pub(super) fn is_known(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
     values

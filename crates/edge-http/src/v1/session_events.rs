@@ -1,6 +1,6 @@
-//! `GET /v1/sessions/{session_id}/events`: what a session says, and the calls of the tools that the
-//! reader offers its agents, as they come. Whoever reads them is there for the agents until the
-//! stream closes.
+//! `GET /v1/sessions/{session_id}/events`: the events of a session, and the calls of the tools that
+//! the reader offers its agents, as they happen. The reader serves the agents until the stream
+//! closes.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,24 +28,26 @@ use crate::error::HttpError;
 use crate::extract::{InPath, InQuery};
 use crate::sse;
 
-const ABOUT: &str = "What the session and its children say, each under its type and with its index as \
-    `id`; `caller_tool_request` and `caller_tool_cancel` for the tools you offer its agents; `ping`; \
-    at the end `end`, the session as it then stands.";
+const ABOUT: &str = "Events of the session and its children, named by type, with the index as \
+    `id`; `caller_tool_request` and `caller_tool_cancel` for the tools you offer its agents; \
+    `ping`; finally `end`, the session in its final state.";
 
-/// What stands in the query of somebody who wants no calls.
+/// The query value of a reader that wants no calls.
 const NO_CALLERS: &str = "no";
 
-/// What may stand in the query.
+/// The query parameters.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Asked {
-    /// Only events after this index; all that are kept if absent or -1. `Last-Event-ID` counts first.
+    /// Only events after this index; all stored events if absent or -1. `Last-Event-ID` takes
+    /// precedence.
     since_index: Option<i64>,
-    /// Whose calls come too: a `caller_id`, several with commas, or `no`. All of yours if absent.
+    /// The callers whose calls to include: a `caller_id`, several with commas, or `no`. All of
+    /// yours if absent.
     callers: Option<String>,
 }
 
-/// A call that need not be answered any more.
+/// A call that no longer needs an answer.
 #[derive(Serialize)]
 struct Cancelled<'a> {
     r#type: &'static str,
@@ -54,13 +56,13 @@ struct Cancelled<'a> {
     reason: &'static str,
 }
 
-/// Somebody who follows a session.
+/// A follower of a session.
 struct Follower {
     state: State,
     credential: Credential,
     session: SessionId,
     root: SessionId,
-    /// Nothing for those who want no calls, and once the session is over.
+    /// `None` for readers that want no calls, and once the session is over.
     calls: Option<CallerStream>,
     said: SessionFollower,
     pings: Interval,
@@ -76,11 +78,11 @@ enum Next {
 }
 
 pub(super) fn operation(tag: &'static str) -> Operation {
-    Operation::new(tag, "follow_session", "Follows a session until it is over.")
+    Operation::new(tag, "follow_session", "Follows a session until it ends.")
         .auth(Auth::TokenOrTicket)
         .query::<Asked>()
-        .header("Last-Event-ID", "The `id` of the last event you got.")
-        .answers(200, "What happens in the session.", Content::Events(ABOUT))
+        .header("Last-Event-ID", "The `id` of the last event you received.")
+        .answers(200, "The events of the session.", Content::Events(ABOUT))
         .fails([404, 504])
 }
 
@@ -144,7 +146,7 @@ impl Follower {
         }
     }
 
-    /// A call before an event: an agent waits for it.
+    /// A call goes before an event: an agent is waiting for it.
     async fn next(&mut self) -> Next {
         let calls = self.calls.as_mut();
         let post = async {
@@ -180,7 +182,7 @@ impl Follower {
         }
     }
 
-    /// The session is over: how it stands, if it may still be told.
+    /// Ends the stream with the final state of the session, if the caller may still see it.
     async fn end(&mut self) {
         self.has_ended = true;
         if let Ok(session) = look(&self.state, &self.credential, self.session).await {
@@ -201,13 +203,13 @@ fn told_event(event: &SessionEventInfo) -> Option<Pieces> {
     frame(&format!("id: {}\nevent: {}\n", event.index, event.kind), event)
 }
 
-/// A frame with JSON on one line; none if it cannot be written as JSON.
+/// A frame with JSON on one line; `None` if it cannot be serialized.
 fn frame(head: &str, data: &impl Serialize) -> Option<Pieces> {
     let json = Bytes::from(serde_json::to_vec(data).ok()?);
     Some(vec![format!("{head}data: ").into(), one_line(&json), Bytes::from_static(b"\n\n")])
 }
 
-/// The index that a reader who comes back has got to. What is no index is ignored.
+/// The last index that a returning reader received. An invalid value is ignored.
 fn last_event(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.parse().ok()
 }

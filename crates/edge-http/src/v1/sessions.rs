@@ -1,4 +1,4 @@
-//! `/v1/sessions`: agents at work.
+//! `/v1/sessions`: running agents.
 
 use axum::Json;
 use axum::extract::State as With;
@@ -29,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             PATH,
             list,
-            Operation::new(TAG, "list_sessions", "Sessions, newest first.")
+            Operation::new(TAG, "list_sessions", "Lists sessions, newest first.")
                 .query::<SessionListRequest>()
                 .answers(200, "A page of sessions.", Content::json::<SessionListResponse>())
                 .fails([504]),
@@ -37,27 +37,34 @@ pub(super) fn routes() -> Vec<Route> {
         Route::post(
             PATH,
             message,
-            Operation::new(TAG, "message_session", "Says something to an agent, new or at work.")
-                .header("Idempotency-Key", "The same key from the same token is the same message.")
+            Operation::new(TAG, "message_session", "Sends a message to an agent, new or running.")
+                .header(
+                    "Idempotency-Key",
+                    "The same key from the same token identifies the same message.",
+                )
                 .body(Content::json::<SessionMessageRequest>())
-                .answers(200, "The agent has the message.", messaged())
-                .answers(201, "A session was started for it.", messaged())
-                .with("Location", "Where the session is.")
+                .answers(200, "The agent received the message.", messaged())
+                .answers(201, "A session was started for the message.", messaged())
+                .with("Location", "The URL of the session.")
                 .fails([404, 409, 429, 504]),
         ),
         Route::get(
             ONE,
             get,
-            Operation::new(TAG, "get_session", "One session.")
+            Operation::new(TAG, "get_session", "Returns one session.")
                 .answers(200, "The session.", Content::json::<SessionResponse>())
                 .fails([404, 504]),
         ),
         Route::delete(
             ONE,
             end,
-            Operation::new(TAG, "end_session", "Ends a session, its agent and all it started.")
-                .answers(200, "It has ended.", Content::json::<AckResponse>())
-                .fails([404, 409, 504]),
+            Operation::new(
+                TAG,
+                "end_session",
+                "Ends a session, its agent and everything it started.",
+            )
+            .answers(200, "The session has ended.", Content::json::<AckResponse>())
+            .fails([404, 409, 504]),
         ),
         Route::get(
             "/v1/sessions/{session_id}/events",

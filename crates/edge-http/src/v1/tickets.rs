@@ -20,13 +20,13 @@ use crate::tickets::TICKET_MS;
 struct TicketResponse {
     /// The secret, for `?ticket=`.
     ticket: Secret,
-    /// For how long it is good.
+    /// How long it is valid.
     expires_in_ms: u64,
 }
 
 pub(super) fn routes() -> Vec<Route> {
-    let about = "A ticket for one stream, good once and for a minute: `EventSource` cannot send a \
-                 header, so it says `?ticket=…` instead.";
+    let about = "Issues a ticket for one stream, valid once and for a minute: `EventSource` \
+                 cannot send a header, so it sends `?ticket=…` instead.";
     vec![Route::post(
         "/v1/tickets",
         issue,

@@ -26,29 +26,33 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             PATH,
             list,
-            Operation::new(TAG, "list_tokens", "The tokens, without their secrets.")
+            Operation::new(TAG, "list_tokens", "Lists the tokens, without their secrets.")
                 .answers(200, "The tokens.", Content::json::<TokenListResponse>())
                 .fails([504]),
         ),
         Route::post(
             PATH,
             create,
-            Operation::new(TAG, "create_token", "Makes a token.")
+            Operation::new(TAG, "create_token", "Creates a token.")
                 .body(Content::json::<TokenCreateRequest>())
                 .answers(
                     201,
-                    "The token, with its secret, which is shown this once.",
+                    "The token with its secret, which is shown only once.",
                     Content::json::<TokenCreatedResponse>(),
                 )
-                .with("Location", "Where it is revoked.")
+                .with("Location", "The URL that revokes the token.")
                 .fails([504]),
         ),
         Route::delete(
             "/v1/tokens/{token_id}",
             revoke,
-            Operation::new(TAG, "revoke_token", "Ends a token and closes what it has open.")
-                .answers(200, "It has ended.", Content::json::<AckResponse>())
-                .fails([404, 504]),
+            Operation::new(
+                TAG,
+                "revoke_token",
+                "Revokes a token and closes everything it has open.",
+            )
+            .answers(200, "The token is revoked.", Content::json::<AckResponse>())
+            .fails([404, 504]),
         ),
     ]
 }

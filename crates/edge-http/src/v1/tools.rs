@@ -19,19 +19,15 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/v1/tools",
             list,
-            Operation::new(
-                TAG,
-                "list_tools",
-                "The tools you may call, in the order of their names.",
-            )
-            .query::<ListToolsRequest>()
-            .answers(200, "A page of tools.", Content::json::<ToolsListResponse>())
-            .fails([504]),
+            Operation::new(TAG, "list_tools", "Lists the tools you may call, by name.")
+                .query::<ListToolsRequest>()
+                .answers(200, "A page of tools.", Content::json::<ToolsListResponse>())
+                .fails([504]),
         ),
         Route::get(
             "/v1/tools/{name}",
             describe,
-            Operation::new(TAG, "get_tool", "One tool, with the schema of its input.")
+            Operation::new(TAG, "get_tool", "Returns one tool with its input schema.")
                 .answers(200, "The tool.", Content::json::<ToolInfo>())
                 .fails([404, 504]),
         ),

@@ -13,8 +13,9 @@ async fn the_audit_is_paged_for_admins_alone_and_tells_no_arguments() {
         let path = format!("GET /v1/jobs/job_{}", "0".repeat(31) + &n.to_string());
         drop(writer.ask(&path, &[], "").await);
     }
-    let (status, _) =
-        writer.json("POST /v1/tools/client_none_x/call", json!({"secret": "not to be told"})).await;
+    let (status, _) = writer
+        .json("POST /v1/tools/client_none_x/call", json!({"secret": "not to be shown"}))
+        .await;
     assert_eq!(status, 404);
     for path in ["/v1/audit", "/v1/audit?limit=1", "/v1/audit?limit=-1", "/v1/audit?cursor=x"] {
         let (status, denied) = writer.get(path).await;
@@ -30,7 +31,7 @@ async fn the_audit_is_paged_for_admins_alone_and_tells_no_arguments() {
     );
     assert_eq!((&newest["edge"], &newest["certainty"]), (&json!("http"), &json!("not_started")));
     assert_eq!(newest["principal"], json!(writer.token_id));
-    assert!(!all.to_string().contains("not to be told"), "{all}");
+    assert!(!all.to_string().contains("not to be shown"), "{all}");
 
     let (mut paged, mut path) = (Vec::new(), "/v1/audit?limit=2".to_owned());
     loop {

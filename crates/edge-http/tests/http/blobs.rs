@@ -20,7 +20,7 @@ fn in_pieces(data: &[u8]) -> Body {
     Body::from_stream(stream::iter(pieces))
 }
 
-/// Rule: binary with all byte values comes back unchanged, however it is sent.
+/// Rule: binary content with all byte values comes back unchanged, however it is sent.
 #[tokio::test]
 async fn content_comes_back_as_it_went_in() {
     let world = World::start().await;
@@ -69,7 +69,7 @@ async fn a_range_is_a_part_and_what_is_known_is_not_sent() {
     assert_eq!((known.status, known.bytes().await.len()), (304, 0));
 }
 
-/// Rule: content that is not what its sender named is not kept.
+/// Rule: content that does not match the hash its sender named is not kept.
 #[tokio::test]
 async fn content_under_another_name_is_refused_and_not_kept() {
     let world = World::start().await;
@@ -139,7 +139,8 @@ async fn artifacts_are_listed_and_shown() {
     assert_eq!(world.admin.get("/v1/artifacts?tag=other").await.1["count"], 0);
 }
 
-/// Rule: content is what its hash says; damaged content is an error, and the right bytes mend it.
+/// Rule: content always matches its hash; damaged content is an error, and storing it again repairs
+/// it.
 #[tokio::test]
 async fn damaged_content_is_refused_until_it_is_stored_again() {
     let world = World::start().await;
@@ -149,7 +150,7 @@ async fn damaged_content_is_refused_until_it_is_stored_again() {
     world.admin.send(&format!("PUT {line}"), &[], data.clone()).await;
     let file = world.dir.path().join("blobs").join(&hash[..2]).join(&hash[2..4]).join(&hash);
     for wrong in [&data[..100], &content(99_999)[..], &[b"x", &data[1..]].concat()] {
-        // A file of its own, as a copy gone wrong would leave it.
+        // A separate file, as a failed copy would leave it.
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, wrong).unwrap();
         let etag = format!("if-none-match: \"{hash}\"");
@@ -168,7 +169,7 @@ async fn damaged_content_is_refused_until_it_is_stored_again() {
     }
 }
 
-/// Rule: what others stored shows neither in the status nor in the type of an answer.
+/// Rule: neither the status nor the type of an answer reveals what others stored.
 #[tokio::test]
 async fn nobody_learns_from_an_upload_what_others_have() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! The one error body, whoever found the error.
+//! The one error body, wherever the error arises.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ async fn every_request_needs_a_valid_token_of_its_own() {
     assert!(denied["error"]["details"]["missing"].as_str().unwrap().contains("write"));
 }
 
-/// Rule: the scope comes first: a caller without it hears nothing about the arguments.
+/// Rule: the scope is checked first: a caller without it learns nothing about the arguments.
 #[tokio::test]
 async fn what_a_token_may_not_call_is_refused_before_its_arguments_are_read() {
     let world = World::start().await;

@@ -64,7 +64,7 @@ async fn everything_that_happens_to_a_client_tool_is_told() {
     assert_eq!(unregistered["properties"], tools);
 }
 
-/// Rule: events of one principal are not seen by another; a full request is for its owner alone.
+/// Rule: one principal does not see the events of another; only its owner sees a full request.
 #[tokio::test]
 async fn a_subscriber_sees_its_own_and_an_admin_sees_all_but_the_input() {
     let world = World::start().await;
@@ -101,7 +101,7 @@ async fn a_subscriber_that_comes_back_gets_what_it_missed() {
     assert_eq!(strange.events().next().await.unwrap().json()["type"], "server.connected");
 }
 
-/// Rule: a page needs one stream: events and the calls of its client come on it together.
+/// Rule: a page needs one stream: it carries both events and the calls of its client.
 #[tokio::test]
 async fn one_stream_carries_events_and_the_calls_of_a_client() {
     let world = World::start().await;
@@ -124,7 +124,7 @@ async fn one_stream_carries_events_and_the_calls_of_a_client() {
     assert_eq!(world.admin.get("/event?clientID=").await.0, 400);
 }
 
-/// Rule: a burst of events drops none without a trace.
+/// Rule: a burst of events drops none silently.
 #[tokio::test]
 async fn a_burst_of_ten_thousand_events_arrives_or_is_told_to_be_missed() {
     let world = World::start().await;
@@ -144,7 +144,7 @@ async fn a_burst_of_ten_thousand_events_arrives_or_is_told_to_be_missed() {
         };
         world.broker.lines().offer(&credential, offer).unwrap();
     }
-    // Each offer is two events: what clients know, and what changed for everybody.
+    // Each offer is two events: one for clients, and one for everyone.
     let (mut n_told, mut n_missed) = (0, 0);
     while n_told + n_missed < 10_000 {
         let event: Value = events.next().await.unwrap().json();

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use crate::register::{register, tool};
 use crate::support::{Agent, Options, World, code};
 
-/// A call that somebody waits for.
+/// A call that a caller is waiting for.
 pub(crate) struct Waiting(JoinSet<(u16, Value)>);
 
 impl Waiting {
@@ -39,7 +39,8 @@ pub(crate) async fn succeed(agent: &Agent, request_id: &Value, output: &str) -> 
     agent.json("POST /client-tools/result", body).await
 }
 
-/// REQ: seed 004 "Data Flow" and "Event Format": the frame byte for byte, and the answer of the call.
+/// REQ: seed 004 "Data Flow" and "Event Format": the frame byte for byte, and the answer of the
+/// call.
 #[tokio::test]
 async fn a_call_goes_out_as_one_frame_and_its_result_comes_back() {
     let world = World::start().await;
@@ -68,7 +69,7 @@ async fn a_call_goes_out_as_one_frame_and_its_result_comes_back() {
     assert_eq!(calls.join_next().await.unwrap().unwrap(), result, "the client's own bytes");
 }
 
-/// Rule: whoever may call a tool may call it through every edge.
+/// Rule: a caller that may call a tool may call it through every edge.
 #[tokio::test]
 async fn a_client_tool_is_a_tool_of_v1_too() {
     let world = World::start().await;
@@ -134,7 +135,7 @@ async fn a_call_that_fails_says_how() {
     assert_eq!(answer["error"]["certainty"], "ran");
 }
 
-/// Rule: what does not fit the tool's schema never reaches its client.
+/// Rule: input that does not match the tool's schema never reaches its client.
 #[tokio::test]
 async fn input_is_checked_before_it_leaves() {
     let world = World::start().await;
@@ -177,8 +178,8 @@ async fn a_call_has_the_usual_time_unless_its_tool_says_otherwise() {
     assert_eq!(reasons, ["timeout", "timeout"]);
 }
 
-/// Rule: progress gives a call of a client tool its whole time again, so that it may take longer than
-/// its time as long as it is told to go on.
+/// Rule: progress restarts the timeout of a client tool call, so that the call may take longer
+/// while it reports progress.
 #[tokio::test]
 async fn a_call_outlives_its_time_while_its_client_tells_progress() {
     const TIMEOUT: Duration = Duration::from_secs(2);

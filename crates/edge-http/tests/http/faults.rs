@@ -1,4 +1,4 @@
-//! Parties that stall, tear and vanish: every call ends, and nothing is left.
+//! Clients that stall, tear and vanish: every call ends, and nothing is left.
 
 use std::process::Command;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::execute::{Waiting, succeed};
 use crate::register::register;
 use crate::support::{Agent, Options, World, code};
 
-/// Says that the test runs in a network of its own.
+/// Set when the test runs in its own network namespace.
 const ALONE: &str = "RINGBACK_TEST_ALONE";
 
-/// Switches the loopback device of this network.
+/// Switches the loopback device of this network namespace.
 fn switch_loopback(to: &str) {
     let switched = Command::new("ip").args(["link", "set", "lo", to]).status().unwrap();
     assert!(switched.success(), "`ip link set lo {to}` failed");
 }
 
-/// Runs one test of this file again in a network of its own, where it may pull the plug.
+/// Runs one test of this file again in its own network namespace, where it may pull the plug.
 fn in_a_network_of_its_own(test: &str) {
     let program = std::env::current_exe().unwrap();
     let run = Command::new("unshare")
@@ -35,7 +35,7 @@ fn in_a_network_of_its_own(test: &str) {
     assert!(is_run, "{said}{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Sends the head of a request and no more than `body` of what it announces.
+/// Sends the head of a request and only `body` of what it announces.
 async fn torn(agent: &Agent, line: &str, n_announced: usize, body: &str) -> TcpStream {
     let mut stream = TcpStream::connect(agent.addr).await.unwrap();
     let head = format!(
@@ -47,7 +47,7 @@ async fn torn(agent: &Agent, line: &str, n_announced: usize, body: &str) -> TcpS
     stream
 }
 
-/// Rule: one slow peer holds up nobody else, and a stall ends with the deadline of each call.
+/// Rule: one slow peer delays no other, and a stall ends with the deadline of each call.
 #[tokio::test]
 async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
     let world = World::start().await;
@@ -80,8 +80,8 @@ async fn a_stream_that_nobody_reads_costs_its_own_calls_alone() {
     world.settled(|broker| broker.under_way().n_calls == 0).await;
 }
 
-/// Rule: a party that vanishes without a FIN is missed by what it does not acknowledge, and its calls
-/// fail long before their deadline.
+/// Rule: a client that vanishes without a FIN is detected by missing acknowledgements, and its
+/// calls fail long before their deadline.
 #[test]
 fn a_party_that_vanishes_without_a_fin_is_missed() {
     if std::env::var_os(ALONE).is_none() {
@@ -126,7 +126,7 @@ async fn a_result_that_breaks_off_changes_nothing() {
     assert_eq!(call.answer().await.1["output"], "whole");
 }
 
-/// Rule: parties and callers come and go, and every call has exactly one outcome.
+/// Rule: clients and callers come and go, and every call has exactly one outcome.
 #[tokio::test]
 async fn calls_end_once_while_streams_come_and_go() {
     let world = World::start().await;
@@ -145,7 +145,7 @@ async fn calls_end_once_while_streams_come_and_go() {
             calls.push(call);
         }
     }
-    // Those that a vanished stream had fail; the others come to the one that stayed.
+    // Those that a vanished stream had fail; the others go to the one that stayed.
     let agent = world.admin.clone();
     let mut answering = tokio::task::JoinSet::new();
     answering.spawn(async move {

@@ -1,4 +1,4 @@
-//! What a large payload costs in memory, counted: it does not depend on how busy the machine is.
+//! The memory cost of a large payload, counted: it does not depend on how busy the machine is.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -9,11 +9,11 @@ use tokio::net::TcpStream;
 use crate::register::register;
 use crate::support::{Agent, Options, World};
 
-/// What goes through a line.
+/// The payload of a call on a line.
 const PAYLOAD_BYTES: usize = 8 << 20;
-/// Once as it came, and once more for a moment where it is looked at.
+/// One copy, and a second one for a moment while it is checked.
 const PEAK_TIMES_MAX: f64 = 2.3;
-/// What the client's side reads into: it is not to show in the figures.
+/// The client's read buffer: it must not show in the figures.
 const BUFFER_BYTES: usize = 16 << 10;
 
 thread_local! {
@@ -21,7 +21,7 @@ thread_local! {
     static PEAK_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
-/// The system's allocator with a count for each thread: a test of one thread sees its own alone.
+/// The system's allocator with a count for each thread: a single-threaded test sees only its own.
 struct Counting;
 
 #[global_allocator]
@@ -75,7 +75,7 @@ impl Wire {
         Self(stream)
     }
 
-    /// Reads on until so many bytes have come, or to the end. How many came.
+    /// Reads until this many bytes have arrived, or to the end. Returns how many arrived.
     async fn read(&mut self, n_bytes_min: usize) -> usize {
         let (mut buffer, mut n_bytes) = (vec![0; BUFFER_BYTES], 0);
         while n_bytes < n_bytes_min {
@@ -88,7 +88,7 @@ impl Wire {
     }
 }
 
-/// The most that was live above what was there, in payloads, while a call passes these two.
+/// The peak of live memory above the baseline, in payloads, while a call carries these two.
 async fn peak(world: &World, input: &[u8], output: &[u8]) -> f64 {
     let mut stream = Wire::send(&world.admin, "GET /client-tools/pending/c", &[]).await;
     stream.read(1).await;

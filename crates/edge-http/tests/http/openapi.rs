@@ -1,4 +1,4 @@
-//! The document of all routes: committed, served, and true.
+//! The document of all routes: committed, served, and accurate.
 
 use std::path::Path;
 
@@ -57,7 +57,10 @@ async fn what_a_route_answers_is_in_the_document() {
                 let reply = agent.send(&line, &["content-type: application/json"], body).await;
                 let status = reply.status.to_string();
                 let names = described["responses"].as_object().unwrap();
-                assert!(names.contains_key(&status), "{line} answers {status}, which is not told");
+                assert!(
+                    names.contains_key(&status),
+                    "{line} answers {status}, which is undocumented"
+                );
                 n_checked += 1;
             }
         }

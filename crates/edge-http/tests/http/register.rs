@@ -50,13 +50,13 @@ async fn registered_tools_are_listed_in_order_by_client_and_in_all() {
     assert_eq!(world.admin.json("POST /client-tools/register", more).await.0, 200);
     let (_, own) = world.admin.get("/client-tools/tools/my-client").await;
     assert_eq!(own.as_array().unwrap().len(), 2, "registering adds and replaces: {own}");
-    // In its old place: registering again is no new registration.
+    // In its old place: registering again replaces it.
     assert_eq!((&own[0]["id"], &own[0]["description"]), (&json!(full[0]), &json!("new")));
     let again = world.admin.send("GET /client-tools/tools", &[], "").await.text().await;
     assert!(again.find(full[0]) < again.find(full[1]), "{again}");
 }
 
-/// Rule: a schema reaches its readers as it came.
+/// Rule: a schema is listed unchanged.
 #[tokio::test]
 async fn a_schema_is_shown_byte_for_byte() {
     let world = World::start().await;
@@ -153,7 +153,7 @@ async fn a_client_and_its_tools_belong_to_their_principal() {
     assert_eq!(status, 404, "it is shared with one alone");
 }
 
-/// Rule: an ambiguous name belongs to whoever registered it first.
+/// Rule: an ambiguous name belongs to the client that registered it first.
 #[tokio::test]
 async fn two_clients_never_share_a_full_id() {
     let world = World::start().await;
@@ -164,7 +164,7 @@ async fn two_clients_never_share_a_full_id() {
     assert_eq!(world.admin.get("/client-tools/tools/a_b").await.1, json!([]));
 }
 
-/// Rule: nobody fills the daemon with tools.
+/// Rule: no client can fill the daemon with tools.
 #[tokio::test]
 async fn more_tools_than_a_line_may_have_are_refused_and_none_is_kept() {
     let world = World::start().await;

@@ -18,7 +18,7 @@ async fn called() -> (World, Waiting, crate::support::Sse) {
     (world, waiting, stream)
 }
 
-/// Rule: the shape of a result picks the shape of its answer.
+/// Rule: the shape of a result decides the shape of its answer.
 #[tokio::test]
 async fn each_dialect_is_answered_in_its_own_way() {
     let (world, mut waiting, _stream) = called().await;
@@ -94,7 +94,7 @@ async fn a_strangers_result_and_a_second_one_change_nothing() {
     assert_eq!(waiting.answer().await.1["output"], "first");
 }
 
-/// Rule: a result after the timeout is told that it is too late.
+/// Rule: a result after the timeout is refused as too late.
 #[tokio::test]
 async fn a_result_after_the_timeout_is_not_accepted() {
     let world = World::start().await;

@@ -1,4 +1,5 @@
-//! `/v1/sessions`: agents are started, followed and ended, and their callers get calls by a stream.
+//! `/v1/sessions`: agents are started, followed and ended, and their callers receive calls on a
+//! stream.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::support::{Agent, LIMIT, Options, Sse, World, code};
 
 const INPUT: &str = r#"{"zeta":9007199254740993,"alpha":null,"huge":12345678901234567890}"#;
 
-/// A call of an agent, under way.
+/// A running call of an agent.
 struct AgentCall(JoinSet<Option<ResponseEnvelope>>);
 
 fn agent_calls(world: &World, session: &str, caller_id: &str, input: &str) -> AgentCall {
@@ -54,7 +55,7 @@ async fn project(agent: &Agent) -> Value {
     made.1["result"]["project_id"].clone()
 }
 
-/// Starts an agent with a tool `send` of `caller_id`; its session.
+/// Starts an agent with a tool `send` of `caller_id`; returns its session.
 async fn start(agent: &Agent, caller_id: &str) -> String {
     let message = json!({
         "project_id": project(agent).await, "message": "work",
@@ -111,7 +112,7 @@ async fn a_session_is_started_listed_messaged_and_ended() {
         let (status, answer) = stranger.ask(&line, &[], "").await;
         assert_eq!((status, code(&answer)), (404, "NOT_FOUND"));
     }
-    // To a stranger, the callers of a session are those of one that does not exist.
+    // For a stranger, the callers of a session look like those of one that does not exist.
     for tool in ["caller_tool_requests", "caller_tool_response", "caller_tool_progress"] {
         let ask = async |session: &str| {
             let input = json!({ "session_id": session, "request_id": "1", "percent": 1.0 });
@@ -143,7 +144,7 @@ async fn a_stream_brings_what_a_session_says_and_the_calls_for_its_caller() {
     let mut stream = world.admin.stream(&path).await;
     let call = agent_calls(&world, &session, "ant", INPUT);
     let frame = stream.named("caller_tool_request").await;
-    assert!(frame.id.is_empty(), "it is no place to resume from");
+    assert!(frame.id.is_empty(), "it is not a place to resume from");
     assert!(frame.data.contains(&format!(r#""arguments":{INPUT}"#)), "{}", frame.data);
     let request = frame.json();
     assert_eq!(
@@ -169,7 +170,7 @@ async fn a_stream_brings_what_a_session_says_and_the_calls_for_its_caller() {
     assert_eq!(stream.next().await, None);
 }
 
-/// Rule: who comes back goes on after the last event it has.
+/// Rule: a follower that comes back continues after its last event.
 #[tokio::test]
 async fn a_follower_resumes_by_index() {
     let world = World::start().await;
@@ -189,7 +190,7 @@ async fn a_follower_resumes_by_index() {
     assert_eq!(until(&mut since, "idle").await, all[2..]);
 }
 
-/// Rule: a caller whose stream closed is gone at once; one who only looks on is no caller.
+/// Rule: a caller whose stream closed is gone immediately; a mere observer is not a caller.
 #[tokio::test]
 async fn a_caller_is_there_as_long_as_its_stream_and_only_if_it_wants_calls() {
     let world = World::start().await;

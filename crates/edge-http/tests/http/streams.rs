@@ -10,7 +10,7 @@ use crate::execute::{Waiting, succeed};
 use crate::register::{register, tool};
 use crate::support::{Options, World, code};
 
-/// REQ: seed 004 "Testing Strategy" 4: headers come at once, before any event.
+/// REQ: seed 004 "Testing Strategy" 4: headers come immediately, before any event.
 #[tokio::test]
 async fn headers_do_not_wait_for_the_first_event() {
     let world = World::start().await;
@@ -60,7 +60,7 @@ async fn a_call_made_before_the_stream_opens_is_not_lost() {
     assert_eq!(call.answer().await.0, 200);
 }
 
-/// Rule: of two tabs one runs a call, the newest; closing one of them takes nothing away.
+/// Rule: of two tabs, the newest one runs a call; closing one of them loses nothing.
 #[tokio::test]
 async fn two_tabs_never_both_run_a_call_and_one_may_close() {
     let world = World::start().await;
@@ -83,7 +83,8 @@ async fn two_tabs_never_both_run_a_call_and_one_may_close() {
     assert_eq!(call.answer().await.0, 200);
 }
 
-/// REQ: seed 004 "Lifecycle" and "Testing Strategy" 6. Rule: a disconnect is never an empty success.
+/// REQ: seed 004 "Lifecycle" and "Testing Strategy" 6. Rule: a disconnect is never an empty
+/// success.
 #[tokio::test]
 async fn when_the_last_stream_closes_tools_go_and_calls_fail_at_once() {
     let world = World::start().await;
@@ -99,7 +100,8 @@ async fn when_the_last_stream_closes_tools_go_and_calls_fail_at_once() {
     world.settled(|broker| broker.under_way().lines == (0, 0, 0)).await;
 }
 
-/// Rule: with grace a client that comes back gets its unanswered calls again, under the same ids.
+/// Rule: with a grace period, a client that comes back gets its unanswered calls again, under the
+/// same ids.
 #[tokio::test]
 async fn with_grace_a_reload_loses_nothing() {
     let world = World::start().await;
@@ -133,7 +135,7 @@ async fn when_grace_is_over_calls_fail() {
     assert_eq!(world.admin.get("/client-tools/tools/c").await.1, json!([]));
 }
 
-/// Rule: when the caller hangs up, the client is told.
+/// Rule: when the caller hangs up, the client is notified.
 #[tokio::test]
 async fn a_caller_that_leaves_cancels_its_call() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! A world to test in: a broker with its HTTP edge on a port of its own, and agents that call it.
+//! A test world: a broker with its HTTP edge on its own port, and agents that call it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 /// Far longer than anything here takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// The largest blob of these worlds, and the largest body elsewhere.
+/// The largest blob of these worlds, and the largest other body.
 pub(crate) const BLOB_BYTES_MAX: u64 = 8 << 20;
 pub(crate) const BODY_BYTES_MAX: usize = 1 << 20;
 
@@ -69,7 +69,7 @@ pub(crate) struct World {
     pub(crate) dir: tempfile::TempDir,
 }
 
-/// Somebody with a token.
+/// A client with a token.
 #[derive(Clone)]
 pub(crate) struct Agent {
     pub(crate) addr: SocketAddr,
@@ -77,7 +77,7 @@ pub(crate) struct Agent {
     pub(crate) token_id: String,
 }
 
-/// An answer whose body may still be coming.
+/// An answer whose body may still be arriving.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -148,7 +148,7 @@ impl World {
         Self { admin, broker, stopping, _serving: serving, dir }
     }
 
-    /// Somebody with a token of this level.
+    /// Creates a client with a token of this scope.
     pub(crate) async fn agent(&self, scope: &str) -> Agent {
         let body = json!({"name": "test", "scope": scope});
         let (status, made) = self.admin.json("POST /v1/tokens", body).await;
@@ -157,7 +157,7 @@ impl World {
         Agent { addr: self.admin.addr, token: text("token"), token_id: text("token_id") }
     }
 
-    /// Waits until the broker's tables are as empty as this says.
+    /// Waits until the broker's tables are as empty as required.
     pub(crate) async fn settled(&self, is_settled: impl Fn(&Broker) -> bool) {
         let wait = async {
             while !is_settled(&self.broker) {
@@ -193,7 +193,7 @@ async fn broker(dir: &std::path::Path, options: &Options) -> Broker {
     Broker::start(config, Clock::system(), Entropy::system()).await.unwrap()
 }
 
-/// One agent, which is busy until it hears `rest`: the tests make its calls themselves.
+/// One agent, which is busy until it gets `rest`: the tests make its calls themselves.
 fn sessions(dir: &std::path::Path) -> SessionSettings {
     const AGENT: &str = r#"while read -r line; do
         case "$line" in *rest*) echo '{"type":"message","text":"I rest"}'
@@ -210,7 +210,7 @@ fn sessions(dir: &std::path::Path) -> SessionSettings {
 }
 
 impl Agent {
-    /// The same place without a token.
+    /// The same client without a token.
     pub(crate) fn nobody(&self) -> Self {
         Self { token: String::new(), ..self.clone() }
     }
@@ -320,7 +320,7 @@ impl Sse {
         }
     }
 
-    /// The next event of this `type`, as `/event` tells it.
+    /// The next event of this `type`, as `/event` sends it.
     pub(crate) async fn typed(&mut self, kind: &str) -> (Frame, Value) {
         loop {
             let frame = self.next().await.expect("the stream goes on");
@@ -359,7 +359,7 @@ fn parse(raw: String) -> Frame {
     Frame { raw, ..frame }
 }
 
-/// What an error says of itself, after a look at its form.
+/// The code of an error, after a check of its form.
 pub(crate) fn code(answer: &Value) -> &str {
     let error = answer["error"].as_object().unwrap_or_else(|| panic!("no error: {answer}"));
     for name in error.keys() {

@@ -10,7 +10,7 @@ use ringback_proto::{Error, ErrorKind};
 use super::catalog::{Route, route};
 use crate::tools::{self, Begun, Facts, Outcome, Wanted};
 
-/// Begins a call.
+/// Starts a call.
 pub(crate) fn begin(
     broker: &Broker,
     pass: &SessionPass,
@@ -35,7 +35,7 @@ pub(crate) fn begin(
     begun.unwrap_or_else(|error| Begun::Done(Outcome::error(error, name)))
 }
 
-/// Passes a call on to whoever has the tool.
+/// Passes a call on to the owner of the tool.
 fn relayed(
     broker: &Broker,
     pass: &SessionPass,
@@ -85,7 +85,10 @@ fn relayed(
     Ok(tools::begun(answer, Facts { tool, timing, is_long, interest, streamed }))
 }
 
-/// The key went between the list and the call.
+/// The key ended between the list and the call.
 fn no_key() -> Error {
-    Error::new(ErrorKind::Unauthenticated, "this session has no key to the daemon's own tools")
+    Error::new(
+        ErrorKind::Unauthenticated,
+        "this session has no session key for the daemon's own tools",
+    )
 }

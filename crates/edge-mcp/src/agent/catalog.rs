@@ -1,4 +1,4 @@
-//! Which tools a session has, and under which names: the same as the program inside gives them.
+//! The tools of a session and their names: the same as `ringback-inside` gives them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use serde_json::value::to_raw_value;
 
 use crate::tools::{self, Listed, ListedMeta};
 
-/// Tools on a page.
+/// Tools per page.
 const PAGE_MAX: usize = 100;
 
-/// Where a call of a tool goes.
+/// The target of a tool call.
 #[derive(Debug, Clone)]
 pub(super) enum Route {
-    /// To a caller.
+    /// A caller.
     Caller(Arc<str>, Arc<OfferedTool>),
-    /// To the daemon, with the key.
+    /// The daemon, with the key.
     Native(&'static ToolRow),
-    /// To a line, with the key.
+    /// A line, with the key.
     OnALine(Arc<OfferedTool>),
 }
 
-/// A caller's tool as it is shown.
+/// A caller's tool as listed.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Declared<'a> {
@@ -50,9 +50,9 @@ pub(crate) fn page(
 ) -> Result<String> {
     let start = match cursor {
         None => 0,
-        Some(cursor) => cursor
-            .parse::<usize>()
-            .map_err(|_| Error::invalid_field("cursor", "there is no such page"))?,
+        Some(cursor) => cursor.parse::<usize>().map_err(|_| {
+            Error::invalid_field("cursor", "no such page; list the tools from the start")
+        })?,
     };
     let mut routes = of_callers(broker, pass);
     routes.extend(of_key(broker, pass));
@@ -66,10 +66,10 @@ pub(crate) fn page(
     Ok(outgoing::answer(id, &ToolsPage { tools, next_cursor, cache }, stamp))
 }
 
-/// Where a call of the tool of this name goes.
+/// Returns the target of a call to the tool of this name.
 pub(super) fn route(broker: &Broker, pass: &SessionPass, name: &str) -> Option<Route> {
     let mut routes = of_callers(broker, pass);
-    // A name is made from its owner's, so that others have no claim on it.
+    // A name starts with its owner's prefix, so that others cannot claim it.
     if name.starts_with(names::NATIVE) {
         routes.extend(of_key(broker, pass));
     }

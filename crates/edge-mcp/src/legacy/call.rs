@@ -1,4 +1,4 @@
-//! A call of a session. Its answer can be fetched again by a client that lost its connection.
+//! A call in an MCP session. A client that lost its connection can fetch its answer again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::respond;
 use crate::state::State;
 use crate::tools::{self, Asked, Begun, Follow, Step, Wanted};
 
-/// Who calls, and in which session.
+/// The caller and its MCP session.
 pub(super) struct Caller<'a> {
     pub(super) state: &'a Arc<State>,
     pub(super) session: &'a Arc<Session>,
@@ -33,7 +33,7 @@ impl Caller<'_> {
             Begun::Later(follow) => *follow,
         };
         let Some(registered) = session.register(id, follow.canceller()) else {
-            let fault = Fault::new(Code::InvalidRequest, "a call with this id is under way");
+            let fault = Fault::new(Code::InvalidRequest, "a call with this id is already running");
             return respond::fault(Some(id), &fault, Era::Legacy);
         };
         if !follow.is_long() || !respond::accepts_events(headers) {
@@ -56,7 +56,7 @@ impl Caller<'_> {
     }
 }
 
-/// A call that runs on while its client comes back.
+/// A call that continues until its client comes back.
 struct Running {
     state: Arc<State>,
     session: Arc<Session>,
@@ -66,8 +66,8 @@ struct Running {
 }
 
 impl Running {
-    /// Ends with the answer, the session, or a client that does not come back; the latter two drop
-    /// the call, which cancels it.
+    /// Ends with the answer, the MCP session, or a client that does not come back; the latter two
+    /// drop the call, which cancels it.
     async fn run(self, follow: Follow) {
         tokio::select! {
             biased;

@@ -1,8 +1,8 @@
-//! What a session is told of agents: calls of the tools it offers them, and what they say.
+//! Messages to an MCP session about agents: calls of the tools it offers them, and their events.
 //!
-//! It is told on the session's own stream, and held only while somebody reads that: when its reader
-//! leaves, the agents' calls fail at once instead of at their deadline. A reader that takes over
-//! from another goes on with what is held.
+//! They go to the MCP session's own stream, and are held only while it has a reader: when the
+//! reader leaves, the agents' calls fail immediately instead of at their deadline. A reader that
+//! takes over from another continues with what is held.
 
 mod asking;
 
@@ -30,36 +30,36 @@ use crate::reach::{self, Hearing};
 use crate::state::State;
 use crate::tools::{Interest, Outcome};
 
-/// Sessions of agents that one session of MCP may offer tools to, and hear of.
+/// Agent sessions that one MCP session may offer tools to and follow.
 const HELD_MAX: usize = 4096;
-/// Calls in the log of which some may be over. More than a caller usually has at once.
+/// Calls in the log that may have ended. More than a caller usually has at the same time.
 const CALLS_UNCHECKED_MAX: usize = 32;
 
-/// Tools that are offered: to which session, and as whom.
+/// Offered tools: the session, and the caller id.
 type Offer = (SessionId, Arc<str>);
 
-/// What one session wants to be told.
+/// The subscriptions of one MCP session.
 #[derive(Default)]
 pub(super) struct Courier {
     state: Mutex<CourierState>,
-    /// Rung when there is more to listen to.
+    /// Rung when there is more to follow.
     bell: Notify,
 }
 
 #[derive(Default)]
 struct CourierState {
     offers: HashSet<Offer>,
-    /// The sessions that are heard, and the last event of each that was told.
+    /// The followed sessions, with the last event reported of each.
     heard: HashMap<SessionId, Option<u64>>,
-    /// What the client is asked, by the ids of the requests.
+    /// Questions to the client, by request id.
     asked: HashMap<Arc<str>, Question>,
     open: Option<Open>,
 }
 
-/// What is held while somebody reads.
+/// What is held while the stream has a reader.
 struct Open {
     reader: u64,
-    /// A call that the log has after this number needs no telling.
+    /// A call after this number in the log is not reported again.
     known: u64,
     news: SelectAll<BoxStream<'static, News>>,
 }
@@ -67,13 +67,13 @@ struct Open {
 enum News {
     Post(SessionId, ToParty<Arc<LineCall>>),
     Said(SessionId, Box<SessionEventInfo>),
-    /// Nothing more comes for these tools: the session is over.
+    /// The session is over: no more calls of these tools.
     OfferEnds(Offer),
-    /// Nothing more is heard of this session; whether anything was.
+    /// No more events of this session; whether there were any.
     HearingEnds(SessionId, bool),
 }
 
-/// A reader that news are brought to. Dropped, it has left.
+/// A reader of the stream. Dropping it means that the reader has left.
 #[derive(Debug)]
 pub(super) struct Attending {
     state: Arc<State>,
@@ -81,7 +81,7 @@ pub(super) struct Attending {
     reader: u64,
 }
 
-/// Notes what a call that has ended wants to hear from now on.
+/// Records what an ended call subscribes to from now on.
 pub(super) fn learn(
     state: &State,
     session: &Session,
@@ -109,7 +109,7 @@ impl Courier {
             state.offers.retain(|(root, _)| is_live(broker, *root));
         }
         if state.offers.len() >= HELD_MAX && !state.offers.contains(&offer) {
-            tracing::warn!(session = %offer.0, "its caller has too many others to be told of calls");
+            tracing::warn!(session = %offer.0, "cannot pass calls on: too many offers");
             return;
         }
         if state.offers.insert(offer.clone())
@@ -133,8 +133,8 @@ impl Courier {
         }
     }
 
-    /// A reader comes. What the one before it holds is let go only now, so that no caller is gone
-    /// in between; calls that nobody has answered come again.
+    /// Attaches a reader. What the previous one holds is released only now, so that no caller is
+    /// gone in between; unanswered calls are sent again.
     fn attend(&self, broker: &Broker, credential: Option<&Credential>, reader: u64, known: u64) {
         let mut state = self.lock();
         if state.open.as_ref().is_some_and(|open| open.reader > reader) {
@@ -170,7 +170,7 @@ impl Courier {
         }
     }
 
-    /// The place in the log after which a call is known.
+    /// The number in the log after which a call is known.
     fn known(&self) -> u64 {
         self.lock().open.as_ref().map_or(0, |open| open.known)
     }
@@ -203,8 +203,9 @@ impl Attending {
         attending
     }
 
-    /// The events of the log, with the news that come while it is read. They go by way of the log,
-    /// one at a time and only when all before has been taken, so that none is lost to a slow reader.
+    /// The events of the log, with the messages that arrive while it is read. They go through the
+    /// log, one at a time and only when all earlier ones were read, so that a slow reader loses
+    /// none.
     pub(super) fn along(
         self,
         events: impl Stream<Item = Bytes> + Send + 'static,
@@ -220,7 +221,7 @@ impl Attending {
         })
     }
 
-    /// Puts the next news into the log.
+    /// Puts the next message into the log.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing: what was taken is in the log.
@@ -273,7 +274,7 @@ impl Attending {
         self.on_question(event);
     }
 
-    /// The session is over, unless it was taken up again just now.
+    /// The session is over, unless it was resumed just now.
     fn on_offer_ends(&self, offer: Offer) {
         let is_live = is_live(&self.state.broker, offer.0);
         let again = is_live.then(|| self.credential()).flatten();
@@ -299,7 +300,7 @@ impl Attending {
         }
     }
 
-    /// Lets go of calls that nobody waits for any more: whoever comes back must not run them.
+    /// Removes calls that no agent waits for any more: a client that comes back must not run them.
     fn forget_calls(&self) {
         let Some(credential) = self.credential() else { return };
         for id in self.log().calls() {
@@ -334,7 +335,7 @@ fn is_live(broker: &Broker, id: SessionId) -> bool {
     broker.session_view(id).is_some_and(|view| view.status.is_live())
 }
 
-/// The calls of tools that are offered. Whoever has the stream holds them.
+/// The calls of offered tools. The holder of the stream holds them.
 fn calls(
     broker: &Broker,
     credential: &Credential,
@@ -344,7 +345,7 @@ fn calls(
     let only = Some(vec![Arc::clone(caller_id)]);
     let opened = broker.callers().open(credential, *root, only, Holding::Lasting);
     let held = opened
-        .inspect_err(|error| tracing::warn!(session = %root, %error, "calls cannot be passed on"))
+        .inspect_err(|error| tracing::warn!(session = %root, %error, "cannot pass calls on"))
         .ok()?;
     let root = *root;
     let posts = stream::unfold(held, async |mut held| Some((held.next().await?, held)));
@@ -352,7 +353,7 @@ fn calls(
     Some(posts.chain(stream::once(ready(News::OfferEnds(offer)))).boxed())
 }
 
-/// What a session says after an event.
+/// The events of a session after an index.
 fn events(
     broker: &Broker,
     credential: &Credential,
@@ -360,7 +361,7 @@ fn events(
     since: Option<u64>,
 ) -> BoxStream<'static, News> {
     let hearing = Hearing::new(broker.clone(), credential.clone(), id, since);
-    // What is heard, and at last that nothing more is.
+    // The events, and finally the end of the stream.
     stream::unfold(Some((hearing, false)), move |place| async move {
         let (mut hearing, was_heard) = place?;
         match hearing.next().await {

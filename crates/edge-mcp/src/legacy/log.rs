@@ -1,4 +1,5 @@
-//! What one stream of a session says, kept so that a reader who lost its connection can go on.
+//! The messages of one stream of an MCP session, kept so that a reader that lost its connection can
+//! resume.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -12,17 +13,17 @@ use tokio::time::timeout;
 
 use crate::respond;
 
-/// A reader further behind than this has missed something: progress, or news that it will get anew.
-/// The answer to a request is always the last message of its stream and so never among them.
+/// A reader further behind than this has missed something: progress, or news that is sent again.
+/// The answer to a request is always the last message of its stream and so never lost.
 const KEPT_MAX: usize = 32;
-/// What is kept of messages that were read: as much as a connection has in flight when it breaks.
-/// Every session has that much, so it is little.
+/// How much is kept of messages that were read: as much as a connection has in flight when it
+/// breaks. Every MCP session has that much, so it is little.
 const READ_BYTES_MAX: usize = 4 * 1024;
 
 /// The messages of one stream, numbered from 1.
 #[derive(Debug)]
 pub(super) struct StreamLog {
-    /// Its place among the streams of its session.
+    /// Its index among the streams of its MCP session.
     pub(super) number: u64,
     state: Mutex<LogState>,
     bell: Notify,
@@ -33,10 +34,10 @@ struct LogState {
     kept: VecDeque<Kept>,
     /// The number of the newest message.
     last: u64,
-    /// The number of the newest message that a reader has taken.
+    /// The number of the newest message that was read.
     read: u64,
     is_done: bool,
-    /// Counts the readers there were; only the newest one reads.
+    /// Counts readers; only the newest one reads.
     reader: u64,
     has_reader: bool,
 }
@@ -46,11 +47,11 @@ struct LogState {
 struct Kept {
     number: u64,
     text: Arc<str>,
-    /// The id of the call that it is, if it is one: it is kept for as long as somebody waits.
+    /// The id of the call, if the message is one: it is kept while someone waits for it.
     call: Option<Arc<str>>,
 }
 
-/// Someone reads a stream. Dropped, nobody does.
+/// A reader of a stream. Dropping it leaves the stream without one.
 #[derive(Debug)]
 struct Reader {
     log: Arc<StreamLog>,
@@ -65,39 +66,39 @@ impl StreamLog {
         Self { number, state: Mutex::default(), bell: Notify::new() }
     }
 
-    /// Says something. Never waits: a reader that is too slow misses the oldest.
+    /// Adds a message. Never waits: a reader that is too slow misses the oldest.
     pub(super) fn push(&self, message: String) {
         self.lock().push(message, None);
         self.bell.notify_waiters();
     }
 
-    /// Passes on a call. It is kept until it is forgotten.
+    /// Adds a call. It is kept until it is forgotten.
     pub(super) fn push_call(&self, message: String, request_id: Arc<str>) {
         self.lock().push(message, Some(request_id));
         self.bell.notify_waiters();
     }
 
-    /// The calls that are kept.
+    /// The kept calls.
     pub(super) fn calls(&self) -> Vec<Arc<str>> {
         self.lock().kept.iter().filter_map(|kept| kept.call.clone()).collect()
     }
 
-    /// Whether a call is kept, and is one after this number.
+    /// Whether a call is kept and has a number after this one.
     pub(super) fn has_call(&self, request_id: &str, after: u64) -> bool {
         self.lock().kept.iter().any(|kept| kept.number > after && kept.is_call(request_id))
     }
 
-    /// Nobody waits for the answer to this call any more: a reader that comes back need not know.
+    /// Forgets a call whose answer no one waits for: a reader that comes back need not see it.
     pub(super) fn forget_call(&self, request_id: &str) {
         self.lock().kept.retain(|kept| !kept.is_call(request_id));
     }
 
-    /// The number of the newest message that a reader has taken.
+    /// The number of the newest message that was read.
     pub(super) fn read_up_to(&self) -> u64 {
         self.lock().read
     }
 
-    /// Says something unless the reader has yet to take the very same.
+    /// Adds a message unless the same one is still unread.
     pub(super) fn push_once(&self, message: &str) {
         let is_waiting = {
             let state = self.lock();
@@ -108,7 +109,7 @@ impl StreamLog {
         }
     }
 
-    /// Nothing more will be said.
+    /// Ends the stream.
     pub(super) fn finish(&self) {
         self.lock().is_done = true;
         self.bell.notify_waiters();
@@ -122,13 +123,13 @@ impl StreamLog {
         self.lock().has_reader
     }
 
-    /// How much it keeps.
+    /// The number of bytes kept.
     pub(super) fn n_bytes(&self) -> usize {
         self.lock().kept.iter().map(|message| message.text.len()).sum()
     }
 
-    /// Reads on after a message, or after what was read last. The reader before this one ends. Gives
-    /// the reader's number too: a newer one has a greater one.
+    /// Reads on after a message, or after the last one read. The previous reader ends. Also returns
+    /// the reader's number: newer readers have greater numbers.
     pub(super) fn read(
         self: Arc<Self>,
         after: Option<u64>,
@@ -144,7 +145,7 @@ impl StreamLog {
         (reader, stream::unfold(Reader { log: self, reader, at, primes }, Reader::next))
     }
 
-    /// Resolves when nobody has read for so long.
+    /// Resolves when the stream has had no reader for `grace`.
     pub(super) async fn abandoned(&self, grace: Duration) {
         loop {
             self.until(|state| !state.has_reader).await;
@@ -177,7 +178,7 @@ impl Kept {
 }
 
 impl LogState {
-    /// The message after one, with its number; older ones that are gone are passed over.
+    /// The next message after a number, with its own number; removed ones are skipped.
     fn after(&self, at: u64) -> Option<(u64, Arc<str>)> {
         let place = self.kept.partition_point(|kept| kept.number <= at);
         self.kept.get(place).map(|kept| (kept.number, Arc::clone(&kept.text)))
@@ -193,7 +194,7 @@ impl LogState {
         }
     }
 
-    /// Calls do not count: there are as many as the broker lets wait.
+    /// Calls do not count: the broker limits how many wait.
     fn keeps_too_much(&self) -> bool {
         let told = || self.kept.iter().filter(|kept| kept.call.is_none());
         let read = told().take_while(|kept| kept.number <= self.read);

@@ -1,4 +1,4 @@
-//! One session: what it was opened for, its streams and its calls.
+//! One MCP session: its client, its streams and its calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,36 +13,36 @@ use crate::config::SessionLimits;
 use crate::peer::Peer;
 use crate::tools::Canceller;
 
-/// What finished streams of a session may keep for readers that come back.
+/// Bytes that finished streams of an MCP session may keep for readers that come back.
 const FINISHED_BYTES_MAX: usize = 64 * 1024;
-/// How many of them.
+/// The number of such streams.
 const FINISHED_MAX: usize = 8;
-/// Calls of one session under way at once; the broker has its own limit per principal.
+/// Concurrent calls of one MCP session; the broker has its own limit per principal.
 const CALLS_MAX: usize = 256;
 
-/// A session. It belongs to whoever opened it and gives nobody any right.
+/// An MCP session. It belongs to its opener and grants no rights.
 #[derive(Debug)]
 pub(crate) struct Session {
     id: String,
-    /// Who opened it.
+    /// Its opener.
     pub(super) peer: Peer,
     pub(super) version: Version,
-    /// Whether its client shows forms, and may be asked.
+    /// Whether its client supports forms, so that it can be asked.
     pub(super) takes_forms: bool,
     state: Mutex<SessionState>,
-    /// What is told outside of any request.
+    /// The stream for messages outside of any request.
     pub(super) standalone: Arc<StreamLog>,
-    /// What it is told there of agents.
+    /// The messages about agents on that stream.
     pub(super) courier: Courier,
     pub(super) ended: CancellationToken,
 }
 
-/// What is known of a client when it opens a session.
+/// What is known of a client when it opens an MCP session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Opened {
-    /// The fingerprint of the list of tools that it sees.
+    /// The fingerprint of its tool list.
     pub(super) tools: u64,
-    /// Whether it shows forms.
+    /// Whether it supports forms.
     pub(super) takes_forms: bool,
 }
 
@@ -51,14 +51,14 @@ struct SessionState {
     seen: Instant,
     is_initialized: bool,
     level: LogLevel,
-    /// The fingerprint of the list of tools that its client knows of.
+    /// The fingerprint of the tool list that its client knows.
     tools: u64,
     calls: HashMap<Id, Canceller>,
     streams: VecDeque<Arc<StreamLog>>,
     n_streams: u64,
 }
 
-/// A call of a session under way; dropped, it is not any more.
+/// A running call of an MCP session; dropping it unregisters the call.
 #[derive(Debug)]
 pub(super) struct Registered {
     session: Arc<Session>,
@@ -112,22 +112,23 @@ impl Session {
         self.lock().level
     }
 
-    /// Notes the list of tools there is now; whether it is another one than before.
+    /// Records the current tool list; returns whether it has changed.
     pub(super) fn sees(&self, tools: u64) -> bool {
         std::mem::replace(&mut self.lock().tools, tools) != tools
     }
 
-    /// Whether it knows the first event of a stream, which older clients take for a message.
+    /// Whether its client understands the priming event of a stream, which older clients take for a
+    /// message.
     pub(super) fn primes(&self) -> bool {
         self.version >= Version::V2025_11_25
     }
 
-    /// Whether nobody reads and nothing runs.
+    /// Whether it has no reader and no running call.
     pub(super) fn is_quiet(&self) -> bool {
         self.lock().calls.is_empty() && !self.standalone.has_reader()
     }
 
-    /// Whether its time is up.
+    /// Whether it has expired.
     pub(super) fn is_expired(&self, now: Instant, limits: &SessionLimits) -> bool {
         let (seen, is_initialized) = {
             let state = self.lock();
@@ -137,7 +138,7 @@ impl Session {
         self.peer.is_gone() || self.is_quiet() && now.duration_since(seen) >= limit
     }
 
-    /// Notes a call under way; `None` if its id is in use, or there are too many.
+    /// Registers a running call; `None` if its id is in use, or there are too many.
     pub(super) fn register(self: &Arc<Self>, id: &Id, canceller: Canceller) -> Option<Registered> {
         let mut state = self.lock();
         if state.calls.len() >= CALLS_MAX || state.calls.contains_key(id) {
@@ -147,7 +148,7 @@ impl Session {
         Some(Registered { session: Arc::clone(self), id: id.clone() })
     }
 
-    /// The client does not want an answer any more.
+    /// Cancels a call: the client does not want an answer any more.
     pub(super) fn cancel(&self, id: &Id) {
         let canceller = self.lock().calls.get(id).cloned();
         if let Some(canceller) = canceller {
@@ -155,7 +156,7 @@ impl Session {
         }
     }
 
-    /// A new stream for the answer to a request.
+    /// Opens a stream for the answer to a request.
     pub(super) fn open_stream(&self) -> Arc<StreamLog> {
         let mut state = self.lock();
         state.n_streams += 1;
@@ -165,7 +166,7 @@ impl Session {
         log
     }
 
-    /// A stream by its number.
+    /// Returns a stream by its number.
     pub(super) fn stream(&self, number: u64) -> Option<Arc<StreamLog>> {
         if number == 0 {
             return Some(Arc::clone(&self.standalone));
@@ -178,7 +179,7 @@ impl Session {
     }
 }
 
-/// Lets the oldest finished streams go until what is left is within bounds.
+/// Removes the oldest finished streams until the rest is within the limits.
 fn forget_oldest(streams: &mut VecDeque<Arc<StreamLog>>) {
     loop {
         let finished: Vec<_> = streams.iter().filter(|log| log.is_done()).collect();

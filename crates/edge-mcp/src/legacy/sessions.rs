@@ -1,4 +1,4 @@
-//! All sessions: bounded, found only by their owner, ended when nobody uses them.
+//! All MCP sessions: bounded, visible only to their owner, ended when unused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use crate::config::SessionLimits;
 use crate::peer::{Owner, Peer};
 use crate::state::State;
 
-/// Sessions of MCP at the URL of one session of an agent: an agent needs one, and some lose theirs.
+/// MCP sessions at the URL of one agent session: an agent needs one, and some lose theirs.
 const PER_AGENT_MAX: usize = 16;
 
-/// Every session there is.
+/// All MCP sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     limits: SessionLimits,
@@ -32,8 +32,8 @@ impl Sessions {
         self.lock().len()
     }
 
-    /// Opens a session. A principal that has as many as it may loses the one it has not used for
-    /// the longest time; `None` if it uses them all, or if others have all there may be.
+    /// Opens an MCP session. A principal at its limit loses the one it has not used for the longest
+    /// time; `None` if all of its own are in use, or if the others are at the total limit.
     pub(super) fn open(
         &self,
         peer: Peer,
@@ -55,14 +55,14 @@ impl Sessions {
                 .map(|session| session.id().to_owned())?;
             end(by_id.remove(&oldest));
         }
-        // 122 random bits: nobody guesses it, and it would be of no use to another principal.
+        // 122 random bits: it cannot be guessed, and would be of no use to another principal.
         let id = Uuid::new_v4().simple().to_string();
         let session = Arc::new(Session::new(id.clone(), peer, version, opened));
         by_id.insert(id, Arc::clone(&session));
         Some(session)
     }
 
-    /// The session of an id, if it is the caller's own.
+    /// Returns the MCP session with an id, if it belongs to the caller.
     pub(super) fn find(&self, id: &str, owner: Owner) -> Option<Arc<Session>> {
         let session = self.lock().get(id).cloned()?;
         (session.peer.owner() == owner).then_some(())?;
@@ -70,12 +70,12 @@ impl Sessions {
         Some(session)
     }
 
-    /// Ends a session.
+    /// Ends an MCP session.
     pub(super) fn close(&self, session: &Session) {
         end(self.lock().remove(session.id()));
     }
 
-    /// Ends the sessions that nobody uses.
+    /// Ends unused MCP sessions.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
         let expired: Vec<_> = {
@@ -95,8 +95,8 @@ impl Sessions {
         }
     }
 
-    /// Tells the sessions whose list of tools is another one. Whoever has not read the last such
-    /// news gets it once.
+    /// Notifies the MCP sessions whose tool list has changed. A client that has not read the last
+    /// notification gets it once.
     pub(crate) fn tell_of_change(&self, state: &State) {
         let told = outgoing::notification(&Told::ToolsListChanged { subscription: None });
         let sessions: Vec<_> = self.lock().values().cloned().collect();

@@ -1,4 +1,4 @@
-//! `GET` and `DELETE` of a session.
+//! `GET` and `DELETE` of an MCP session.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::post::PROTOCOL_VERSION;
 use crate::state::State;
 use crate::{caller, modern, respond};
 
-/// `GET /mcp`: what the session is told, from now on or from the event that was read last.
+/// `GET /mcp`: the messages to the MCP session, from now on or after the last event read.
 pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
     match caller::authenticate(&state, &headers) {
         Ok(credential) => get(state, Peer::Caller(credential), &headers),
@@ -24,7 +24,7 @@ pub(crate) async fn get_stream(With(state): With<Arc<State>>, headers: HeaderMap
     }
 }
 
-/// The same for whoever it is.
+/// The same for any peer.
 pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Response {
     let session = match admitted(&state, &peer, headers) {
         Ok(session) => session,
@@ -40,7 +40,8 @@ pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Respons
             let place = value.to_str().ok().and_then(parse_event_id);
             let log = place.and_then(|(stream, _)| session.stream(stream));
             let Some((log, (_, message))) = log.zip(place) else {
-                let fault = Fault::new(Code::InvalidRequest, "nothing is kept after that event");
+                let fault =
+                    Fault::new(Code::InvalidRequest, "no stream can resume from that event");
                 return respond::refusal(StatusCode::BAD_REQUEST, None, &fault);
             };
             (log, Some(message))
@@ -49,7 +50,7 @@ pub(crate) fn get(state: Arc<State>, peer: Peer, headers: &HeaderMap) -> Respons
     follow(state, peer, &session, log, after)
 }
 
-/// A stream of a session, until the session, its reader's token or the daemon ends.
+/// A stream of an MCP session, until the MCP session, its reader's token or the daemon ends.
 pub(super) fn follow(
     state: Arc<State>,
     peer: Peer,
@@ -62,7 +63,7 @@ pub(super) fn follow(
     let read_before = log.read_up_to();
     let (reader, events) = log.read(after, session.primes());
     let news = waits_for_news.then(|| {
-        // Whoever says what it has read gets the rest of it; anybody else starts anew.
+        // A reader that names its last event gets the rest; any other starts from scratch.
         let known = if after.is_some() { 0 } else { read_before };
         Attending::new(Arc::clone(&state), Arc::clone(session), reader, known)
     });
@@ -79,7 +80,7 @@ pub(super) fn follow(
     }
 }
 
-/// `DELETE /mcp`: ends the session; its calls are cancelled.
+/// `DELETE /mcp`: ends the MCP session and cancels its calls.
 pub(crate) async fn delete_session(With(state): With<Arc<State>>, headers: HeaderMap) -> Response {
     match caller::authenticate(&state, &headers) {
         Ok(credential) => delete(&state, &Peer::Caller(credential), &headers),
@@ -87,7 +88,7 @@ pub(crate) async fn delete_session(With(state): With<Arc<State>>, headers: Heade
     }
 }
 
-/// The same for whoever it is.
+/// The same for any peer.
 pub(crate) fn delete(state: &State, peer: &Peer, headers: &HeaderMap) -> Response {
     match admitted(state, peer, headers) {
         Ok(session) => {

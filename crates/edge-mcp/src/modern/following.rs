@@ -1,6 +1,6 @@
-//! A call that stays with a session: what the session says and the calls for its caller come on the
-//! call's own stream, and the answer when the agent is done. The caller is there as long as the
-//! stream is.
+//! A call that stays with a session: the session's events and the calls for its caller arrive on
+//! the call's own stream, and the answer when the agent is done. The caller is available as long as
+//! the stream is open.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::respond;
 use crate::state::State;
 use crate::tools::{self, Follow, Interest, Outcome, Step};
 
-/// A call under way, and what it works with.
+/// A running call and its state.
 struct Call {
     state: Arc<State>,
     credential: Credential,
@@ -26,34 +26,34 @@ struct Call {
     place: Place,
 }
 
-/// Whom a call answers.
+/// The client of a call.
 #[derive(Debug)]
 pub(super) struct Client {
     /// The request.
     pub(super) id: Id,
     /// The tool that it called.
     pub(super) tool: String,
-    /// Whether it shows forms, and may be asked.
+    /// Whether it supports forms, so that it can be asked.
     pub(super) takes_forms: bool,
 }
 
 enum Place {
     /// The tool has not answered yet.
     Called(Box<Follow>),
-    /// It has, and the session goes on.
+    /// It has, and the session continues.
     Stays(Box<Stay>),
     Ended,
 }
 
-/// Somebody who stays with a session.
+/// A client that stays with a session.
 struct Stay {
     to: ToStay,
-    /// Nothing once the session is over.
+    /// `None` once the session is over.
     calls: Option<CallerStream>,
     hearing: Hearing,
-    /// Whether the agent had nothing to do by the last that was heard.
+    /// Whether the agent was idle according to the last event.
     rests: bool,
-    /// What the client is to be asked now.
+    /// The next question to the client.
     question: Option<Question>,
 }
 
@@ -63,7 +63,7 @@ enum Next {
     Over,
 }
 
-/// The call as events. Whoever closes the stream has left the session, and cancels the call.
+/// The call as events. Closing the stream leaves the session and cancels the call.
 pub(super) fn events(
     state: Arc<State>,
     credential: Credential,
@@ -74,7 +74,7 @@ pub(super) fn events(
     stream::unfold(call, Call::next)
 }
 
-/// A call that goes on after a question. Without an answer it is asked again.
+/// A call that continues after a question. Without an answer the question is repeated.
 pub(super) fn resumed(
     state: Arc<State>,
     credential: Credential,
@@ -125,7 +125,7 @@ impl Call {
         }
     }
 
-    /// Answers with a question, unless it was decided meanwhile: the caller makes the call again,
+    /// Answers with a question, unless it was answered in the meantime: the caller repeats the call
     /// with the answer. Until then it has left.
     fn ask(&mut self, question: Question) -> Option<String> {
         if !question.is_open(&self.state.broker, &self.credential) {
@@ -151,7 +151,7 @@ impl Call {
         }
     }
 
-    /// Stays with the session that a call was about; the answer of one that failed comes at once.
+    /// Stays with the session of a call; a failed call is answered immediately.
     fn stay_or_answer(&mut self, interest: Option<Interest>, outcome: Outcome) -> Option<String> {
         let subject = interest.as_ref().and_then(|it| it.subject(&self.state.broker, &outcome));
         let Some(subject) = subject else { return self.answer(&outcome) };
@@ -164,7 +164,7 @@ impl Call {
         self.stay(ToStay { outcome, again, subject }, None)
     }
 
-    /// Stays with a session; if that cannot be, the answer comes at once.
+    /// Stays with a session; if that fails, the call is answered immediately.
     fn stay(&mut self, to: ToStay, question: Option<Question>) -> Option<String> {
         let subject = &to.subject;
         let only = subject.caller_id.clone().map(|caller_id| vec![caller_id]);
@@ -172,7 +172,7 @@ impl Call {
         let calls = match broker.callers().open(credential, subject.root, only, Holding::Lasting) {
             Ok(calls) => Some(calls),
             Err(error) => {
-                tracing::warn!(session = %subject.root, %error, "calls cannot be passed on");
+                tracing::warn!(session = %subject.root, %error, "cannot pass calls on");
                 return self.answer(&to.outcome);
             }
         };
@@ -183,7 +183,7 @@ impl Call {
         None
     }
 
-    /// The answer, after all that was heard.
+    /// The answer, after all events.
     async fn leave(&mut self) -> Option<String> {
         let Place::Stays(stay) = std::mem::replace(&mut self.place, Place::Ended) else {
             return None;
@@ -205,7 +205,7 @@ impl Call {
 }
 
 impl Stay {
-    /// What comes next. A call comes before an event: an agent waits for it.
+    /// Returns what comes next. A call goes before an event: an agent is waiting for it.
     ///
     /// # Cancel safety
     /// Dropping it loses nothing.
@@ -223,7 +223,7 @@ impl Stay {
                     Some(event) => self.on_event(event),
                     None => Next::Over,
                 },
-                // Only when nothing else is there to tell.
+                // Only when there is nothing else to send.
                 () = std::future::ready(()), if is_done => return Next::Over,
             }
         }
@@ -239,7 +239,7 @@ impl Stay {
         Next::Said(event)
     }
 
-    /// Whether the session rests now, and not only did at some time.
+    /// Whether the session is idle now, and not only was at some time.
     fn is_at_rest(&self, state: &State) -> bool {
         let view = state.broker.session_view(self.to.subject.session);
         view.is_some_and(|view| tools::rests(view.status))

@@ -1,5 +1,5 @@
-//! The headers of a modern request must say what its body says: whoever routes by them must not be
-//! led astray.
+//! The headers of a modern request must match its body: a proxy that routes by them must not be
+//! misled.
 
 use std::borrow::Cow;
 
@@ -13,17 +13,17 @@ use crate::post::PROTOCOL_VERSION;
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Checks what every modern request carries.
+/// Checks the headers that every modern request carries.
 pub(super) fn check(
     request: &Request<'_>,
     meta: &Meta<'_>,
     headers: &HeaderMap,
 ) -> Result<(), Fault> {
     let Some(version) = meta.protocol_version() else {
-        return Err(Fault::invalid_params("`_meta` says which protocolVersion is spoken"));
+        return Err(Fault::invalid_params("`_meta` must have a protocolVersion"));
     };
     if meta.client_capabilities().is_none() {
-        return Err(Fault::invalid_params("`_meta` has the clientCapabilities, an object"));
+        return Err(Fault::invalid_params("`_meta` must have clientCapabilities, an object"));
     }
     same(headers, PROTOCOL_VERSION, &version)?;
     if Version::parse(&version).is_none_or(|version| version.era() == Era::Legacy) {
@@ -36,7 +36,7 @@ pub(super) fn check(
     }
 }
 
-/// What the request is about, where its method has a name for it.
+/// The target of the request, where its method has one.
 fn named<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
     match request.method.as_ref() {
         "tools/call" | "prompts/get" => request.params.text("name"),
@@ -51,16 +51,16 @@ fn same(headers: &HeaderMap, name: &str, body: &str) -> Result<(), Fault> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return mismatch("is missing") };
     if values.next().is_some() {
-        return mismatch("is there twice");
+        return mismatch("is sent twice");
     }
     match value.to_str().ok().and_then(decoded) {
         None => mismatch("cannot be read"),
         Some(value) if value == body => Ok(()),
-        Some(_) => mismatch("does not say what the body says"),
+        Some(_) => mismatch("does not match the body"),
     }
 }
 
-/// `=?base64?…?=` stands for text that a header cannot carry; anything else stands for itself.
+/// `=?base64?…?=` encodes text that a header cannot carry; any other value is literal.
 fn decoded(value: &str) -> Option<Cow<'_, str>> {
     let value = value.trim();
     let coded = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?="));

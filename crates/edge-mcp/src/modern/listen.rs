@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: changes, as long as the stream is open.
+//! `subscriptions/listen`: changes, while the stream is open.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ enum Place {
     Ended,
 }
 
-/// Opens a subscription. Its token's end is its end.
+/// Opens a subscription. It ends with its token.
 pub(super) fn open(state: Arc<State>, peer: Peer, id: Id, filter: ListenFilter) -> Response {
     let changed = Changed::subscribe(&state.broker, &peer);
     let listening = Listening { state, peer, id, filter, changed, place: Place::Opened };

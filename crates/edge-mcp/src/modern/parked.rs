@@ -1,5 +1,5 @@
-//! Calls that were answered with a question, and wait to be made again with the answer. They are known
-//! by a name that nobody guesses, to whoever made them, once, and for a while.
+//! Calls that were answered with a question and wait to be repeated with the answer. Each has a
+//! name that cannot be guessed, valid once, for a limited time, for its own caller.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,14 +13,14 @@ use uuid::Uuid;
 use crate::asking::Question;
 use crate::tools::{Outcome, Subject};
 
-/// How long a person may think. The question itself waits longer, for others.
+/// How long a person may take. The question itself waits longer, for others.
 const KEPT: Duration = Duration::from_secs(3600);
-/// How many of one caller wait; the oldest makes room.
+/// Waiting calls per caller; the oldest makes room.
 const PER_CALLER_MAX: usize = 64;
-/// How many wait in all. A call beyond that is not answered with a question, and goes on.
+/// Waiting calls in total. A call beyond that is not answered with a question, and continues.
 const MAX: usize = 4096;
 
-/// A call that waits.
+/// A waiting call.
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub(super) caller: PrincipalId,
@@ -33,17 +33,17 @@ pub(crate) struct Parked {
 #[derive(Debug)]
 pub(super) struct ToStay {
     pub(super) outcome: Outcome,
-    /// What to ask again at the end, for how things stand then.
+    /// The request to repeat at the end, for the final state.
     pub(super) again: Option<SessionEventsRequest>,
     pub(super) subject: Subject,
 }
 
-/// All calls that wait.
+/// All waiting calls.
 #[derive(Debug, Default)]
 pub(crate) struct ParkedCalls(Mutex<HashMap<String, (Instant, Parked)>>);
 
 impl ParkedCalls {
-    /// Keeps a call, and says what it goes by; gives it back if there is no room.
+    /// Keeps a call and returns its name; returns the call if there is no room.
     pub(super) fn keep(&self, parked: Parked) -> Result<String, Box<Parked>> {
         let now = Instant::now();
         let mut all = self.lock();
@@ -61,7 +61,7 @@ impl ParkedCalls {
         Ok(name)
     }
 
-    /// Takes a call that its own caller makes again.
+    /// Takes a call that its own caller repeats.
     pub(super) fn take(&self, name: &str, caller: PrincipalId, tool: &str) -> Option<Parked> {
         let mut all = self.lock();
         let (until, parked) = all.get(name)?;

@@ -1,4 +1,4 @@
-//! The daemon behind standard input and output, and the session with it.
+//! The daemon behind standard input and output, and the MCP session with it.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -17,16 +17,16 @@ pub(super) struct Daemon {
     target: Target,
     http: Client<HttpConnector, Full<Bytes>>,
     session: RwLock<Option<Session>>,
-    /// Held while the hand is shaken anew, so that one does it for all.
+    /// Held during a handshake, so that one request does it for all.
     pub(super) handshake: Mutex<()>,
 }
 
-/// A session with the daemon.
+/// An MCP session with the daemon.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) version: String,
-    /// What it was opened with, so that it can be opened again after a restart of the daemon.
+    /// The message that opened it, so that it can be reopened after a restart of the daemon.
     pub(super) initialize: Bytes,
 }
 
@@ -54,7 +54,7 @@ impl Daemon {
         *self.session.write().await = Some(session);
     }
 
-    /// Sends a request with the session's headers, if it has any to send.
+    /// Sends a request with the headers of the MCP session, if there is one.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -79,19 +79,20 @@ impl Daemon {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body)).unwrap_or_else(|error| {
-            // Only a token or an address that is no header could do this; the daemon says no.
-            tracing::error!(%error, "a request could not be made");
+            // Only a token or an address that is not a valid header can cause this; the daemon
+            // refuses it.
+            tracing::error!(%error, "cannot build a request");
             Request::new(Full::default())
         });
         self.http.request(request).await
     }
 
-    /// Ends the session.
+    /// Ends the MCP session.
     pub(super) async fn leave(&self) {
         let Some(session) = self.session.write().await.take() else { return };
         let sent = self.send(Method::DELETE, &[], Some(&session), Bytes::new()).await;
         if let Err(error) = sent {
-            tracing::debug!(%error, "the session is left to end by itself");
+            tracing::debug!(%error, "cannot end the MCP session; it will expire");
         }
     }
 }

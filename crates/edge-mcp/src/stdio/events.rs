@@ -14,23 +14,23 @@ use tokio::time::sleep;
 use super::daemon::Daemon;
 use super::exchange::is_stream;
 
-/// The largest event that is taken.
+/// The largest accepted event.
 const EVENT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How long to wait before asking a daemon for news again.
+/// The wait before reconnecting to the daemon's stream.
 const RECONNECT: Duration = Duration::from_secs(1);
 
 /// How a stream ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Pumped {
-    /// With the answer that was waited for.
+    /// With the expected answer.
     Answered,
-    /// Without it.
+    /// Without the expected answer.
     Ended,
-    /// Nobody takes lines any more.
+    /// No one reads the output any more.
     NobodyReads,
 }
 
-/// Takes events apart as their bytes come.
+/// Parses events as their bytes arrive.
 #[derive(Debug, Default)]
 struct Parser {
     buffer: BytesMut,
@@ -38,7 +38,7 @@ struct Parser {
     id: Option<String>,
 }
 
-/// Passes the events of a stream on, and remembers the id of the last one.
+/// Passes on the events of a stream, and remembers the id of the last one.
 pub(super) async fn pump(
     response: Response<Incoming>,
     waited_for: Option<&Id>,
@@ -72,7 +72,7 @@ pub(super) async fn pump(
     Pumped::Ended
 }
 
-/// What the session is told outside of any request, for as long as there is one.
+/// The messages to the MCP session outside of any request, while it exists.
 pub(super) async fn news(daemon: Arc<Daemon>, lines: mpsc::Sender<String>) -> Option<Id> {
     loop {
         let session = daemon.session().await?;
@@ -83,7 +83,7 @@ pub(super) async fn news(daemon: Arc<Daemon>, lines: mpsc::Sender<String>) -> Op
                     return None;
                 }
             }
-            // This daemon has no news to tell.
+            // This daemon has no such stream.
             Ok(response) if response.status() == StatusCode::METHOD_NOT_ALLOWED => return None,
             Ok(_) | Err(_) => {}
         }
@@ -102,7 +102,7 @@ fn is_answer(data: &str, waited_for: Option<&Id>) -> bool {
 }
 
 impl Parser {
-    /// The next whole event: its id and its data.
+    /// Returns the next complete event: its id and its data.
     fn next(&mut self) -> Option<(Option<String>, String)> {
         loop {
             let end = self.buffer.iter().position(|byte| *byte == b'\n')?;

@@ -1,4 +1,4 @@
-//! One message to the daemon, and what it answers.
+//! One message to the daemon, and its answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,45 +14,45 @@ use tokio::sync::mpsc;
 use super::daemon::{Daemon, Session};
 use super::events::{self, Pumped};
 
-/// The largest answer that is taken.
+/// The largest accepted answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How often a broken stream is taken up again.
+/// How often a broken stream is resumed.
 const RESUMES_MAX: usize = 5;
 
-/// A line on its way.
+/// A message on its way.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) line: Bytes,
-    /// Of a request; nothing else is answered.
+    /// The id of a request; other messages are not answered.
     pub(super) id: Option<Id>,
     pub(super) kind: Kind,
 }
 
-/// How a message has to be sent.
+/// How a message must be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// In the session.
+    /// In the MCP session.
     Legacy,
-    /// By itself, with headers that say what it says.
+    /// On its own, with headers that match its body.
     Modern {
         /// The version.
         version: Option<String>,
         /// The method.
         method: String,
-        /// What it is about.
+        /// The target of the request.
         name: Option<String>,
     },
 }
 
 impl Exchange {
-    /// Sends it and passes on what comes back.
+    /// Sends it and passes on the answer.
     pub(super) async fn run(&self, daemon: &Daemon, lines: &mpsc::Sender<String>) {
         if let Err(fault) = self.exchanged(daemon, lines).await {
             self.say(lines, &fault).await;
         }
     }
 
-    /// Opens a session.
+    /// Opens an MCP session.
     pub(super) async fn shake_hands(&self, daemon: &Daemon, lines: &mpsc::Sender<String>) {
         match open(daemon, &self.line).await {
             Ok(answer) => drop(lines.send(answer).await),
@@ -60,7 +60,7 @@ impl Exchange {
         }
     }
 
-    /// Sends it and passes on what comes back, or says why nothing does.
+    /// Sends it and passes on the answer, or returns why no answer came.
     pub(super) async fn exchanged(
         &self,
         daemon: &Daemon,
@@ -96,7 +96,7 @@ impl Exchange {
         sent.map_err(|error| unreachable(daemon, &error))
     }
 
-    /// Sends it in the session; a daemon that was started anew gets a new one.
+    /// Sends it in the MCP session; reopens the MCP session if the daemon was restarted.
     async fn send_in_session(&self, daemon: &Daemon) -> Result<Response<Incoming>, Fault> {
         let session = daemon.session().await;
         let send = |session: Option<Session>| async move {
@@ -140,12 +140,14 @@ impl Exchange {
     async fn say(&self, lines: &mpsc::Sender<String>, fault: &Fault) {
         match &self.id {
             Some(id) => drop(lines.send(outgoing::error(Some(id), fault)).await),
-            None => tracing::warn!(era = ?self.kind.era(), %fault, "a message was not taken"),
+            None => {
+                tracing::warn!(era = ?self.kind.era(), %fault, "the daemon refused a message")
+            }
         }
     }
 }
 
-/// Opens a session and gives the daemon's answer.
+/// Opens an MCP session and returns the daemon's answer.
 async fn open(daemon: &Daemon, initialize: &Bytes) -> Result<String, Fault> {
     let sent = daemon.send(Method::POST, &[], None, initialize.clone()).await;
     let response = sent.map_err(|error| unreachable(daemon, &error))?;
@@ -160,10 +162,10 @@ async fn open(daemon: &Daemon, initialize: &Bytes) -> Result<String, Fault> {
     Ok(on_one_line(body))
 }
 
-/// Opens a session in place of one that the daemon does not know any more.
+/// Reopens an MCP session that the daemon no longer knows.
 async fn reopen(daemon: &Daemon, lost: &Session) -> Result<Session, Fault> {
     let _one_at_a_time = daemon.handshake.lock().await;
-    let gone = || Fault::new(Code::Internal, "the daemon has lost the session");
+    let gone = || Fault::new(Code::Internal, "the daemon has lost the MCP session");
     let current = daemon.session().await.ok_or_else(gone)?;
     if current.id != lost.id {
         return Ok(current);
@@ -182,7 +184,7 @@ fn version_of(body: &str) -> Option<String> {
     result.text("protocolVersion").map(|version| version.into_owned())
 }
 
-/// Who answered, by the stamp of a modern result.
+/// The server's version, from the stamp of a modern result.
 pub(super) fn server_version(body: &str) -> Option<String> {
     let object = Object::parse(body.as_bytes()).ok()?;
     let result = Object::of(object.get("result")?).ok()?;
@@ -201,10 +203,10 @@ async fn text(response: Response<Incoming>) -> Result<String, Fault> {
     let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
     let bytes = body.map_err(|error| broken(format!("the daemon's answer broke off: {error}")))?;
     String::from_utf8(bytes.to_bytes().into())
-        .map_err(|_| broken("the daemon's answer is no text".to_owned()))
+        .map_err(|_| broken("the daemon's answer is not UTF-8".to_owned()))
 }
 
-/// A name as a header can carry it.
+/// A name in the form that a header can carry.
 fn header_text(name: &str) -> String {
     let is_plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && name.trim() == name
@@ -223,13 +225,13 @@ pub(super) fn on_one_line(body: String) -> String {
 }
 
 fn unreachable(daemon: &Daemon, error: &hyper_util::client::legacy::Error) -> Fault {
-    tracing::warn!(%error, address = daemon.address(), "the daemon does not answer");
+    tracing::warn!(%error, address = daemon.address(), "cannot reach the daemon");
     let address = daemon.address();
     let message = format!("no daemon answers at {address}; start one with `ringback serve`");
     Fault::new(Code::Internal, message)
 }
 
-/// What the daemon says that does not take a message.
+/// The daemon's error about a message that it refused.
 fn refused(status: StatusCode, body: &str) -> Fault {
     let said = Object::parse(body.as_bytes()).ok().and_then(|object| {
         let error = Object::of(object.get("error")?).ok()?;

@@ -1,5 +1,5 @@
-//! From the arguments of a client to the typed request, and what is put right on the way: some
-//! clients send objects as JSON in a text, or names that other servers use.
+//! From a client's arguments to the typed request, with corrections on the way: some clients send
+//! objects as JSON in a string, or names that other servers use.
 
 use std::borrow::Cow;
 
@@ -10,15 +10,15 @@ use serde_json::{Map, Value};
 
 use super::native::native;
 
-/// Names under which agents know a tool, and the tool.
+/// Alternative names of tools.
 const TOOL_ALIASES: &[(&str, &str)] = &[("convert_midi_to_wav", "midi_to_wav")];
 
-/// Names that agents give a field, and the field: it counts only where the tool has the one and not
-/// the other.
+/// Alternative names of fields: one counts only where the tool has the field it stands for and not
+/// one of its own name.
 const FIELD_ALIASES: &[(&str, &str)] =
     &[("content_base64", "data"), ("midi_hash", "input_hash"), ("duration_ms", "milliseconds")];
 
-/// What the decoder says is cut here: it quotes the caller's own text.
+/// The decoder's message is cut at this length: it quotes the caller's own text.
 const MISFIT_CHARS_MAX: usize = 400;
 
 /// The native tool that a client means.
@@ -27,7 +27,7 @@ pub(super) fn row(name: &str) -> Option<&'static ToolRow> {
     find(name).or_else(|| find(alias()?))
 }
 
-/// The arguments as an object, also when they came as JSON in a text, or as null.
+/// The arguments as an object, also if they came as JSON in a string, or as null.
 pub(crate) fn object(arguments: Option<&RawValue>) -> Result<Cow<'_, str>, Error> {
     let text = arguments.map_or("{}", RawValue::get);
     match text.as_bytes().first() {
@@ -41,7 +41,7 @@ pub(crate) fn object(arguments: Option<&RawValue>) -> Result<Cow<'_, str>, Error
     }
 }
 
-/// The typed request.
+/// Decodes the typed request.
 pub(super) fn request(
     row: &'static ToolRow,
     arguments: Option<&RawValue>,
@@ -72,7 +72,7 @@ fn is_wrong(
         || (value.get().starts_with('"') && takes_no_text(properties.get(name)))
 }
 
-/// The same fields, each under its own name, and structures as what they are.
+/// The same fields, each under its proper name, and structures as JSON.
 fn repair(properties: &Map<String, Value>, fields: &Object<'_>) -> String {
     let put_right = fields.fields().map(|(name, value)| {
         let name = field(properties, fields, name);
@@ -97,7 +97,7 @@ fn field<'n>(properties: &Map<String, Value>, fields: &Object<'_>, name: &'n str
     alias.map_or(name, |(_, meant)| meant)
 }
 
-/// Whether a field is a structure, so that a text in its place can only be JSON.
+/// Whether a field is a structure, so that a string in its place can only be JSON.
 fn takes_no_text(schema: Option<&Value>) -> bool {
     let Some(schema) = schema else { return false };
     let types: Vec<_> = match schema.get("type") {
@@ -108,7 +108,7 @@ fn takes_no_text(schema: Option<&Value>) -> bool {
     types.iter().any(|kind| matches!(*kind, "object" | "array")) && !types.contains(&"string")
 }
 
-/// The JSON inside a text, if it is JSON and within bounds.
+/// The JSON inside a string, if it is JSON and within the limits.
 fn inner(text: &str) -> Option<String> {
     let inner: String = serde_json::from_str(text).ok()?;
     Limits::default().check(inner.as_bytes()).ok()?;
@@ -116,12 +116,12 @@ fn inner(text: &str) -> Option<String> {
 }
 
 fn not_an_object() -> Error {
-    Error::invalid("the arguments are a JSON object")
+    Error::invalid("the arguments must be a JSON object")
 }
 
 fn misfit(row: &ToolRow, error: &impl std::fmt::Display) -> Error {
     let text: String = error.to_string().chars().take(MISFIT_CHARS_MAX).collect();
-    Error::invalid(format!("the arguments of `{}` do not fit: {text}", row.name))
+    Error::invalid(format!("invalid arguments for `{}`: {text}", row.name))
 }
 
 #[cfg(test)]
@@ -153,7 +153,7 @@ mod tests {
         let plain = read("job_poll", &format!(r#"{{"job_ids":["{job}"],"timeout_ms":1}}"#));
         let text = read("job_poll", &format!(r#"{{"job_ids":"[\"{job}\"]","timeout_ms":1}}"#));
         assert_eq!(plain, text);
-        // A field of any shape keeps its text.
+        // A field of any type keeps its string.
         let hash = "0".repeat(64);
         let arguments = format!(r#"{{"content_hash":"{hash}","metadata":"{{\"a\":1}}"}}"#);
         let ToolRequest::ArtifactCreate(made) = read("artifact_create", &arguments).unwrap() else {
@@ -162,7 +162,7 @@ mod tests {
         assert_eq!(made.metadata, Some(ringback_proto::value::Value::Text(r#"{"a":1}"#.into())));
     }
 
-    /// Rule: what passes through is not put right: a text that looks like JSON stays one.
+    /// Rule: passed-on values are not corrected: a string that looks like JSON stays a string.
     #[test]
     fn the_result_of_a_caller_s_tool_is_kept_as_it_came() {
         let session = format!("gogol_{}", "a".repeat(32));

@@ -15,30 +15,30 @@ use super::{arguments, list};
 use crate::agent;
 use crate::peer::Peer;
 
-/// Longer than any name of a tool.
+/// Longer than any tool name.
 const TOOL_NAME_BYTES_MAX: usize = 256;
 
-/// A call as a client asks for it.
+/// A requested call.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) id: &'a Id,
     pub(crate) peer: &'a Peer,
     pub(crate) call: CallTool<'a>,
     pub(crate) wanted: Wanted,
-    /// Whether there is a way to tell what happens in a session.
+    /// Whether the client can receive events of a session on this request.
     pub(crate) can_follow: bool,
 }
 
-/// A call that is over, or under way.
+/// An ended or running call.
 #[derive(Debug)]
 pub(crate) enum Begun {
-    /// It is over.
+    /// It has ended.
     Done(Outcome),
-    /// It is under way.
+    /// It is running.
     Later(Box<Follow>),
 }
 
-/// Begins a call.
+/// Starts a call.
 pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
     let Asked { id, peer, call, wanted, can_follow } = asked;
     let credential = match peer {
@@ -49,13 +49,13 @@ pub(crate) fn begin(broker: &Broker, asked: Asked<'_>) -> Begun {
         return native(broker, credential, row, call.arguments, wanted, can_follow);
     }
     match named(broker, credential, &call) {
-        // Whoever holds the line takes the time it takes; the broker knows until when.
+        // The owner of the line takes as long as it needs; the broker knows the deadline.
         Ok(call) => start(broker, credential, call, ToolTiming::AsyncShort, true, wanted),
         Err(error) => Begun::Done(Outcome::error(error, &call.name)),
     }
 }
 
-/// Begins a call of a native tool.
+/// Starts a call of a native tool.
 pub(crate) fn native(
     broker: &Broker,
     credential: &Credential,
@@ -72,7 +72,7 @@ pub(crate) fn native(
     if !can_follow && Interest::of(&request).is_some_and(|interest| interest.follows()) {
         return Begun::Done(Outcome::error(cannot_follow(), row.name));
     }
-    // Whether its answer is worth waiting for with an open stream.
+    // Whether its answer is worth an open stream.
     let is_long = row.makes_job && !row.timing.edge_wait().is_zero();
     start(broker, credential, request, row.timing, is_long, wanted)
 }
@@ -103,13 +103,13 @@ fn start(
     let stream = is_long && wanted.is_any();
     let options = CallOptions { stream, ..CallOptions::default() };
     let envelope = RequestEnvelope { request: call, options };
-    // JSON-RPC ids start at 0 or 1 with every client, so none of them is known by its id.
+    // Every client's JSON-RPC ids start at 0 or 1, so they do not identify a call.
     let answer = broker.call(Call { credential, edge: Edge::Mcp, envelope, request_id: None });
     let streamed = stream.then_some(wanted);
     begun(answer, Facts { tool, timing, is_long, interest, streamed })
 }
 
-/// A call that was made.
+/// A started call.
 pub(crate) fn begun(answer: Answer, facts: Facts) -> Begun {
     match answer {
         Answer::Now(reply) => Begun::Done(Outcome::of(reply, &facts.tool)),
@@ -119,7 +119,7 @@ pub(crate) fn begun(answer: Answer, facts: Facts) -> Begun {
     }
 }
 
-/// Makes a call that was made before once more, for how things stand now.
+/// Repeats an earlier call, for the current state.
 pub(crate) async fn again(
     broker: &Broker,
     credential: &Credential,
@@ -139,7 +139,7 @@ pub(crate) async fn again(
 
 /// The model may have asked for it, and can do without.
 fn cannot_follow() -> Error {
-    let message = "nothing can be told here while a session goes on: leave `follow` out and read \
+    let message = "cannot follow a session on this request: leave `follow` out and read \
         `session_events` with `wait_ms`, or set `io.modelcontextprotocol/logLevel` in `_meta` to \
         `info` or `debug` and accept `text/event-stream`";
     Error::invalid_field("follow", message)

@@ -1,4 +1,4 @@
-//! A call under way, followed until its answer.
+//! A running call, followed until its answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::interest::Interest;
 use super::outcome::{Outcome, Started};
 
-/// What a client wants to be told on the way.
+/// The messages that a client wants on the way.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) progress: Option<Id>,
@@ -23,13 +23,13 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether it wants anything.
+    /// Whether it wants any.
     pub(crate) const fn is_any(&self) -> bool {
         self.progress.is_some() || self.log.is_some()
     }
 }
 
-/// A call under way. Dropped before its end, it is cancelled: its caller has left.
+/// A running call. Dropping it before its end cancels it: its caller has left.
 #[derive(Debug)]
 pub(crate) struct Follow {
     replies: Replies,
@@ -40,7 +40,7 @@ pub(crate) struct Follow {
     interest: Option<Interest>,
     wanted: Wanted,
     told_percent: Option<f32>,
-    /// The job of a call that is streamed, and until when its answer is held back.
+    /// The job of a streamed call, and until when its answer is held back.
     streamed: Option<Streamed>,
     is_over: bool,
 }
@@ -51,40 +51,40 @@ struct Streamed {
     until: Instant,
 }
 
-/// How a client cancels a call of its own.
+/// A handle to cancel a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Canceller {
     control: CallControl,
     asked: Arc<AtomicBool>,
 }
 
-/// What comes next of a call.
+/// The next step of a call.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Something to tell the client meanwhile, as JSON.
+    /// A message to the client on the way, as JSON.
     Told(String),
-    /// The end.
+    /// The end of the call.
     Done(Outcome),
 }
 
 impl Canceller {
-    /// The client wants the call to stop, and no answer.
+    /// Cancels the call: the client wants no answer.
     pub(crate) fn cancel(&self) {
         self.asked.store(true, Ordering::Release);
         self.control.cancel();
     }
 }
 
-/// What is known of a call when it is begun.
+/// What is known of a call at its start.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) tool: String,
     pub(crate) timing: ToolTiming,
-    /// Whether it may take a while, so that its connection is better kept alive.
+    /// Whether it may take a while, so that its connection should be kept alive.
     pub(crate) is_long: bool,
-    /// What else it wants to hear.
+    /// The events it also wants.
     pub(crate) interest: Option<Interest>,
-    /// What is told meanwhile, if the call is streamed.
+    /// The messages on the way, if the call is streamed.
     pub(crate) streamed: Option<Wanted>,
 }
 
@@ -110,20 +110,20 @@ impl Follow {
         self.canceller.clone()
     }
 
-    /// Whether it may take a while, so that its connection is better kept alive.
+    /// Whether it may take a while, so that its connection should be kept alive.
     pub(crate) const fn is_long(&self) -> bool {
         self.is_long
     }
 
-    /// What else it wants to hear.
+    /// The events it also wants.
     pub(crate) const fn interest(&self) -> Option<&Interest> {
         self.interest.as_ref()
     }
 
-    /// What comes next.
+    /// Returns the next step.
     ///
     /// # Cancel safety
-    /// Dropping the future loses nothing: the same comes at the next call.
+    /// Dropping the future loses nothing: the next call returns the same step.
     pub(crate) async fn next(&mut self) -> Step {
         loop {
             let reply = match &self.streamed {
@@ -132,7 +132,7 @@ impl Follow {
                     biased;
                     reply = self.replies.next() => reply,
                     () = sleep_until(*until), if job.is_some() => {
-                        return self.done(Outcome::Job(job.clone().expect("the guard says so")));
+                        return self.done(Outcome::Job(job.clone().expect("the guard checked it")));
                     }
                 },
             };
@@ -142,7 +142,7 @@ impl Follow {
         }
     }
 
-    /// The end, for callers that are told nothing meanwhile.
+    /// Waits for the end, for callers that get no messages on the way.
     pub(crate) async fn end(&mut self) -> Outcome {
         loop {
             match self.next().await {
@@ -185,7 +185,7 @@ impl Follow {
         match chunk {
             StreamChunk::Progress { percent, message } => self.on_progress(*percent, message),
             StreamChunk::LogLine { level, message } => self.on_log(*level, message),
-            // MCP has no place for them; the result names what was made. The work must not wait.
+            // MCP has no place for them; the result names the artifacts. The work must not wait.
             StreamChunk::PartialAudio { .. }
             | StreamChunk::PartialMidi { .. }
             | StreamChunk::PartialContent { .. } => {
@@ -196,7 +196,7 @@ impl Follow {
         }
     }
 
-    /// Progress only ever rises, as the protocol wants it.
+    /// Progress only ever rises, as the protocol requires.
     fn on_progress(&mut self, percent: f32, message: &str) -> Option<Step> {
         let token = self.wanted.progress.as_ref()?;
         if self.told_percent.is_some_and(|told| percent <= told) || !percent.is_finite() {
@@ -224,8 +224,8 @@ impl Follow {
 }
 
 impl Drop for Follow {
-    /// A stream's start told us the job's id, and so the job would go on without us; but the client
-    /// has not been told.
+    /// The start of the stream carried the job's id, so the job would continue without us; but the
+    /// client does not know the id.
     fn drop(&mut self) {
         if !self.is_over && self.streamed.is_some() {
             self.canceller.control.cancel();

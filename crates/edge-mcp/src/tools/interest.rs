@@ -1,4 +1,4 @@
-//! What a call wants to hear of a session besides its answer.
+//! The events of a session that a call wants in addition to its answer.
 
 use std::sync::Arc;
 
@@ -11,33 +11,33 @@ use ringback_proto::{ToolRequest, ToolResponse};
 
 use super::outcome::Outcome;
 
-/// What a call wants to hear of a session besides its answer.
+/// The events of a session that a call wants in addition to its answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Interest {
-    /// It starts a session, or says something to one.
+    /// It starts a session, or sends a message to one.
     Says {
-        /// As whom it offers the agent tools.
+        /// The caller id under which it offers the agent tools.
         caller_id: Option<Arc<str>>,
         /// Whether it stays until the agent is done.
         follow: bool,
     },
-    /// It stays and hears what a session says.
+    /// It stays and reads the events of a session.
     Hears(Box<SessionEventsRequest>),
-    /// It answers a call, of which it need not be told any more.
+    /// It answers a call, which need not be reported to it any more.
     Answers(Arc<str>),
 }
 
-/// The session that a call turned out to be about.
+/// The session of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) session: SessionId,
     /// The session whose callers serve it.
     pub(crate) root: SessionId,
-    /// As whom the call offers tools.
+    /// The caller id under which the call offers tools.
     pub(crate) caller_id: Option<Arc<str>>,
-    /// The last event that the client knows of.
+    /// The last event that the client knows.
     pub(crate) since: Option<u64>,
-    /// Whether the agent has nothing to do.
+    /// Whether the agent is idle.
     pub(crate) rests: bool,
 }
 
@@ -70,7 +70,7 @@ impl Interest {
         None
     }
 
-    /// Whether the answer is to come when the agent is done.
+    /// Whether the answer waits until the agent is done.
     pub(crate) fn follows(&self) -> bool {
         match self {
             Self::Says { follow, .. } => *follow,
@@ -79,7 +79,7 @@ impl Interest {
         }
     }
 
-    /// The session it is about, once the call has succeeded.
+    /// The session of the call, once the call has succeeded.
     pub(crate) fn subject(&self, broker: &Broker, outcome: &Outcome) -> Option<Subject> {
         let Outcome::Native(response) = outcome else { return None };
         let since = |index: i64| u64::try_from(index).ok();
@@ -122,7 +122,7 @@ fn root(broker: &Broker, session: SessionId) -> SessionId {
     broker.session_view(session).map_or(session, |view| view.root)
 }
 
-/// Whether the agent of a session has nothing to do.
+/// Whether the agent of a session is idle.
 pub(crate) const fn rests(state: SessionState) -> bool {
     match state {
         SessionState::Starting | SessionState::Running => false,
@@ -133,7 +133,8 @@ pub(crate) const fn rests(state: SessionState) -> bool {
     }
 }
 
-/// Who offers tools with a message, or has done so before and says so; not who takes them back.
+/// The caller id that offers tools with a message, or did so before and names itself; not one that
+/// withdraws them.
 fn caller(
     (caller_id, tools): (&Option<String>, &Option<Vec<CallerTool>>),
     context: Option<&SessionContext>,

@@ -1,4 +1,4 @@
-//! `tools/list`: a page of what the caller may call.
+//! `tools/list`: a page of the tools that the caller may call.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::agent;
 use crate::changes::on_lines;
 use crate::peer::Peer;
 
-/// Short: a tool on a line may go at any time, and asking again costs little.
+/// Short: a tool on a line may disappear at any time, and listing again costs little.
 pub(crate) const TTL_MS: u64 = 5_000;
 
-/// A tool ready to be shown.
+/// A tool ready to be listed.
 enum Shown {
     Native(&'static RawValue),
     OnALine(Box<RawValue>),
@@ -57,7 +57,7 @@ fn callers_page(
     Ok(outgoing::answer(id, &ToolsPage { tools, next_cursor, cache }, stamp))
 }
 
-/// The tool behind a name that was made for clients, found among those the caller may call.
+/// The tool behind a name generated for clients, searched among those the caller may call.
 pub(super) fn behind(broker: &Broker, credential: &Credential, made: &str) -> Option<String> {
     let mut request = ListToolsRequest::default();
     loop {
@@ -97,7 +97,7 @@ fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
     if let Some(row) = find(&tool.name) {
         return Shown::Native(&native(row).listed);
     }
-    // The schema as its party gave it, digit for digit; gone if the tool went just now.
+    // The schema exactly as its owner declared it; absent if the tool disappeared just now.
     let offered = on_lines.iter().find(|offered| *offered.full_name == *tool.name);
     let schema = offered.and_then(|offered| {
         let raw: &RawValue = serde_json::from_slice(offered.info.schema_json()).ok()?;
@@ -117,7 +117,7 @@ fn show(tool: &ToolInfo, on_lines: &[Arc<OfferedTool>]) -> Shown {
     Shown::OnALine(to_raw_value(&listed).expect("a schema can be written as JSON"))
 }
 
-/// A schema on one line that says it is one of an object, as clients want it.
+/// A schema on one line with type `object`, as clients require.
 pub(crate) fn with_type(schema: &RawValue) -> Box<RawValue> {
     let packed = compact(schema);
     let has_type = Object::of(&packed).is_ok_and(|object| object.get("type").is_some());
@@ -140,7 +140,7 @@ impl Shown {
     }
 }
 
-/// A page that does not exist is the client's mistake.
+/// A page that does not exist is the client's error.
 pub(crate) fn fault(error: &Error) -> Fault {
     Fault::invalid_params(error.message())
 }

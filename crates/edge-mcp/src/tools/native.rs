@@ -1,4 +1,4 @@
-//! The rows of the tool table as MCP shows them, made once.
+//! The rows of the tool table as MCP lists them, built once.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -11,13 +11,13 @@ use serde::Serialize;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 
-/// What ends or removes something, by the last word of its name.
+/// Tools that end or remove something, by the last word of their name.
 const DESTRUCTIVE: &[&str] = &["cancel", "revoke", "delete", "stop", "end", "cleanup"];
 
 /// A native tool, prepared.
 #[derive(Debug)]
 pub(super) struct NativeTool {
-    /// As `tools/list` shows it.
+    /// The entry in `tools/list`.
     pub(super) listed: Box<RawValue>,
     /// The schemas of its fields.
     pub(super) properties: Map<String, Value>,
@@ -38,10 +38,10 @@ pub(crate) struct Listed<'a, Schema> {
     pub(crate) meta: ListedMeta,
 }
 
-/// What a client may tell its user about a tool.
+/// Hints about a tool that a client may show its user.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(clippy::struct_excessive_bools, reason = "the protocol has them so")]
+#[expect(clippy::struct_excessive_bools, reason = "the protocol defines them this way")]
 pub(crate) struct Annotations {
     read_only_hint: bool,
     destructive_hint: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Annotations {
     open_world_hint: bool,
 }
 
-/// What our own clients may want to know.
+/// Metadata for our own clients.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct ListedMeta {
     #[serde(rename = "ringback/timing")]
@@ -61,13 +61,13 @@ pub(crate) struct ListedMeta {
 static NATIVE: LazyLock<Vec<NativeTool>> =
     LazyLock::new(|| TOOLS.iter().map(|row| prepare(row)).collect());
 
-/// The same under the names that they have in a session of an agent.
+/// The same under the names they have in an agent session.
 static IN_SESSION: LazyLock<Vec<Box<RawValue>>> = LazyLock::new(|| {
     let named = |row: &ToolRow| listed(row, &format!("{}_{}", names::NATIVE, row.name));
     TOOLS.iter().map(|row| named(row)).collect()
 });
 
-/// A row as an agent is shown it in its session.
+/// A row as listed in an agent session.
 pub(crate) fn in_session(row: &ToolRow) -> &'static RawValue {
     &IN_SESSION[row.kind as usize]
 }
@@ -98,12 +98,12 @@ fn listed(row: &ToolRow, name: &str) -> Box<RawValue> {
     to_raw_value(&listed).expect("a row can be written as JSON")
 }
 
-/// A schema without the widths of its numbers, such as `uint64`: no dialect of JSON Schema knows them,
-/// and the validator that most agents embed complains about each of them.
+/// A schema without the widths of its numbers, such as `uint64`: no dialect of JSON Schema defines
+/// them, and the validator that most agents embed warns about each of them.
 fn without_widths(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {
-            // A property of this name has a schema, not a text.
+            // A property of this name has a schema, not a string.
             let is_number = fields.get("type").is_some_and(is_number);
             fields.retain(|key, value| !(is_number && key == "format" && value.is_string()));
             for part in fields.values_mut() {
@@ -120,7 +120,7 @@ fn without_widths(mut schema: Value) -> Value {
     schema
 }
 
-/// Whether a schema's `type` is that of numbers, or of numbers and null.
+/// Whether a schema's `type` is a number, or a number or null.
 fn is_number(kind: &Value) -> bool {
     match kind {
         Value::String(kind) => matches!(kind.as_str(), "integer" | "number"),
@@ -129,7 +129,7 @@ fn is_number(kind: &Value) -> bool {
     }
 }
 
-/// The schema of the answer; of a tool that makes a job, also of the answer that names it.
+/// The schema of the answer; for a tool that starts a job, also of the answer with the job's id.
 fn output_schema(row: &ToolRow) -> Value {
     let mut response = without_widths((row.response_schema)().to_value());
     if !row.makes_job {

@@ -1,4 +1,4 @@
-//! How a call ended, and the one place where errors become MCP.
+//! The outcome of a call, and the one place that turns errors into MCP.
 
 use std::borrow::Cow;
 
@@ -13,31 +13,31 @@ use ringback_proto::{Error, ErrorKind, ResponseEnvelope, ToolResponse};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
-/// Where a failed result has the error for programs.
+/// The key of the error for programs in a failed result.
 const ERROR_META: &str = "ringback/error";
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// The tool's answer.
     Native(Box<ToolResponse>),
-    /// The answer of a tool on a line, as it came.
+    /// The answer of a tool on a line, unchanged.
     Passed(Any),
-    /// The work goes on.
+    /// The call continues as a job.
     Job(Started),
-    /// The tool failed, or was not run; the model may read why.
+    /// The tool failed, or did not run; the model may read why.
     Failed(Box<Error>),
-    /// The request itself is wrong.
+    /// The request itself is invalid.
     Fault(Fault),
-    /// The token is not valid any more.
+    /// The token is no longer valid.
     Unauthenticated(Box<Error>),
     /// The token may not do this.
     Forbidden(Box<Error>),
-    /// The client cancelled it, and waits for no answer.
+    /// The client cancelled it, and expects no answer.
     Silent,
 }
 
-/// A job that was started.
+/// A started job.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Started {
     pub(crate) job_id: JobId,
@@ -55,7 +55,7 @@ impl Started {
 }
 
 impl Outcome {
-    /// What the last reply to a call says.
+    /// Returns the outcome of the last reply to a call.
     pub(super) fn of(reply: ResponseEnvelope, tool: &str) -> Self {
         match reply {
             ResponseEnvelope::Success { response: ToolResponse::Passed(passed) }
@@ -77,13 +77,14 @@ impl Outcome {
             ResponseEnvelope::Ack { job_id: None, .. }
             | ResponseEnvelope::StreamStart { .. }
             | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { final_response: None, .. } => {
-                Self::Fault(Fault::new(Code::Internal, "the tool answered out of turn"))
-            }
+            | ResponseEnvelope::StreamEnd { final_response: None, .. } => Self::Fault(Fault::new(
+                Code::Internal,
+                "the tool sent a reply that is not a result",
+            )),
         }
     }
 
-    /// The one place where kinds of errors become MCP.
+    /// Maps kinds of errors to MCP.
     pub(crate) fn error(error: Error, tool: &str) -> Self {
         let is_tool = error.context().resource_type.as_deref() == Some("tool")
             && error.context().resource_id.as_deref() == Some(tool);
@@ -112,7 +113,7 @@ impl Outcome {
         }
     }
 
-    /// The answer as JSON; `None` if there is none to give.
+    /// The answer as JSON; `None` for a silent outcome.
     pub(crate) fn encode(&self, id: &Id, stamp: Stamp<'_>) -> Option<String> {
         match self {
             Self::Native(response) => Some(encode_value(id, &json(response.as_ref()), stamp)),
@@ -128,7 +129,7 @@ impl Outcome {
 }
 
 fn json(value: &impl Serialize) -> Box<RawValue> {
-    to_raw_value(value).expect("what the table defines can be written as JSON")
+    to_raw_value(value).expect("what the table defines serializes as JSON")
 }
 
 fn encode_value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
@@ -137,7 +138,7 @@ fn encode_value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
     outgoing::answer(id, &result, stamp)
 }
 
-/// A result stays what it is; any other value is told as text, and as itself.
+/// A tool result stays as it is; any other value is returned as text and as structured content.
 fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
     let raw = match passed.format {
         Format::Json => serde_json::from_slice::<&RawValue>(&passed.bytes).ok(),
@@ -147,7 +148,7 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
         let fault = Fault::new(Code::Internal, "the tool's answer is not JSON");
         return outgoing::error(Some(id), &fault);
     };
-    // Lines and events end at a line's end, and so must not have one inside.
+    // Lines and events end at a line break, so they must not contain one.
     let packed = raw.get().contains(['\n', '\r']).then(|| compact(raw));
     let raw = packed.as_deref().unwrap_or(raw);
     if let Some(result) = as_result(raw) {
@@ -159,7 +160,7 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
     outgoing::answer(id, &result, stamp)
 }
 
-/// An error for programs, with its kind as the socket of a session names it.
+/// An error for programs, with its kind as on a session's socket.
 #[derive(Serialize)]
 struct ErrorMeta {
     kind: &'static str,
@@ -167,7 +168,7 @@ struct ErrorMeta {
     error: ToolError,
 }
 
-/// The message for the model, with whether it is safe to try again; the fields for programs.
+/// The message for the model, with whether a retry is safe; the fields for programs.
 fn encode_error(id: &Id, error: &Error, stamp: Stamp<'_>) -> String {
     let text = error.told();
     let wire = json(&ErrorMeta { kind: error.kind().as_str(), error: ToolError::from(error) });

@@ -1,5 +1,5 @@
-//! Agents and their callers, played by hand: a test makes an agent's calls at the broker's own door,
-//! and answers them over HTTP.
+//! Agents and their callers, played by hand: a test makes an agent's calls at the broker's own
+//! entry point, and answers them over HTTP.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 
 use crate::support::{Answered, Client, World, within};
 
-/// A call of an agent, under way.
+/// A running call of an agent.
 pub(crate) struct AgentCall(JoinSet<Option<ResponseEnvelope>>);
 
-/// An agent's call of a tool, whose name is that of its caller, `_` and its own.
+/// An agent's call of a tool, whose name is the caller's, `_` and its own.
 pub(crate) fn agent_calls(world: &World, session: &Value, tool: &str, input: &str) -> AgentCall {
     let (caller_id, tool) = tool.split_once('_').unwrap();
     let bytes = Bytes::copy_from_slice(input.as_bytes());
@@ -39,7 +39,7 @@ pub(crate) fn agent_calls(world: &World, session: &Value, tool: &str, input: &st
 }
 
 impl AgentCall {
-    /// How it ends: the bytes of its result, or why there is none.
+    /// Its end: the bytes of its result, or the error.
     pub(crate) async fn end(mut self) -> Result<Bytes, Error> {
         match within("the end of an agent's call", self.0.join_next()).await {
             Some(Ok(Some(ResponseEnvelope::Success {
@@ -56,14 +56,14 @@ pub(crate) async fn agent_is_refused(world: &World, session: &Value, tool: &str)
     agent_calls(world, session, tool, "{}").end().await.unwrap_err()
 }
 
-/// A client with a session of MCP.
+/// A client with an MCP session.
 pub(crate) async fn legacy(world: &World) -> Client {
     let mut client = world.client();
     client.initialize("2025-11-25").await;
     client
 }
 
-/// What a native tool answered.
+/// The structured answer of a native tool.
 pub(crate) fn structured(answer: &Value) -> &Value {
     let result = &answer["result"];
     assert!(result["isError"] != true && result.is_object(), "{answer}");
@@ -78,7 +78,7 @@ pub(crate) async fn project(client: &Client) -> Value {
     structured(&made)["project_id"].clone()
 }
 
-/// Starts an agent and offers it tools as `caller_id`; its session.
+/// Starts an agent and offers it tools as `caller_id`; returns its session.
 pub(crate) async fn start(client: &Client, caller_id: &str, tools: Value) -> Value {
     let project = project(client).await;
     let context = json!({"caller_id": caller_id, "caller_tools": tools});
@@ -87,7 +87,7 @@ pub(crate) async fn start(client: &Client, caller_id: &str, tools: Value) -> Val
     structured(&told)["session_id"].clone()
 }
 
-/// Answers a call with a result, given as it is on the wire.
+/// Answers a call with a result, given as on the wire.
 pub(crate) async fn respond(client: &Client, session: &Value, id: &Value, fields: &str) -> Value {
     let body = format!(
         r#"{{"jsonrpc":"2.0","id":902,"method":"tools/call","params":{{"name":"caller_tool_response","arguments":{{"session_id":{session},"request_id":{id},{fields}}}}}}}"#
@@ -101,7 +101,7 @@ pub(crate) fn error_code(answer: &Value) -> &str {
     answer["result"]["_meta"]["ringback/error"]["code"].as_str().unwrap()
 }
 
-/// The stream of a session of MCP.
+/// The stream of an MCP session.
 pub(crate) async fn news(client: &Client, last_event: Option<&str>) -> Answered {
     let header = last_event.map(|id| format!("last-event-id: {id}"));
     let headers: Vec<_> = header.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What agents ask permission for, as forms that clients of both eras show.
+//! Permission requests of agents, as forms for clients of both eras.
 
 use ringback_proto::principal::Level;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::support::{Answered, Client, World};
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// A client with a session of MCP that shows forms.
+/// A client with an MCP session and support for forms.
 async fn with_forms(world: &World, version: &str) -> Client {
     let mut client = world.client();
     client.initialize_with(version, json!({"elicitation": {}})).await;
@@ -40,7 +40,7 @@ async fn asked(stream: &mut Answered) -> Value {
     next_of(stream, "elicitation/create").await
 }
 
-/// What the agent says next.
+/// The agent's next message.
 async fn said(stream: &mut Answered) -> String {
     loop {
         let (_, _, event) = next_by(stream, "oubliette.session").await;
@@ -59,8 +59,8 @@ fn accepted(answer: &str) -> Value {
     json!({"action": "accept", "content": {"answer": answer}})
 }
 
-/// REQ: "Permission requests go to the caller as elicitation": accepting answers, declining says no,
-/// cancelling takes the question back.
+/// REQ: "Permission requests go to the caller as elicitation": accepting answers, declining says
+/// no, cancelling takes the question back.
 #[tokio::test]
 async fn a_client_with_forms_is_asked_and_its_answer_counts() {
     let world = World::start().await;
@@ -87,7 +87,7 @@ async fn a_client_with_forms_is_asked_and_its_answer_counts() {
     }
 }
 
-/// Rule: only who declared forms is asked; others go on by events.
+/// Rule: only a client that declared forms is asked; others rely on events.
 #[tokio::test]
 async fn a_client_without_forms_is_told_by_events_alone() {
     let world = World::start().await;
@@ -110,7 +110,8 @@ async fn a_client_without_forms_is_told_by_events_alone() {
     }
 }
 
-/// Rule: the first answer counts, however it comes, and whoever else was asked is told.
+/// Rule: the first answer counts, however it arrives, and every other client that was asked is
+/// notified.
 #[tokio::test]
 async fn the_first_answer_counts_and_the_others_are_told() {
     let world = World::start().await;
@@ -121,7 +122,7 @@ async fn the_first_answer_counts_and_the_others_are_told() {
     let heard = json!({"session_id": session, "message": "and then"});
     structured(&two.call(2, "session_message", heard).await);
     let question = asked(&mut first).await;
-    // The other one hears of the session from now on, and reads events from its message.
+    // The other client follows the session from now on, and reads events from its message.
     let answer = json!({"session_id": session, "answer": {"request_id": "p0-0", "option": "yes"}});
     assert_eq!(error_code(&two.call(3, "session_message", answer).await), "conflict");
     reply(&one, &question["id"], accepted("yes")).await;
@@ -129,7 +130,7 @@ async fn the_first_answer_counts_and_the_others_are_told() {
 
     // The second message asks again, and both are asked.
     let again = asked(&mut first).await;
-    // It may have heard of the first question as well.
+    // It may have seen the first question as well.
     while asked(&mut second).await["id"] != again["id"] {}
     reply(&two, &again["id"], json!({"action": "decline"})).await;
     assert_eq!(said(&mut second).await, "answered no");
@@ -138,8 +139,8 @@ async fn the_first_answer_counts_and_the_others_are_told() {
     reply(&one, &again["id"], accepted("yes")).await;
 }
 
-/// Rule: an answer is never forged: another token's counts for nothing, and leaves the question open.
-/// So does what is no answer, and a client that goes away; whoever reads again is asked again.
+/// Rule: an answer cannot be forged: another token's does not count, and leaves the question open.
+/// So do a result without an answer and a client that goes away; the next reader is asked again.
 #[tokio::test]
 async fn a_question_stays_open_until_somebody_who_may_has_answered() {
     let world = World::start().await;
@@ -163,7 +164,7 @@ async fn a_question_stays_open_until_somebody_who_may_has_answered() {
     assert_eq!(said(&mut stream).await, "answered yes");
 }
 
-/// Rule: a question ends with its session, and whoever was asked is told.
+/// Rule: a question ends with its session, and the client that was asked is notified.
 #[tokio::test]
 async fn a_question_ends_with_its_session() {
     let world = World::start().await;
@@ -176,7 +177,7 @@ async fn a_question_ends_with_its_session() {
     assert_eq!(cancelled["params"]["requestId"], question["id"]);
 }
 
-/// A modern call that follows, of a client that shows forms.
+/// A modern call that follows, of a client with support for forms.
 async fn follow(client: &Client, arguments: &Value, more: Value) -> Answered {
     let mut params = json!({
         "name": "session_message", "arguments": arguments,
@@ -194,7 +195,8 @@ fn to_follow(project: &Value) -> Value {
     message
 }
 
-/// REQ: the same in the modern era: the call is answered with the question, and goes on with the answer.
+/// REQ: the same in the modern era: the call is answered with the question, and continues with the
+/// answer.
 #[tokio::test]
 async fn a_modern_call_is_answered_with_the_question_and_goes_on_with_the_answer() {
     let world = World::start().await;
@@ -207,14 +209,14 @@ async fn a_modern_call_is_answered_with_the_question_and_goes_on_with_the_answer
     assert_eq!(request["method"], "elicitation/create");
     assert!(request["params"]["message"].as_str().unwrap().contains("rm -rf"), "{required}");
 
-    // Without an answer the same is asked again, under another name.
+    // Without an answer the question is repeated, under another name.
     let state = json!({"requestState": result["requestState"]});
     let again = follow(&client, &arguments, state.clone()).await.last().await;
     assert_eq!(again["result"]["inputRequests"], result["inputRequests"]);
     let used = follow(&client, &arguments, state).await.last().await;
     assert_eq!(used["error"]["code"], -32602, "{used}");
 
-    // Nobody else goes on with it.
+    // No other client can continue it.
     let state = &again["result"]["requestState"];
     let answer = json!({"requestState": state, "inputResponses": {key: accepted("yes")}});
     let stranger = world.client_as(&world.token(Level::Admin).await);
@@ -232,7 +234,7 @@ async fn a_modern_call_is_answered_with_the_question_and_goes_on_with_the_answer
     assert_eq!(told.count(), 1, "the message was said once: {events:?}");
 }
 
-/// Rule: a modern client that shows no forms follows as before.
+/// Rule: a modern client without forms follows as before.
 #[tokio::test]
 async fn a_modern_client_without_forms_is_told_by_events_alone() {
     let world = World::start().await;

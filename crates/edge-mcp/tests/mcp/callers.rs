@@ -1,4 +1,5 @@
-//! Callers in the legacy era: who offers tools gets the calls of them on its session's own stream.
+//! Callers in the legacy era: the client that offers tools gets their calls on its MCP session's
+//! own stream.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use crate::agents::{
 };
 use crate::support::{World, wait_for};
 
-/// Payloads that careless hands change: integers beyond floats and beyond 64 bits, null, key order.
+/// Payloads that careless code changes: integers beyond floats and beyond 64 bits, null, key order.
 const INPUT: &str =
     r#"{"zeta":9007199254740993,"alpha":null,"huge":12345678901234567890,"text":"{\"a\":1}"}"#;
 
@@ -20,8 +21,8 @@ fn tools() -> Value {
     json!([{"name": "send", "description": "Sends."}])
 }
 
-/// REQ: REQ-CTR-003 "Tool request event format"; REQ-CTR-001 "Agent calls caller tool successfully";
-/// REQ-CTR-004 "Successful tool response". Rule: payloads are the same bytes on both ways.
+/// REQ: REQ-CTR-003 "Tool request event format"; REQ-CTR-001 "Agent calls caller tool
+/// successfully"; REQ-CTR-004 "Successful tool response". Rule: payloads pass unchanged both ways.
 #[tokio::test]
 async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
     let world = World::start().await;
@@ -45,8 +46,8 @@ async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
     }
 }
 
-/// Rule: the client that opens a session for an agent elsewhere is its caller, like one that starts a
-/// session here.
+/// Rule: the client that opens a session for an agent elsewhere is its caller, like one that starts
+/// a session here.
 #[tokio::test]
 async fn a_session_that_is_opened_rings_back_to_who_opened_it() {
     let world = World::start().await;
@@ -87,8 +88,8 @@ async fn an_error_of_the_caller_is_an_error_of_the_call() {
     }
 }
 
-/// REQ: REQ-CTR-001 "Caller disconnected before response". The call's own deadline is far longer than
-/// the test waits.
+/// REQ: REQ-CTR-001 "Caller disconnected before response". The call's own deadline is far longer
+/// than the test waits.
 #[tokio::test]
 async fn a_caller_that_disconnects_is_gone_at_once() {
     let world = World::start().await;
@@ -160,8 +161,8 @@ async fn answers_of_others_elsewhere_and_again_change_nothing() {
     assert_eq!(call.end().await.unwrap(), r#""true""#);
 }
 
-/// Rule: offering tools asks for their calls, whatever level of log is asked for; what a session says
-/// goes by the level.
+/// Rule: offering tools subscribes to their calls, whatever the log level; other session events
+/// depend on the level.
 #[tokio::test]
 async fn calls_need_no_level_and_what_sessions_say_goes_by_it() {
     let world = World::start().await;
@@ -186,12 +187,12 @@ async fn calls_need_no_level_and_what_sessions_say_goes_by_it() {
             structured(&respond(&client, &session, &data["request_id"], r#""result":1"#).await);
             break;
         }
-        assert_ne!(data["text"], "I rest", "told in spite of the level: {message}");
+        assert_ne!(data["text"], "I rest", "sent in spite of the level: {message}");
     }
     assert_eq!(call.end().await.unwrap(), "1");
 }
 
-/// Rule: callers with other names are told of their own calls alone, also in one session and of one
+/// Rule: callers with different names get only their own calls, even in one session and of one
 /// principal.
 #[tokio::test]
 async fn each_of_two_callers_gets_its_own_calls() {
@@ -229,7 +230,7 @@ async fn each_of_two_callers_gets_its_own_calls() {
     assert_eq!(call.end().await.unwrap(), "0", "the other is still there");
 }
 
-/// Rule: a burst larger than what a stream keeps loses none, and brings none twice.
+/// Rule: a burst larger than what a stream keeps loses no call, and repeats none.
 #[tokio::test]
 async fn every_call_of_a_burst_is_told_once() {
     const N_CALLS: usize = 60;
@@ -252,7 +253,7 @@ async fn every_call_of_a_burst_is_told_once() {
     }
 }
 
-/// Rule: a caller that cannot hold a stream polls, and is there while it does.
+/// Rule: a caller that cannot hold a stream polls, and is available while it does.
 #[tokio::test]
 async fn a_caller_without_a_stream_polls() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Calls: waiting, progress, cancel, and what is told to a caller that does not wait.
+//! Calls: waiting, progress, cancellation, and the answer to a caller that does not wait.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::support::{World, wait_for};
 
 const FOR_EVER: u64 = 3_600_000;
-/// More than any call is waited for, and less than that.
+/// Longer than the wait for any call, and less than that.
 const PAST_THE_WAIT: Duration = Duration::from_secs(200);
 
 #[tokio::test]
@@ -56,14 +56,14 @@ async fn past_the_wait_the_answer_is_the_job_and_the_work_goes_on() {
         client.modern(json!(3), "tools/call", plain).await,
         client.modern(json!(4), "tools/call", told).await,
     ];
-    // What is stored as running is waited for: from here on no timer is set late.
+    // Wait until the job is stored as running: from here on no timer is set late.
     let mut n_running = 0;
     while n_running < 4 {
         let listed = client.call(9, "job_list", json!({"status": "running"})).await;
         n_running = listed["result"]["structuredContent"]["total"].as_u64().unwrap();
     }
-    // Only the jump itself is on a stopped clock: one that stands still moves to the next timer, at the
-    // end even to that of the work, whenever an answer is on its way.
+    // Only the jump itself happens on a paused clock: a paused clock moves to the next timer, in
+    // the end even to that of the work, whenever an answer is on its way.
     tokio::time::pause();
     tokio::time::advance(PAST_THE_WAIT).await;
     tokio::time::resume();
@@ -82,7 +82,7 @@ async fn past_the_wait_the_answer_is_the_job_and_the_work_goes_on() {
     assert_eq!(world.broker.under_way().n_jobs, 4, "the work goes on without its callers");
 }
 
-/// Rule: a cancelled call does not go on.
+/// Rule: a cancelled call does not continue.
 #[tokio::test]
 async fn a_cancelled_call_stops_and_gets_no_answer() {
     let world = World::start().await;
@@ -104,7 +104,7 @@ async fn a_cancelled_call_stops_and_gets_no_answer() {
     world.until_quiet().await;
     let jobs = client.call(2, "job_list", json!({"status": "cancelled"})).await;
     assert_eq!(jobs["result"]["structuredContent"]["by_status"]["cancelled"], 1);
-    // A late cancel is nobody's mistake.
+    // A late cancel is not an error.
     assert_eq!(client.post(&cancel).await.status, 202);
 }
 
@@ -125,7 +125,7 @@ async fn closing_a_modern_stream_cancels_the_call() {
     }
 }
 
-/// Rule: what a client sends wrongly in a known way is put right at this edge.
+/// Rule: known mistakes of clients are corrected at this edge.
 #[tokio::test]
 async fn arguments_in_a_text_and_other_names_are_taken() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
-//! The modern era: a call that follows a session carries what happens in it, and ends when the agent
-//! rests.
+//! The modern era: a call that follows a session carries its events, and ends when the agent is
+//! idle.
 
 use ringback_proto::{Certainty, ErrorKind};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ async fn a_message_that_follows_brings_calls_and_its_answer_when_the_agent_rests
     assert_eq!(agent_is_refused(&world, &session, "myapp_send").await.kind(), ErrorKind::Gone);
 }
 
-/// Rule: the caller is there as long as its stream is.
+/// Rule: the caller is available as long as its stream is open.
 #[tokio::test]
 async fn a_follower_that_closes_its_stream_is_gone_at_once() {
     let world = World::start().await;
@@ -80,8 +80,7 @@ async fn a_follower_that_closes_its_stream_is_gone_at_once() {
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Gone, Certainty::MayHaveRun));
 }
 
-/// Rule: `session_events` follows too, from where it is told to, and answers with how things stand at
-/// the end.
+/// Rule: `session_events` follows too, from the requested index, and answers with the final state.
 #[tokio::test]
 async fn events_are_followed_from_an_index_until_the_session_ends() {
     let world = World::start().await;
@@ -109,7 +108,7 @@ async fn events_are_followed_from_an_index_until_the_session_ends() {
     assert_eq!(structured(&over)["status"], "ended", "what is over needs no waiting");
 }
 
-/// Rule: nobody is left waiting for calls that could not be told.
+/// Rule: no caller waits for calls that could not be delivered.
 #[tokio::test]
 async fn following_without_a_way_to_be_told_is_refused_before_anything_is_done() {
     let world = World::start().await;

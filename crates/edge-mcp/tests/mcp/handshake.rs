@@ -1,4 +1,4 @@
-//! Clients with a handshake: sessions, what they are told, and how they end.
+//! Clients with a handshake: MCP sessions, their messages, and how they end.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn every_version_with_a_handshake_is_settled_and_served() {
     }
 }
 
-/// Rule: an unknown session id is never silently made anew.
+/// Rule: an unknown MCP session id never silently creates a new MCP session.
 #[tokio::test]
 async fn an_unknown_session_is_404_and_none_at_all_is_400() {
     let world = World::start().await;
@@ -64,7 +64,7 @@ async fn a_deleted_session_is_gone() {
     assert_eq!(world.edge.n_sessions(), 0);
 }
 
-/// Rule: a client that abandons 1,000 sessions does not leave them in memory.
+/// Rule: a client that abandons 1,000 MCP sessions does not leave them in memory.
 #[tokio::test]
 async fn abandoned_sessions_end_by_themselves() {
     let idle = Duration::from_millis(300);
@@ -131,7 +131,7 @@ async fn what_is_no_message_gets_a_json_rpc_error_under_its_id() {
     assert_eq!(client.send("GET /mcp", &["accept: application/json"], "").await.status, 406);
 }
 
-/// Rule: an integer of 20 digits does not change, as an id either.
+/// Rule: an integer of 20 digits does not change, not even as an id.
 #[tokio::test]
 async fn an_id_of_twenty_digits_comes_back_digit_for_digit() {
     let world = World::start().await;

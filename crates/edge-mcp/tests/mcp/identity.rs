@@ -1,4 +1,4 @@
-//! Who calls: at every request, and never by the session.
+//! The identity of the caller: from every request, and never from the MCP session.
 
 use ringback_edge_mcp::Config;
 use ringback_proto::principal::Level;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{World, open, within};
 
-/// Rule: a token never acts with the rights of the token that opened the session.
+/// Rule: a token never acts with the rights of the token that opened the MCP session.
 #[tokio::test]
 async fn a_session_lends_nobody_its_openers_rights() {
     let world = World::start().await;
@@ -39,7 +39,7 @@ async fn a_read_token_sees_and_reaches_no_write_tool() {
         ("job_sleep", json!({"milliseconds": 1})),
         ("cas_store", json!({"data": "aGk=", "mime_type": "a/b"})),
         ("token_create", json!({"name": "x", "scope": "admin"})),
-        // The scope comes first: nothing is said about arguments that do not fit.
+        // The scope is checked first: the answer says nothing about invalid arguments.
         ("token_create", json!({})),
         ("job_sleep", json!({"milliseconds": "x"})),
     ] {
@@ -96,7 +96,7 @@ async fn a_challenge_says_where_to_learn_which_tokens_are_taken() {
     }
 }
 
-/// Rule: revoking a token closes what it has open.
+/// Rule: revoking a token closes everything it has open.
 #[tokio::test]
 async fn a_revoked_token_s_streams_end() {
     let world = World::start().await;
@@ -128,7 +128,7 @@ async fn a_page_of_another_site_is_refused() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"}).to_string();
     let evil = client.send("POST /mcp", &["origin: http://evil.example"], &ping).await;
     assert_eq!(evil.status, 403);
-    // What has no origin: a picture, a frame, a form that is opened.
+    // Requests without an origin: a picture, a frame, a form that is opened.
     for site in ["cross-site", "same-site, cross-site"] {
         let foreign = format!("sec-fetch-site: {site}");
         assert_eq!(client.send("POST /mcp", &[&foreign], &ping).await.status, 403);

@@ -1,4 +1,4 @@
-//! Tools on lines, as MCP shows and calls them: what passes through is not changed.
+//! Tools on lines, as MCP lists and calls them: payloads pass unchanged.
 
 use bytes::Bytes;
 use ringback_broker::{Credential, LineKind, LineName, LineOffer, LineStream, ToParty, ToolOffer};
@@ -12,7 +12,7 @@ use crate::support::{Answered, Client, World, modern, within};
 const SCHEMA: &str = r#"{"properties":{"zeta":{"type":"integer","maximum":12345678901234567890},"alpha":{"x-own":1e2}},"type":"object","x-unknown":null}"#;
 const ARGUMENTS: &str = r#"{"zeta":12345678901234567,"alpha":null,"other":{"b":1e2,"a":[1,-0.0]},"huge":12345678901234567890123}"#;
 
-/// Somebody who holds a line with one tool.
+/// A client that holds a line with one tool.
 struct Party<'a> {
     world: &'a World,
     stream: LineStream,
@@ -38,7 +38,7 @@ impl<'a> Party<'a> {
         Self { world, stream }
     }
 
-    /// Waits for the next call and answers it; gives the input it came with.
+    /// Waits for the next call and answers it; returns the call's input.
     async fn answer(&mut self, outcome: Result<&str, Error>) -> Bytes {
         match within("a call", self.stream.next()).await {
             Some(ToParty::Call(call)) => {
@@ -164,7 +164,7 @@ async fn a_line_s_failure_is_a_tool_error_and_its_progress_is_progress() {
     }
 }
 
-/// Rule: a call that is cancelled is cancelled at whoever carries it out.
+/// Rule: a cancelled call is cancelled at the client that runs it.
 #[tokio::test]
 async fn a_cancel_reaches_the_party() {
     let world = World::start().await;
@@ -204,7 +204,7 @@ async fn a_name_that_clients_would_refuse_is_offered_under_another_and_found_aga
     assert!(result_text(answered).await.contains("content"));
 }
 
-/// Rule: nobody learns of tools that are not theirs, not even that they changed.
+/// Rule: no client learns of tools it may not see, not even that they changed.
 #[tokio::test]
 async fn another_principal_neither_sees_nor_calls_nor_hears_of_a_line_s_tools() {
     let world = World::start().await;
@@ -220,5 +220,5 @@ async fn another_principal_neither_sees_nor_calls_nor_hears_of_a_line_s_tools() 
     assert_eq!(call["error"]["code"], -32602, "{call}");
     world.stop.cancel();
     let next = listening.message().await.unwrap();
-    assert!(next.get("result").is_some(), "nothing was told before the end: {next}");
+    assert!(next.get("result").is_some(), "nothing was sent before the end: {next}");
 }

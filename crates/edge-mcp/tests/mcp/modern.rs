@@ -1,4 +1,4 @@
-//! Requests that stand by themselves.
+//! Requests that stand alone.
 
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ async fn changes_of_the_list_reach_whoever_asked_for_them_once() {
     assert_eq!(told["params"]["_meta"][key], "x");
     assert_eq!(legacy.message().await.unwrap()["method"], "notifications/tools/list_changed");
     world.stop.cancel();
-    assert!(deaf.message().await.unwrap().get("result").is_some(), "nothing else was told");
+    assert!(deaf.message().await.unwrap().get("result").is_some(), "nothing else was sent");
     let mut n_told = 0;
     while let Some(message) = listening.message().await {
         n_told += usize::from(message.get("method").is_some());

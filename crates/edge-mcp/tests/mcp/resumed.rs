@@ -1,4 +1,4 @@
-//! Callers whose streams break: nothing that they have is told again, and nothing that is over.
+//! Callers whose streams break: neither what they have nor what is over is sent again.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ fn tools() -> Value {
     json!([{"name": "send"}])
 }
 
-/// Rule: a reader that says what it has read gets the rest, and no call twice.
+/// Rule: a reader that names its last event gets the rest, and no call twice.
 #[tokio::test]
 async fn a_caller_that_resumes_gets_what_it_has_not_read() {
     let world = World::start().await;
@@ -24,7 +24,7 @@ async fn a_caller_that_resumes_gets_what_it_has_not_read() {
     let mut resumed = news(&client, Some(&first_id)).await;
     let (id, _, again) = next_call(&mut resumed).await;
     assert_eq!((&id, &again["request_id"]), (&second_id, &second["request_id"]));
-    // The reader before is taken over from. What the session said until then may still be in it.
+    // The earlier reader is replaced. Events until then may still be in its stream.
     while let Some(message) = stream.message().await {
         assert_ne!(message["params"]["logger"], "oubliette.caller_tool", "{message}");
     }
@@ -32,7 +32,7 @@ async fn a_caller_that_resumes_gets_what_it_has_not_read() {
     let mut resumed = news(&client, Some(&second_id)).await;
     let third = agent_calls(&world, &session, "myapp_send", r#"{"n":3}"#);
     let (_, _, data) = next_call(&mut resumed).await;
-    assert_eq!(data["arguments"]["n"], 3, "what was read is not told again");
+    assert_eq!(data["arguments"]["n"], 3, "what was read is not sent again");
     for (call, id) in calls.into_iter().zip([&first["request_id"], &second["request_id"]]) {
         structured(&respond(&client, &session, id, r#""result":{}"#).await);
         assert_eq!(call.end().await.unwrap(), "{}", "and taking over ends no call");
@@ -40,7 +40,7 @@ async fn a_caller_that_resumes_gets_what_it_has_not_read() {
 
     let mut resumed = news(&client, Some(&first_id)).await;
     let (_, _, again) = next_call(&mut resumed).await;
-    assert_eq!(again["request_id"], data["request_id"], "what is answered is not told again");
+    assert_eq!(again["request_id"], data["request_id"], "what is answered is not sent again");
     structured(&respond(&client, &session, &data["request_id"], r#""result":{}"#).await);
     assert_eq!(third.end().await.unwrap(), "{}");
 }
@@ -65,7 +65,7 @@ async fn a_caller_that_left_is_not_told_of_calls_that_have_failed() {
     assert_eq!(call.end().await.unwrap(), "{}");
 }
 
-/// Rule: a reader that starts anew gets what waits for an answer, under the same ids.
+/// Rule: a reader that starts from scratch gets the unanswered calls, under the same ids.
 #[tokio::test]
 async fn a_caller_that_starts_anew_is_told_of_what_still_waits() {
     let world = World::start().await;
@@ -81,7 +81,7 @@ async fn a_caller_that_starts_anew_is_told_of_what_still_waits() {
     assert_eq!(call.end().await.unwrap(), "{}");
 }
 
-/// Rule: what a session said while nobody read is told when somebody does.
+/// Rule: events of a session without a reader are delivered to the next reader.
 #[tokio::test]
 async fn what_a_session_says_is_not_lost_between_two_readers() {
     let world = World::start().await;

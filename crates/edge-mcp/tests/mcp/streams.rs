@@ -1,4 +1,4 @@
-//! Streams that break, streams that nobody reads, and streams that are resumed.
+//! Streams that break, streams without a reader, and streams that are resumed.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ async fn clients_before_2025_11_25_get_no_event_without_a_message() {
     assert!(!id.is_empty() && data.contains("slept"), "{data}");
 }
 
-/// Rule: a caller that has left, and does not come back, has cancelled.
+/// Rule: a caller that has left and does not come back has cancelled.
 #[tokio::test]
 async fn a_call_whose_client_does_not_come_back_is_cancelled() {
     let resume_grace = Duration::from_millis(100);
@@ -66,7 +66,7 @@ async fn a_call_whose_client_does_not_come_back_is_cancelled() {
     world.until_quiet().await;
 }
 
-/// Rule: a slow reader of one stream delays nobody else.
+/// Rule: a slow reader of one stream delays no other.
 #[tokio::test]
 async fn a_reader_that_does_not_read_delays_no_other() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! A daemon's worth of edge, and a client that speaks MCP by hand.
+//! An edge with its broker, and a client that speaks MCP by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,7 +76,9 @@ impl World {
         let envelope = RequestEnvelope::plain(request);
         let credential = &Credential::local();
         let call = Call { credential, edge: Edge::Mcp, envelope, request_id: None };
-        let Answer::Later(mut replies, _) = self.broker.call(call) else { panic!("at once") };
+        let Answer::Later(mut replies, _) = self.broker.call(call) else {
+            panic!("it must not answer immediately")
+        };
         match replies.next().await {
             Some(ResponseEnvelope::Success { response }) => {
                 let token: Value = serde_json::to_value(&response).unwrap();
@@ -86,7 +88,7 @@ impl World {
         }
     }
 
-    /// Offers a tool on a line, or takes it away again: either way the list is another one.
+    /// Offers a tool on a line, or removes it again: either way the list changes.
     pub(crate) fn change_tools(&self) {
         let who = &Credential::local();
         let line = LineName { kind: LineKind::Client, name: "toggle".into() };
@@ -113,9 +115,9 @@ impl World {
         }
     }
 
-    /// Waits until the broker has nothing under way.
+    /// Waits until the broker has no running jobs.
     pub(crate) async fn until_quiet(&self) {
-        wait_for("nothing is under way", || self.broker.under_way().n_jobs == 0).await;
+        wait_for("nothing is running", || self.broker.under_way().n_jobs == 0).await;
     }
 }
 
@@ -140,7 +142,7 @@ fn broker_config(dir: &tempfile::TempDir) -> Config {
     }
 }
 
-/// An agent of the Agent Client Protocol that asks for permission, and says what it was answered.
+/// An agent of the Agent Client Protocol that asks for permission, and reports the answer.
 const ASKER: &str = r#"
 say() { echo '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"one","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
 end() { echo '{"jsonrpc":"2.0","id":'$turn',"result":{"stopReason":"end_turn"}}'; }
@@ -155,7 +157,7 @@ while read -r line; do
   esac
 done"#;
 
-/// One agent, which is busy until it hears `rest`: the tests make its calls themselves. Another one
+/// One agent, which is busy until it gets `rest`: the tests make its calls themselves. Another one
 /// asks.
 fn sessions(dir: &tempfile::TempDir) -> SessionSettings {
     const AGENT: &str = r#"while read -r line; do
@@ -189,7 +191,7 @@ pub(crate) async fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     assert!(found.is_ok(), "not in time: {what}");
 }
 
-/// One client, with its token and perhaps its session.
+/// One client, with its token and optionally its MCP session.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) http: HttpClient<HttpConnector, Full<Bytes>>,
@@ -241,12 +243,12 @@ impl Client {
         self.send("POST /mcp", &[], &message.to_string()).await
     }
 
-    /// Shakes hands.
+    /// Does the handshake.
     pub(crate) async fn initialize(&mut self, version: &str) -> Value {
         self.initialize_with(version, json!({})).await
     }
 
-    /// Shakes hands, and says what it can do.
+    /// Does the handshake with these capabilities.
     pub(crate) async fn initialize_with(&mut self, version: &str, capabilities: Value) -> Value {
         let answered = self
             .post(&json!({
@@ -264,12 +266,12 @@ impl Client {
         result
     }
 
-    /// A request in the session.
+    /// A request in the MCP session.
     pub(crate) async fn ask(&self, id: u64, method: &str, params: Value) -> Answered {
         self.post(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await
     }
 
-    /// A call in the session, until its result.
+    /// A call in the MCP session, until its result.
     pub(crate) async fn call(&self, id: u64, tool: &str, arguments: Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         self.ask(id, "tools/call", params).await.last().await

@@ -1,4 +1,4 @@
-//! Whose answers count, and that they pass as they are.
+//! Whose answers count, and that they pass unchanged.
 
 use ringback_broker::Credential;
 use ringback_proto::ids::SessionId;
@@ -10,7 +10,7 @@ fn response(session: SessionId, request_id: &str, result: &Value) -> Value {
     json!({ "session_id": session.to_string(), "request_id": request_id, "result": result })
 }
 
-/// Rule: an answer from another principal is not taken, not even from an administrator.
+/// Rule: an answer from another principal is refused, even from an administrator.
 #[tokio::test]
 async fn an_answer_from_another_principal_is_not_taken() {
     let world = World::start().await;
@@ -35,8 +35,8 @@ async fn an_answer_from_another_principal_is_not_taken() {
     world.stop().await;
 }
 
-/// Rule: an answer for another session, or one that another caller of the session was asked for, does
-/// not count.
+/// Rule: an answer for another session, or for a call to another caller of the session, does not
+/// count.
 #[tokio::test]
 async fn an_answer_for_another_session_is_not_taken() {
     let world = World::start().await;
@@ -55,8 +55,8 @@ async fn an_answer_for_another_session_is_not_taken() {
     world.stop().await;
 }
 
-/// Rule: an answer from another `caller_id` is not taken: each caller hears only of its own calls,
-/// and a `caller_id` belongs to who declared it.
+/// Rule: an answer from another `caller_id` is refused: each caller gets only its own calls, and a
+/// `caller_id` belongs to the client that declared it.
 #[tokio::test]
 async fn a_call_goes_to_its_own_caller_alone() {
     let world = World::start().await;
@@ -125,7 +125,7 @@ async fn an_error_stays_an_error_and_a_success_a_success() {
     world.stop().await;
 }
 
-/// Rule: payloads pass as the same bytes: null, 2^53 + 1, 20 digits, key order, unknown fields.
+/// Rule: payloads pass unchanged: null, 2^53 + 1, 20 digits, key order, unknown fields.
 #[tokio::test]
 async fn payloads_pass_unchanged_both_ways() {
     let world = World::start().await;
@@ -161,7 +161,7 @@ async fn payloads_pass_unchanged_both_ways() {
     world.stop().await;
 }
 
-/// Rule: whitespace between tokens goes where it would break a line; tokens never change.
+/// Rule: whitespace between tokens is removed where it would break a line; tokens never change.
 #[tokio::test]
 async fn a_result_with_line_breaks_is_one_line() {
     let world = World::start().await;

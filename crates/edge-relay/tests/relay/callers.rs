@@ -1,4 +1,4 @@
-//! Callers' tools as the agent of a session sees and calls them.
+//! Caller tools as the agent of a session sees and calls them.
 
 use ringback_broker::{CancelReason, Credential, ToParty};
 use serde_json::{Value, json};
@@ -74,8 +74,8 @@ async fn a_call_reaches_the_caller_and_its_result_the_agent() {
     world.stop().await;
 }
 
-/// Rule: declaring again updates the list live, the same list is no news, a removed caller is told
-/// of with an empty list, and several callers are separate.
+/// Rule: declaring again updates the list live, the same list is not a change, a removed caller is
+/// announced with an empty list, and several callers are separate.
 #[tokio::test]
 async fn changes_of_the_tools_are_told_one_caller_at_a_time() {
     let world = World::start().await;
@@ -177,7 +177,7 @@ async fn a_caller_that_disconnects_ends_the_agent_s_call_at_once() {
 }
 
 /// REQ: seed 001 "Caller tool request times out"; a declared tool may carry `timeoutMs`.
-/// Rule: an answer after the agent was told that it failed is not taken.
+/// Rule: an answer after the agent received the failure is refused.
 #[tokio::test]
 async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     let world = World::start().await;
@@ -234,13 +234,13 @@ async fn a_cancelled_call_is_cancelled_at_its_caller_and_answered_once() {
         let answer = serde_json::from_str(&peer.answer_line(id).await).unwrap();
         assert_eq!(refused(&answer), "-32000 cancelled may_have_run");
         assert!(matches!(caller.next().await, ToParty::Cancel { .. }));
-        assert!(world.answer(&caller, &call, "1").await.is_err(), "nobody waits any more");
+        assert!(world.answer(&caller, &call, "1").await.is_err(), "no one waits any more");
     }
     world.works_for(&mut caller, &mut peer).await;
     world.stop().await;
 }
 
-/// Rule: who disconnects cancels its calls.
+/// Rule: disconnecting cancels the calls of a peer.
 #[tokio::test]
 async fn a_peer_that_leaves_cancels_its_calls() {
     let world = World::start().await;
@@ -283,7 +283,8 @@ async fn progress_of_a_call_is_told_under_its_id() {
     world.stop().await;
 }
 
-/// Rule: one session never receives another's tools or calls, also when many start at the same moment.
+/// Rule: one session never receives another's tools or calls, even when many start at the same
+/// moment.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_that_start_at_the_same_moment_never_swap_tools_or_calls() {
     const N_SESSIONS: usize = 40;

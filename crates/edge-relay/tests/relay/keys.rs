@@ -51,8 +51,8 @@ async fn a_key_discovers_the_tools_of_its_scope() {
     for write in ["project_create", "session_message", "session_spawn", "session_end"] {
         assert!(!has(0, write) && has(1, write) && has(2, write), "{write}");
     }
-    // Whatever its level, a key in an agent's hands manages no tokens, and what it may not call is not
-    // in its list.
+    // Whatever its scope, a key in an agent's hands manages no tokens, and its list contains only
+    // what it may call.
     for never in ["token_create", "token_list", "token_revoke", "project_update"] {
         assert!(!has(0, never) && !has(1, never) && !has(2, never), "{never}");
     }
@@ -108,7 +108,7 @@ async fn a_key_calls_a_tool_and_gets_content() {
 async fn a_key_does_not_call_what_its_scope_lacks() {
     let world = World::start().await;
     let (_, mut peer) = connected(&world).await;
-    // The scope comes first: a caller without it hears nothing about the arguments.
+    // The scope is checked first: a caller without it learns nothing about the arguments.
     for (scope, tool, arguments) in [
         ("read", "project_create", json!({ "name": "x" })),
         ("read", "project_create", json!({})),
@@ -127,8 +127,8 @@ async fn a_key_does_not_call_what_its_scope_lacks() {
     world.stop().await;
 }
 
-/// REQ: seed 002 "Response (tool error)"; design: only unauthenticated, forbidden, malformed params and
-/// failed dispatch are errors of the protocol.
+/// REQ: seed 002 "Response (tool error)"; design: only unauthenticated, forbidden, malformed params
+/// and failed dispatch are errors of the protocol.
 #[tokio::test]
 async fn what_the_tool_reports_is_its_result_and_what_kept_it_from_running_an_error() {
     let world = World::start().await;
@@ -137,7 +137,7 @@ async fn what_the_tool_reports_is_its_result_and_what_kept_it_from_running_an_er
     let job = format!("job_{}", "0".repeat(32));
     for (tool, arguments, text) in [
         ("job_status", json!({ "job_id": job }), "there is no job"),
-        ("job_status", json!({ "job_id": "x" }), "do not fit"),
+        ("job_status", json!({ "job_id": "x" }), "invalid arguments"),
         ("project_create", json!({}), "missing field `name`"),
     ] {
         let answer = peer.get(1, "oubliette_call_tool", call(&key, tool, arguments)).await;
@@ -208,7 +208,7 @@ async fn a_session_s_own_key_works_in_its_session_alone() {
     let mut stranger = world.settled(other).await;
     let elsewhere = stranger.get(1, "oubliette_tools", json!({ "api_key": key })).await;
     assert_eq!(refused(&elsewhere), "-32001 unauthenticated not_started");
-    assert!(world.broker.authenticate(&key).is_err(), "nor at any other door");
+    assert!(world.broker.authenticate(&key).is_err(), "nor at any other edge");
     world.stop().await;
 }
 
@@ -267,7 +267,7 @@ async fn a_client_tool_is_listed_called_with_the_session_s_ids_and_its_change_an
 }
 
 /// REQ: design "The sandbox socket": a job whose wait is over is answered with its id; cancelling
-/// ends the work; progress is told.
+/// ends the work; progress is reported.
 #[tokio::test]
 async fn a_tool_that_makes_a_job_is_waited_for_and_can_be_cancelled() {
     let world = World::start().await;

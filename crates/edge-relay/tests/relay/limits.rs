@@ -1,4 +1,4 @@
-//! What one peer may take, and that it costs nobody else anything.
+//! What one peer may use, and that it costs no other peer anything.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::support::{World, refused, tool};
 
 /// REQ: design "The sandbox socket": 16 MiB per line.
-/// Rule: a line that is too long is passed over and said so; the connection goes on.
+/// Rule: a line that is too long is skipped and reported; the connection continues.
 #[tokio::test]
 async fn a_line_of_17_mib_is_refused_and_one_of_15_passes() {
     let world = World::start().await;
@@ -50,7 +50,8 @@ async fn a_result_that_fits_in_no_line_is_an_error() {
     world.stop().await;
 }
 
-/// Rule: requests of one connection are bounded, by number and by bytes; beyond is `busy`, at once.
+/// Rule: requests of one connection are bounded, by number and by bytes; beyond that the answer is
+/// `busy`, immediately.
 #[tokio::test]
 async fn too_many_requests_on_one_connection_are_busy() {
     let config = Config { requests_max: 3, request_bytes_max: 5000, ..Config::default() };
@@ -81,8 +82,8 @@ async fn too_many_requests_on_one_connection_are_busy() {
     world.stop().await;
 }
 
-/// Rule: connections of one session are bounded; one too many is told so, and a place that gets free
-/// is given again.
+/// Rule: connections of one session are bounded; one too many is refused with an answer, and a
+/// freed place is used again.
 #[tokio::test]
 async fn too_many_connections_of_one_session_are_turned_away() {
     let config = Config { connections_max: 2, ..Config::default() };
@@ -108,7 +109,8 @@ async fn too_many_connections_of_one_session_are_turned_away() {
     world.stop().await;
 }
 
-/// Rule: a slow reader costs only itself: it is disconnected, and others are served meanwhile.
+/// Rule: a slow reader costs only itself: it is disconnected, and others are served in the
+/// meantime.
 #[tokio::test]
 async fn a_peer_that_does_not_read_is_disconnected_alone() {
     let config = Config { line_bytes_max: 1 << 20, outbox_bytes_max: 1 << 20, ..Config::default() };
@@ -119,7 +121,7 @@ async fn a_peer_that_does_not_read_is_disconnected_alone() {
     let mut quick = world.settled(session).await;
     let line = format!("{{\"id\":\"{}\",\"method\":\"nothing\"}}\n", "i".repeat(1000));
     let mut n_sent = 0_usize;
-    // Each line is answered with one of its size; nobody reads the answers.
+    // Each line is answered with one of its size; no one reads the answers.
     while slow.writer.write_all(line.as_bytes()).await.is_ok() {
         n_sent += line.len();
         assert!(n_sent < 64 << 20, "the daemon holds all of it");
@@ -152,7 +154,7 @@ async fn a_peer_that_stalls_is_disconnected() {
     world.stop().await;
 }
 
-/// Rule: only the daemon's user gets to the socket.
+/// Rule: only the daemon's user can reach the socket.
 #[tokio::test]
 async fn the_socket_is_for_its_owner_alone() {
     let world = World::start().await;

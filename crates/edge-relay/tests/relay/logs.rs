@@ -64,7 +64,7 @@ async fn neither_a_key_nor_a_payload_is_ever_logged() {
 }
 
 impl crate::support::Peer {
-    /// Says something, then leaves.
+    /// Sends a line, then leaves.
     async fn closed_by(mut self, line: &str) {
         self.send(line).await;
         self.next().await;

@@ -1,5 +1,5 @@
-//! The relay edge over real Unix sockets, against a real broker. The tests play what runs inside a
-//! session, and its callers.
+//! The relay edge over real Unix sockets, against a real broker. The tests play the programs inside
+//! a session, and its callers.
 #![expect(
     clippy::needless_pass_by_value,
     clippy::unwrap_used,

@@ -1,11 +1,11 @@
-//! Lines, ids, the first line, what is told at once.
+//! Lines of text, ids, the greeting, and the first message.
 
 use ringback_broker::Credential;
 use serde_json::{Value, json};
 
 use crate::support::{Peer, World, refused, tool};
 
-/// REQ: design "The sandbox socket": at once after connect, `caller_id: null` when there are none.
+/// REQ: design "The sandbox socket": immediately after connect, `caller_id: null` without callers.
 #[tokio::test]
 async fn without_callers_the_peer_is_told_so_at_once() {
     let world = World::start().await;
@@ -50,7 +50,7 @@ async fn any_id_is_echoed_as_it_came() {
 }
 
 /// REQ: design "The sandbox socket": -32700, -32600, -32601, -32602 as JSON-RPC says.
-/// Rule: garbage costs its sender an answer, and nobody anything else.
+/// Rule: garbage gets its sender an answer, and has no other effect.
 #[tokio::test]
 async fn garbage_is_answered_and_the_connection_goes_on() {
     let world = World::start().await;
@@ -85,7 +85,7 @@ async fn garbage_is_answered_and_the_connection_goes_on() {
     world.stop().await;
 }
 
-/// Rule: a line torn in pieces is a line; one without an end when its sender leaves is none.
+/// Rule: a line torn in pieces is a line; an unfinished one when its sender leaves is discarded.
 #[tokio::test]
 async fn torn_lines_are_put_together_and_half_ones_are_not_carried_out() {
     let world = World::start().await;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::support::{World, refused, tool};
 
-/// An agent that says it is done with each message, or breaks off if the message says `fail`.
+/// An agent that reports that it is done after each message, or breaks off if the message says
+/// `fail`.
 const TURNS: &str = r#"while read -r line; do
     case $line in *fail*) exit 3;; esac
     printf '{"type":"message","text":"done"}\n{"type":"done"}\n'
@@ -16,8 +17,8 @@ fn id_of(answer: &Value) -> ringback_proto::ids::SessionId {
     id.parse().unwrap()
 }
 
-/// REQ: design "The sandbox socket": `session_message` starts a child that has the caller's tools; its
-/// requests reach the root's caller.
+/// REQ: design "The sandbox socket": `session_message` starts a child that has the caller's tools;
+/// its requests reach the root's caller.
 /// Rule: a child session has its tools.
 #[tokio::test]
 async fn a_child_session_has_the_caller_s_tools() {
@@ -44,7 +45,7 @@ async fn a_child_session_has_the_caller_s_tools() {
 }
 
 /// REQ: design "The sandbox socket": `session_events` for itself and its descendants.
-/// Rule: no session reads or tells another that is not its own.
+/// Rule: no session reads, or sends messages to, another that is not its own.
 #[tokio::test]
 async fn an_agent_reads_and_tells_its_own_sessions_alone() {
     let world = World::start().await;
@@ -75,8 +76,9 @@ async fn an_agent_reads_and_tells_its_own_sessions_alone() {
     world.stop().await;
 }
 
-/// Rule: the clients that came before this daemon send an empty id for none, and ask for events until the
-/// status is `completed` or `failed`. A client that does not greet gets the states of this daemon.
+/// Rule: the clients that came before this daemon send an empty id for no session, and read events
+/// until the status is `completed` or `failed`. A client that does not greet gets the states of
+/// this daemon.
 #[tokio::test]
 async fn a_client_that_greets_waits_for_a_child_as_it_always_did() {
     let turns = |config: &mut _| crate::support::set_agent(config, TURNS);
@@ -121,7 +123,7 @@ async fn a_client_that_greets_waits_for_a_child_as_it_always_did() {
     world.stop().await;
 }
 
-/// Rule: at the depth limit an agent is told so at once.
+/// Rule: at the depth limit an agent is refused immediately.
 #[tokio::test]
 async fn a_session_at_the_depth_limit_starts_no_other() {
     let world = World::start().await;
@@ -143,7 +145,7 @@ async fn a_session_at_the_depth_limit_starts_no_other() {
     world.stop().await;
 }
 
-/// Rule: a wait for events ends when it is cancelled, and delays nobody.
+/// Rule: a wait for events ends when it is cancelled, and delays no other request.
 #[tokio::test]
 async fn a_wait_for_events_can_be_cancelled() {
     let world = World::start().await;

@@ -35,7 +35,7 @@ impl ConfigView for NoConfig {
     }
 }
 
-/// The edge, and where it opened which socket.
+/// The edge, and the directories of the sockets it opened.
 #[derive(Debug)]
 struct Noted {
     relay: Arc<RelayEdge>,
@@ -60,7 +60,7 @@ pub(crate) struct World {
     dir: tempfile::TempDir,
 }
 
-/// Says its key, then waits for nothing.
+/// Prints its key, then waits forever.
 const AGENT: &str =
     r#"printf '{"type":"message","text":"%s"}\n' "$OUBLIETTE_API_KEY"; exec sleep 600"#;
 
@@ -81,7 +81,7 @@ impl World {
         Self { broker, relay, noted, dir }
     }
 
-    /// Calls a tool; its result as JSON.
+    /// Calls a tool; returns its result as JSON.
     pub(crate) async fn call(
         &self,
         who: &Credential,
@@ -91,7 +91,7 @@ impl World {
         self.call_text(who, tool, &arguments.to_string()).await
     }
 
-    /// Calls a tool with arguments whose digits count.
+    /// Calls a tool with arguments whose digits matter.
     pub(crate) async fn call_text(
         &self,
         who: &Credential,
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// A new token: its secret and its credential.
+    /// Creates a token; returns its secret and its credential.
     pub(crate) async fn token(&self, scope: &str) -> (String, Credential) {
         let made = json!({ "name": "t", "scope": scope });
         let made = self.call(&Credential::local(), "token_create", made).await.unwrap();
@@ -123,7 +123,7 @@ impl World {
         (secret, credential)
     }
 
-    /// A new project, whose sessions get a key of this level.
+    /// Creates a project whose sessions get a key of this scope.
     pub(crate) async fn project(&self, who: &Credential, key_level: Option<&str>) -> ProjectId {
         static N_MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
@@ -132,7 +132,7 @@ impl World {
         made["project_id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// A new session in a new project, with these tools of the caller `ant`.
+    /// Creates a session in a new project, with these tools of the caller `ant`.
     pub(crate) async fn session(&self, who: &Credential, tools: Value) -> SessionId {
         let project = self.project(who, None).await;
         self.session_in(who, project, tools).await
@@ -170,7 +170,7 @@ impl World {
         self.call(who, "session_message", message).await
     }
 
-    /// The key that a session's agent says it has.
+    /// The key that a session's agent prints.
     pub(crate) async fn key_of(&self, who: &Credential, session: SessionId) -> String {
         let id = session.to_string();
         let hello = json!({ "session_id": id, "message": "hello" });
@@ -203,7 +203,7 @@ impl World {
         peer
     }
 
-    /// A caller that stays.
+    /// A caller that holds a stream.
     pub(crate) fn caller(&self, who: &Credential, session: SessionId) -> Caller {
         let stream = self.broker.callers().open(who, session, None, Holding::Lasting).unwrap();
         Caller { stream, who: who.clone(), session }
@@ -222,7 +222,7 @@ impl World {
         self.call_text(&caller.who, "caller_tool_response", &answer).await
     }
 
-    /// Stops everything. What it wrote is left for a look.
+    /// Stops everything. Its files are left for inspection.
     pub(crate) async fn stop(self) -> tempfile::TempDir {
         let Self { broker, relay, noted, dir } = self;
         within("the edge stops", relay.stop()).await;
@@ -232,7 +232,7 @@ impl World {
     }
 }
 
-/// Somebody who carries out tools.
+/// A caller that runs tools.
 pub(crate) struct Caller {
     stream: CallerStream,
     pub(crate) who: Credential,
@@ -252,11 +252,11 @@ impl Caller {
     }
 }
 
-/// Whatever runs inside.
+/// A program inside the session.
 pub(crate) struct Peer {
     reader: BufReader<OwnedReadHalf>,
     pub(crate) writer: OwnedWriteHalf,
-    /// Read while something else was waited for.
+    /// Read while waiting for something else.
     read: VecDeque<String>,
 }
 
@@ -274,7 +274,7 @@ impl Peer {
         self.send(&json!({ "id": id, "method": method, "params": params }).to_string()).await;
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     pub(crate) async fn get(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.ask(id, method, params).await;
         self.answer(id).await
@@ -298,7 +298,7 @@ impl Peer {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The answer to a request, as it stands on the line. What comes before it is kept.
+    /// The answer to a request, as on the wire. Earlier lines are kept.
     pub(crate) async fn answer_line(&mut self, id: &str) -> String {
         let start = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
         let mut others = VecDeque::new();
@@ -325,7 +325,7 @@ impl Peer {
     }
 }
 
-/// The result of something that must not hang.
+/// Awaits something that must not hang.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
@@ -344,7 +344,7 @@ pub(crate) fn refused(answer: &Value) -> String {
     format!("{} {} {}", error["code"], text(&data["kind"]), text(&data["certainty"]))
 }
 
-/// Has sessions run this script of the shell.
+/// Makes sessions run this shell script.
 pub(crate) fn set_agent(config: &mut Config, script: &str) {
     let command = ["/bin/sh", "-c", script].map(str::to_owned).to_vec();
     let agent = AgentCommand { command, ..AgentCommand::default() };

@@ -1,4 +1,4 @@
-//! The door of one session: bound, accepted on, closed with the session.
+//! The network proxy of one session: bound with it, closed with it.
 
 use std::convert::Infallible;
 use std::io;
@@ -22,10 +22,10 @@ use super::{NetworkConfig, NetworkRecorder, Resolver};
 
 /// The name of the socket in its directory.
 const NAME: &str = "network.sock";
-/// Holds the head of a request and bounds what is buffered of a body.
+/// Holds the head of a request and bounds the buffered part of a body.
 pub(super) const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// The place of a connection among those that a session may have; held by all that comes of it.
+/// A permit for one connection of a session; held by everything that belongs to it.
 pub(super) type Place = Arc<OwnedSemaphorePermit>;
 
 /// What the connections of one session share.
@@ -41,7 +41,7 @@ pub(super) struct Door {
     pub(super) tasks: TaskTracker,
 }
 
-/// The door of a session, as long as it is open.
+/// The network proxy of a session, while it is open.
 #[derive(Debug)]
 pub(super) struct OpenDoor {
     _stop: DropGuard,
@@ -63,7 +63,7 @@ impl Door {
 
     fn admit(self: Arc<Self>, stream: UnixStream) {
         let Ok(place) = Arc::clone(&self.connections).try_acquire_owned() else {
-            tracing::debug!(session = %self.session, "a connection to the network too many");
+            tracing::debug!(session = %self.session, "too many connections to the network");
             return;
         };
         let tasks = self.tasks.clone();
@@ -86,7 +86,7 @@ impl Door {
             biased;
             () = self.stop.cancelled() => {}
             ended = connection => if let Err(error) = ended {
-                tracing::debug!(session = %self.session, %error, "a connection of an agent broke");
+                tracing::debug!(session = %self.session, %error, "an agent's connection broke");
             },
         }
     }

@@ -1,5 +1,5 @@
-//! A connection that is open: what passes is counted, and it ends when it is not allowed any more or
-//! nothing passes.
+//! An open connection: its bytes are counted, and it ends when it is no longer allowed or idle for
+//! too long.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ pub(super) trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// A connection to a host; what passes is counted.
+/// A connection to a host whose bytes are counted.
 pub(super) type Stream = Box<dyn Wire>;
 
-/// A place that was asked for: recorded when it is dropped, however it ended.
+/// A requested place: recorded when it is dropped, however it ended.
 #[derive(Debug)]
 pub(super) struct Account {
     door: Arc<Door>,
@@ -41,7 +41,7 @@ struct Passed {
     down: AtomicU64,
 }
 
-/// A connection, and until when there may be one.
+/// A connection, and the conditions that end it.
 #[derive(Debug)]
 pub(super) struct Passage {
     account: Account,
@@ -97,7 +97,7 @@ impl Passage {
         (Box::new(stream), Self { account, to, address })
     }
 
-    /// Lets a conversation go on for as long as it may.
+    /// Runs a conversation for as long as it is allowed.
     ///
     /// # Cancel safety
     /// Dropping it ends the conversation.
@@ -111,11 +111,11 @@ impl Passage {
         self.account.outcome = outcome;
     }
 
-    /// Returns when there may be no connection any more.
+    /// Returns when the connection is no longer allowed.
     async fn over(&self) -> NetworkOutcome {
         let Self { account, to, address } = self;
         let mut policy = account.door.policy.clone();
-        // An error says that the session is over.
+        // An error means that the session is over.
         let forbidden = policy
             .wait_for(|policy| permits_address(policy, to, *address, whose(*address)).is_err());
         tokio::select! {

@@ -1,4 +1,4 @@
-//! One request: a tunnel to a place, or a request of plain HTTP that is passed on.
+//! One request: a tunnel to a place, or a plain HTTP request that is forwarded.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use super::door::{BUFFER_BYTES_MAX, Door, Place};
 use super::refusal::Refusal;
 use crate::headers::drop_hop_by_hop;
 
-/// The port of plain HTTP, where none is said.
+/// The default port of plain HTTP.
 const HTTP_PORT: u16 = 80;
 
-/// What an agent gets: a host's answer, or the door's own.
+/// The answer to an agent: a host's, or the proxy's own.
 pub(super) type Body = Either<Either<Full<Bytes>, Empty<Bytes>>, Incoming>;
 
 impl Door {
-    /// Answers a request, by its host or in its place.
+    /// Answers a request, through its host or in its place.
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -52,7 +52,7 @@ impl Door {
         drop(self.tasks.spawn(async move {
             let copying = async {
                 if let Ok(near) = upgrading.await {
-                    // Whoever breaks off has said enough.
+                    // An error here only means that one side broke off.
                     drop(copy_bidirectional(&mut TokioIo::new(near), &mut far).await);
                 }
             };
@@ -74,7 +74,7 @@ impl Door {
         let connecting = client.max_buf_size(BUFFER_BYTES_MAX).handshake(TokioIo::new(far)).await;
         let (mut sender, connection) = connecting.map_err(|_| Refusal::Broken)?;
         drop(self.tasks.spawn(async move {
-            // How it ended is seen in the answer.
+            // The answer shows how it ended.
             passage.hold(async { drop(connection.await) }).await;
             drop(place);
         }));
@@ -90,14 +90,14 @@ impl Door {
     }
 }
 
-/// Where a request of plain HTTP is to go.
+/// The destination of a plain HTTP request.
 fn plain(uri: &Uri) -> Option<Destination> {
     let is_http = uri.scheme_str() == Some("http");
     let host = uri.host().filter(|_| is_http)?;
     Destination::new(host, uri.port_u16().unwrap_or(HTTP_PORT)).ok()
 }
 
-/// The request as its host gets it: what is said of the host is where it really goes.
+/// The request for its host: the `Host` header is where it really goes.
 fn onward(request: Request<Incoming>, to: &Destination) -> Option<Request<Incoming>> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);

@@ -1,4 +1,4 @@
-//! From a place that is asked for to a connection, or to why there is none.
+//! From a requested place to a connection, or to the reason why it failed.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -13,11 +13,11 @@ use super::door::Door;
 use super::passage::{Account, Passage, Stream};
 use super::refusal::Refusal;
 
-/// Addresses of one name that are tried.
+/// The number of addresses to try for one name.
 const ADDRESSES_MAX: usize = 8;
 
 impl Door {
-    /// Connects to a place, if that is allowed.
+    /// Connects to a place if it is allowed.
     pub(super) async fn reach(
         self: &Arc<Self>,
         to: Destination,
@@ -34,7 +34,7 @@ impl Door {
 
     async fn connected(&self, to: &Destination) -> Result<(TcpStream, IpAddr), Refusal> {
         let policy = Arc::clone(&self.policy.borrow());
-        // Before it is looked up: who asks for names can tell something by them.
+        // Before the lookup: a lookup itself can leak information.
         permits(&policy, to)?;
         let found = match &to.host {
             Host::Address(address) => vec![*address],
@@ -44,7 +44,7 @@ impl Door {
         let connecting = timeout(self.config.connect_timeout, connect(&addresses, to.port));
         let connected = connecting.await.map_err(|_| Refusal::Late)?;
         connected.map_err(|error| {
-            tracing::debug!(session = %self.session, %error, "a host cannot be reached");
+            tracing::debug!(session = %self.session, %error, "cannot reach a host");
             Refusal::Unreachable
         })
     }
@@ -58,8 +58,8 @@ impl Door {
     }
 }
 
-/// Whether an address is one of this machine: only those can be bound to. Where the system lets
-/// programs bind to others', no address is public, and all must be listed.
+/// Whether an address belongs to this machine: only those can be bound to. Where the system lets
+/// programs bind to others, no address is public, and all must be listed.
 pub(super) fn whose(address: IpAddr) -> Whose {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Whose::Ours,
@@ -88,9 +88,9 @@ fn allowed(
     }
 }
 
-/// The first address that accepts.
+/// Connects to the first address that accepts.
 async fn connect(addresses: &[IpAddr], port: u16) -> io::Result<(TcpStream, IpAddr)> {
-    let mut failed = io::Error::other("there is no address");
+    let mut failed = io::Error::other("no address found");
     for address in addresses {
         let connecting = TcpStream::connect(SocketAddr::new(*address, port)).await;
         match connecting.and_then(|stream| stream.set_nodelay(true).map(|()| stream)) {

@@ -1,4 +1,4 @@
-//! What the door answers by itself.
+//! The answers of the network proxy itself.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,17 +11,17 @@ use ringback_proto::ids::SessionId;
 /// Why there is no connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The request does not say where to.
+    /// The request has no destination.
     Target,
-    /// It is not allowed.
+    /// The destination is not allowed.
     Denied(Denied),
     /// The name has no address.
     Unresolved,
-    /// Nobody answers there.
+    /// The host does not accept the connection.
     Unreachable,
-    /// Nobody answers there in time.
+    /// The host does not answer in time.
     Late,
-    /// The host breaks off, or answers with what cannot be passed on.
+    /// The host broke off, or its answer cannot be passed on.
     Broken,
 }
 
@@ -55,25 +55,25 @@ impl Refusal {
     const fn message(self) -> &'static str {
         match self {
             Self::Target => {
-                "this is a proxy: ask with CONNECT HOST:PORT, or with the whole of an http:// URL"
+                "this is a proxy: send CONNECT HOST:PORT, or a request with a full http:// URL"
             }
             Self::Denied(Denied::NoNetwork) => "this session has no network",
             Self::Denied(Denied::NotListed) => "this session may not reach that host and port",
             Self::Denied(Denied::NotPublic) => {
-                "that host has an address of a private network, which must be listed itself"
+                "that host has a private address, which must be listed as an address"
             }
             Self::Unresolved => "that host has no address; check its name",
-            Self::Unreachable => "that host does not accept the connection; try again later",
-            Self::Late => "that host does not answer in time; try again later",
+            Self::Unreachable => "that host does not accept connections; try again later",
+            Self::Late => "that host did not answer in time; try again later",
             Self::Broken => "that host broke off its answer; try again",
         }
     }
 
-    /// The answer, for whoever reads it in the sandbox.
+    /// The answer, for a reader in the sandbox.
     pub(super) fn response(self, session: SessionId) -> Response<Full<Bytes>> {
         let what_to_do = match self {
             Self::Denied(_) => format!(
-                "; whoever runs it can change that with \
+                "; the owner of the session can change that with \
                  `ringback session network {session} allow HOST:PORT`"
             ),
             Self::Target | Self::Unresolved | Self::Unreachable | Self::Late | Self::Broken => {

@@ -1,4 +1,4 @@
-//! What a program prints, for as long and as much as a key can take.
+//! The output of a command, within the time and size limits of a key.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use tokio::time::timeout;
 
 use crate::key::KEY_BYTES_MAX;
 
-/// Runs a program, without a shell and without input, and gives what it printed. What it says of
-/// errors is dropped: it may be as secret as the rest.
+/// Runs a program, without a shell and without input, and returns what it printed. Its error output
+/// is dropped: it may be as secret as the rest.
 pub(super) async fn output(command: &[String], patience: Duration) -> Result<String, String> {
     let Some((program, arguments)) = command.split_first() else {
-        return Err("has no words".to_owned());
+        return Err("is empty".to_owned());
     };
     let mut child = Command::new(program)
         .args(arguments)
@@ -34,7 +34,7 @@ pub(super) async fn output(command: &[String], patience: Duration) -> Result<Str
         }
         Err(_) => {
             end(group, &mut child).await;
-            Err(format!("was not done within {} s", patience.as_secs()))
+            Err(format!("did not finish within {} s", patience.as_secs()))
         }
     }
 }
@@ -44,7 +44,7 @@ async fn printed(child: &mut Child) -> Result<String, String> {
     if let Some(stdout) = child.stdout.take() {
         let mut stdout = stdout.take(KEY_BYTES_MAX + 1);
         let read = stdout.read_to_end(&mut bytes).await;
-        read.map_err(|error| format!("cannot be read from: {error}"))?;
+        read.map_err(|error| format!("gave output that cannot be read: {error}"))?;
     }
     if bytes.len() as u64 > KEY_BYTES_MAX {
         return Err(format!("printed more than {KEY_BYTES_MAX} bytes"));
@@ -53,18 +53,18 @@ async fn printed(child: &mut Child) -> Result<String, String> {
     if !status.success() {
         return Err(format!("failed ({status})"));
     }
-    String::from_utf8(bytes).map_err(|_| "printed no text".to_owned())
+    String::from_utf8(bytes).map_err(|_| "did not print UTF-8".to_owned())
 }
 
-/// Ends it with what it started.
+/// Kills it and everything it started.
 async fn end(group: Option<u32>, child: &mut Child) {
     let group = group.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     if let Some(group) = group
         && let Err(error) = kill_process_group(group, Signal::KILL)
     {
-        tracing::debug!(%error, "the command of a secret has ended already");
+        tracing::debug!(%error, "a secret's command has already ended");
     }
     if let Err(error) = child.wait().await {
-        tracing::debug!(%error, "the command of a secret was not waited for");
+        tracing::debug!(%error, "cannot wait for a secret's command");
     }
 }

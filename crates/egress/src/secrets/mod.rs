@@ -1,5 +1,5 @@
-//! Secrets by name, sealed in a directory of their own: a value, or where to get one. What is set is
-//! used from the next request on, in every process that reads the directory.
+//! Secrets by name, sealed in their own directory: a value, or where to get one. A change takes
+//! effect with the next request, in every process that reads the directory.
 
 mod command;
 mod name;
@@ -24,43 +24,43 @@ use crate::doors::lock;
 use crate::key::one_key;
 use crate::{KeyError, KeyFile};
 
-/// Secrets, and what their commands said last.
+/// Secrets, and the last output of their commands.
 #[derive(Debug)]
 pub struct Vault {
     sealed: Sealed,
     rules: CommandRules,
-    /// What commands said; never of a secret that was set anew since.
+    /// The output of commands; dropped when a secret is set again.
     said: Mutex<HashMap<SecretName, Said>>,
     /// One command at a time: a burst of requests asks for a passphrase once.
     running: Semaphore,
 }
 
-/// How commands that say secrets are run.
+/// Limits of commands that print secrets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandRules {
-    /// How long one may take.
+    /// The timeout of one command.
     pub timeout: Duration,
-    /// How long what it said is used without asking again.
+    /// How long its output is used before it runs again.
     pub kept: Duration,
 }
 
-/// Where a secret comes from.
+/// The source of a secret.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SecretSource {
-    /// It is kept here.
+    /// A stored value.
     Value {
         /// The secret.
         value: Secret,
     },
-    /// It is in a file of its owner's.
+    /// A file of its owner.
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
     },
-    /// A program prints it.
+    /// A program that prints it.
     Command {
-        /// The program and its arguments; no shell looks at them.
+        /// The program and its arguments; no shell interprets them.
         command: Vec<String>,
     },
 }
@@ -68,7 +68,7 @@ pub enum SecretSource {
 /// A secret in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SecretInfo {
-    /// What it is called.
+    /// The name.
     pub name: SecretName,
     /// `value`, `file` or `command`; `damaged` if it cannot be opened.
     pub kind: &'static str,
@@ -77,11 +77,11 @@ pub struct SecretInfo {
     pub since_ms: Option<u64>,
 }
 
-/// Why a secret cannot be had, or kept. It is never said itself.
+/// Why a secret cannot be read or stored. Never contains the secret.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// There is none of this name.
-    #[error("there is no secret `{name}`; set it with `ringback secret set {name}`")]
+    /// No such secret.
+    #[error("no such secret: `{name}`; set it with `ringback secret set {name}`")]
     Missing {
         /// Its name.
         name: SecretName,
@@ -91,22 +91,22 @@ pub enum SecretError {
     Io {
         /// What was attempted.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others may read what only the daemon's user should.
-    #[error("`{}` has mode {mode:03o} and lets others in; run `chmod go=` on it", path.display())]
+    /// Others can read what only the daemon's user should.
+    #[error("`{}` has mode {mode:03o}, so others can access it; run `chmod go=` on it", path.display())]
     Exposed {
         /// The file or directory.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// What seals secrets is not a key.
+    /// The sealing key file does not contain a key.
     #[error(
-        "`{}` is no sealing key; restore it from a backup, or remove the directory and set the \
+        "`{}` is not a sealing key; restore it from a backup, or remove the directory and set the \
          secrets again",
         path.display()
     )]
@@ -114,10 +114,10 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
-    /// It was sealed with another key, for another name, or changed since.
+    /// It was sealed with another key or for another name, or has changed since.
     #[error(
-        "`{}` cannot be opened with the sealing key beside it; set it again with `ringback secret \
-         set {name}`",
+        "cannot decrypt `{}` with the sealing key in the same directory; set the secret again with \
+         `ringback secret set {name}`",
         path.display()
     )]
     NotOpened {
@@ -126,19 +126,19 @@ pub enum SecretError {
         /// The file.
         path: PathBuf,
     },
-    /// The system has no randomness.
-    #[error("the system gives no random bytes, so nothing can be sealed")]
+    /// The system has no random bytes.
+    #[error("cannot seal a secret: the system has no random bytes")]
     Random,
-    /// What was given is no key.
-    #[error("a secret is one line of visible ASCII with at most 8192 characters")]
+    /// The input is not a key.
+    #[error("a secret must be one line of visible ASCII with at most 8192 characters")]
     NoKey,
-    /// A file that holds a key cannot be used.
+    /// A key file cannot be used.
     #[error(transparent)]
     File(#[from] KeyError),
-    /// A command did not say it.
+    /// A command did not print it.
     #[error(
         "the command of the secret `{name}` {reason}; run it yourself as the daemon's user, or set \
-         the secret anew with `ringback secret set {name}`"
+         the secret again with `ringback secret set {name}`"
     )]
     Command {
         /// Its name.
@@ -146,15 +146,15 @@ pub enum SecretError {
         /// What happened.
         reason: String,
     },
-    /// A task of the daemon was ended.
-    #[error("the secret `{name}` was not read, because the daemon stops")]
+    /// The daemon is stopping.
+    #[error("cannot read the secret `{name}`: the daemon is stopping")]
     Stopped {
         /// Its name.
         name: SecretName,
     },
 }
 
-/// What a command said.
+/// The output of a command.
 #[derive(Debug)]
 struct Said {
     entry: Entry,
@@ -162,7 +162,7 @@ struct Said {
     at: Instant,
 }
 
-/// What is sealed.
+/// The sealed content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     since_ms: u64,
@@ -172,13 +172,13 @@ struct Entry {
 
 impl Default for CommandRules {
     fn default() -> Self {
-        // A password manager asks its agent; a person who must type a passphrase is quicker than this.
+        // A password manager asks its agent; a person who types a passphrase is quicker than this.
         Self { timeout: Duration::from_secs(20), kept: Duration::from_secs(60) }
     }
 }
 
 impl Entry {
-    /// The secret, unless a command has to be asked for it. Blocks.
+    /// Reads the secret, unless a command must run for it. Blocks.
     fn read(self) -> Result<(Option<Secret>, Self), SecretError> {
         let secret = match &self.source {
             SecretSource::Value { value } => Some(value.clone()),
@@ -190,10 +190,10 @@ impl Entry {
 }
 
 impl SecretSource {
-    /// A value, without the whitespace around it.
+    /// A value, without surrounding whitespace.
     ///
     /// # Errors
-    /// When it could be no key.
+    /// When it cannot be a key.
     pub fn value(text: &str) -> Result<Self, SecretError> {
         let value = one_key(text).ok_or(SecretError::NoKey)?;
         Ok(Self::Value { value })
@@ -210,7 +210,7 @@ impl SecretSource {
     }
 }
 
-/// Its kind alone: the words of a command may be as secret as what it prints.
+/// Prints only the kind: the arguments of a command may be as secret as its output.
 impl fmt::Debug for SecretSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind())
@@ -225,10 +225,10 @@ impl Vault {
         Self { sealed, rules, said: Mutex::default(), running: Semaphore::new(1) }
     }
 
-    /// Keeps a secret, in place of the one of this name before. Durable when it returns. Blocks.
+    /// Stores a secret, replacing an earlier one of this name. Durable when it returns. Blocks.
     ///
     /// # Errors
-    /// When it cannot be written; then the one before is still there.
+    /// When it cannot be written; then the earlier one is unchanged.
     pub fn set(
         &self,
         name: &SecretName,
@@ -238,16 +238,16 @@ impl Vault {
         self.sealed.write(name, &Entry { since_ms: now_ms, source })
     }
 
-    /// Forgets a secret. Blocks.
+    /// Removes a secret. Blocks.
     ///
     /// # Errors
-    /// When there is none, or its file cannot be removed.
+    /// When it does not exist, or its file cannot be removed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
         lock(&self.said).remove(name);
         self.sealed.remove(name)
     }
 
-    /// Every secret by name, without what it is. Blocks.
+    /// Lists every secret by name, without its value. Blocks.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -261,7 +261,7 @@ impl Vault {
         Ok(self.sealed.names()?.into_iter().map(shown).collect())
     }
 
-    /// Whether a secret can be had, as far as can be told without running a command. Blocks.
+    /// Checks whether a secret can be read, without running a command. Blocks.
     ///
     /// # Errors
     /// Why not.
@@ -272,13 +272,13 @@ impl Vault {
         }
     }
 
-    /// The secret itself, as it is now; a command's for as long as that is kept.
+    /// Returns the current secret; the output of a command is reused while it is kept.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// Why it cannot be read.
     ///
     /// # Cancel safety
-    /// A command under way is ended.
+    /// A running command is ended.
     pub async fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
         let (sealed, wanted) = (self.sealed.clone(), name.clone());
         let reading = tokio::task::spawn_blocking(move || sealed.read(&wanted)?.read());
@@ -289,21 +289,21 @@ impl Vault {
         }
     }
 
-    /// What the command of a secret says, or said a moment ago.
+    /// Returns the output of a secret's command, new or recent.
     async fn ask(&self, name: &SecretName, entry: Entry) -> Result<Secret, SecretError> {
         let stopped = || SecretError::Stopped { name: name.clone() };
         if let Some(secret) = self.said(name, &entry) {
             return Ok(secret);
         }
         let running = self.running.acquire().await.map_err(|_| stopped())?;
-        // Whoever had the place before may have asked for the same.
+        // The previous holder of the permit may have asked for the same.
         if let Some(secret) = self.said(name, &entry) {
             return Ok(secret);
         }
         let SecretSource::Command { command } = &entry.source else { return Err(stopped()) };
         let failed = |reason: String| SecretError::Command { name: name.clone(), reason };
         let text = command::output(command, self.rules.timeout).await.map_err(failed)?;
-        let printed = "printed no key, which is one line of visible ASCII";
+        let printed = "printed no key: expected one line of visible ASCII";
         let secret = one_key(&text).ok_or_else(|| failed(printed.to_owned()))?;
         let said = Said { entry, secret: secret.clone(), at: Instant::now() };
         lock(&self.said).insert(name.clone(), said);

@@ -1,4 +1,4 @@
-//! What a secret is called.
+//! The name of a secret.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use serde::Serialize;
 /// Longer than the name of any provider.
 const CHARS_MAX: usize = 64;
 
-/// The name of a secret: also that of a file, so it has neither slashes nor capitals nor a dot in
-/// front.
+/// The name of a secret. It is also a file name, so it has neither slashes nor capitals nor a
+/// leading dot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SecretName(String);
 
-/// A text that is no name.
+/// Text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the name of a secret has 1 to 64 characters of a-z, 0-9, `-` and `_`, with a letter or digit in front"
+    "a secret's name must have 1 to 64 characters of a-z, 0-9, `-` and `_`, and start with a letter or digit"
 )]
 pub struct SecretNameError;
 

@@ -1,5 +1,5 @@
-//! The files: one for each secret, sealed with ChaCha20-Poly1305 under a key in a file beside them.
-//! The name of a secret is part of what is sealed, so one cannot be put in another's place.
+//! The files: one for each secret, sealed with ChaCha20-Poly1305 under a key in a file in the same
+//! directory. The name of a secret is authenticated, so that one cannot be put in another's place.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -12,14 +12,14 @@ use rustix::fs::{Mode, OFlags};
 
 use super::{Entry, SecretError, SecretName};
 
-/// What sealed files end in.
+/// The suffix of sealed files.
 const SUFFIX: &str = ".sealed";
-/// The file with the sealing key; no secret can be called so.
+/// The file with the sealing key; no secret can have this name.
 const KEY_FILE: &str = "sealing.key";
 const KEY_BYTES: usize = 32;
-/// In front of every sealed file, and part of what is sealed: the format, and that it is ours.
+/// The header of every sealed file, also authenticated: the format, and that it is ours.
 const MAGIC: &[u8] = b"ringback secret 1\n";
-/// A key, or a path, or a command, with all that is around it.
+/// A key, a path or a command, with its surroundings.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A directory of sealed files.
@@ -89,7 +89,7 @@ impl Sealed {
         }
     }
 
-    /// The names, in order.
+    /// The names, sorted.
     pub(super) fn names(&self) -> Result<Vec<SecretName>, SecretError> {
         let failed = |source| failed("read", &self.dir, source);
         let entries = match fs::read_dir(&self.dir) {
@@ -114,7 +114,7 @@ impl Sealed {
         private(&self.dir, mode)
     }
 
-    /// The sealing key, if there is one.
+    /// Reads the sealing key, if there is one.
     fn key(&self) -> Result<Option<LessSafeKey>, SecretError> {
         let path = self.dir.join(KEY_FILE);
         let Some(bytes) = read_private(&path)? else { return Ok(None) };
@@ -123,7 +123,7 @@ impl Sealed {
         Ok(Some(LessSafeKey::new(key)))
     }
 
-    /// Makes the sealing key. Whoever comes second has the first one's.
+    /// Creates the sealing key. The second of two processes uses the first one's.
     fn make_key(&self) -> Result<LessSafeKey, SecretError> {
         let path = self.dir.join(KEY_FILE);
         let failed = |source: io::Error| failed("write", &path, source);
@@ -140,19 +140,19 @@ impl Sealed {
         self.key()?.ok_or(SecretError::SealingKey { path })
     }
 
-    /// Makes what was written or removed last.
+    /// Makes the last change durable.
     fn sync(&self) -> Result<(), SecretError> {
         let synced = File::open(&self.dir).and_then(|dir| dir.sync_all());
         synced.map_err(|source| failed("write", &self.dir, source))
     }
 }
 
-/// What is sealed besides the text.
+/// The authenticated data besides the text.
 fn sealed_with(name: &SecretName) -> Vec<u8> {
     [MAGIC, name.as_str().as_bytes()].concat()
 }
 
-/// A file of ours that nobody else may read; `None` if there is none.
+/// Reads one of our files that no other user may read; `None` if it does not exist.
 fn read_private(path: &Path) -> Result<Option<Vec<u8>>, SecretError> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {

@@ -1,4 +1,4 @@
-//! Secrets in a directory of their own.
+//! Secrets in their own directory.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -67,7 +67,7 @@ async fn a_secret_that_was_set_anew_or_removed_is_so_at_once() {
     assert!(vault(&dir.path().join("none")).list().unwrap().is_empty());
 }
 
-/// Rule: what was changed, renamed or sealed elsewhere is not opened.
+/// Rule: a file that was changed, renamed or sealed elsewhere is not opened.
 #[tokio::test]
 async fn a_sealed_file_is_good_under_its_own_name_and_key_alone() {
     let dir = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ async fn a_secret_in_a_file_is_read_as_that_file_is_now() {
     assert_eq!(vault.get(&name("a")).await.unwrap().expose(), "second");
 }
 
-/// Rule: a command runs once for all that ask at the same time, and again when its answer is old.
+/// Rule: a command runs once for all concurrent requests, and again when its output is old.
 #[tokio::test]
 async fn what_a_command_said_is_kept_for_a_short_time() {
     let dir = tempfile::tempdir().unwrap();
@@ -157,10 +157,10 @@ async fn a_command_that_does_not_say_a_key_is_told_apart_and_ended() {
         (shell("echo sk-1234; exit 3"), "exit status: 3"),
         (shell("echo two words"), "printed no key"),
         (shell("yes sk-1234"), "more than 8192 bytes"),
-        (shell("echo sk-1234; sleep 1000"), "was not done within"),
-        (shell("sleep 1000 & echo sk-1234"), "was not done within"),
+        (shell("echo sk-1234; sleep 1000"), "did not finish within"),
+        (shell("sleep 1000 & echo sk-1234"), "did not finish within"),
         (words(&["/nonexistent/program"]), "cannot be started"),
-        (words(&[]), "has no words"),
+        (words(&[]), "is empty"),
         (words(&["/bin/echo", "$HOME", ";", "ls"]), "printed no key"),
     ] {
         vault.set(&name("a"), source, 1).unwrap();

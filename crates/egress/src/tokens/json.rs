@@ -1,14 +1,14 @@
-//! Numbers at known places of a JSON document, found byte by byte. Nothing is parsed that is not at
-//! one of these places, and what is no JSON finds nothing.
+//! Numbers at known places of a JSON document, found byte by byte. Nothing else is parsed, and
+//! input that is not JSON yields nothing.
 
 use super::{Said, Tokens};
 
 /// Deep enough for `[{"response":{"usage":{"input_tokens":1`; below it only the depth counts.
 const LEVELS: usize = 4;
-/// Longer than every name and number looked for, and than the name of any model.
+/// Longer than every name and number of interest, and than the name of any model.
 const TEXT_BYTES_MAX: usize = 96;
 
-/// Where in a document.
+/// The position in a document.
 #[derive(Debug, Default)]
 pub(super) struct Json {
     levels: [Level; LEVELS],
@@ -17,33 +17,33 @@ pub(super) struct Json {
     text: Text,
 }
 
-/// An object or an array, and what of it is being read.
+/// An object or an array, and the part that is being read.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     is_object: bool,
-    /// Whether the next text is a name.
+    /// Whether the next string is a name.
     awaits_name: bool,
     name: Name,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Within {
-    /// Between values, names and signs.
+    /// Between values, names and punctuation.
     #[default]
     Nothing,
     Text,
-    /// Behind a `\` in a text.
+    /// After a `\` in a string.
     Escape,
     /// A number, or `true`, `false`, `null`.
     Word,
 }
 
-/// The start of a text or a word, if anybody may want it.
+/// The start of a string or a word, if it may be of interest.
 #[derive(Debug)]
 struct Text {
     bytes: [u8; TEXT_BYTES_MAX],
     n_bytes: usize,
-    /// Whether it is whole, and without escapes.
+    /// Whether it is complete, and without escapes.
     is_plain: bool,
 }
 
@@ -52,49 +52,48 @@ struct Text {
 enum Name {
     #[default]
     Other,
-    /// Of Anthropic's first event, around the rest.
+    /// In Anthropic's first event, around the rest.
     Message,
-    /// Of OpenAI's events of responses, around the rest.
+    /// In OpenAI's response events, around the rest.
     Response,
     Usage,
     Model,
     Count(Count),
 }
 
-/// What is counted, by the words of each provider.
+/// The counts, with each provider's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Count {
     /// `prompt_tokens`, `input_tokens`, `promptTokenCount`.
     Input,
-    /// `toolUsePromptTokenCount`, beside the prompt's.
+    /// `toolUsePromptTokenCount`, in addition to the prompt's.
     ToolInput,
     /// `completion_tokens`, `output_tokens`, `candidatesTokenCount`.
     Output,
-    /// `thoughtsTokenCount`, beside the candidates'.
+    /// `thoughtsTokenCount`, in addition to the candidates'.
     Thoughts,
-    /// `cache_read_input_tokens`, beside the input's.
+    /// `cache_read_input_tokens`, in addition to the input's.
     CacheRead,
-    /// `cache_creation_input_tokens`, beside the input's.
+    /// `cache_creation_input_tokens`, in addition to the input's.
     CacheWrite,
 }
 
-/// Where something is that is looked for.
+/// A place of interest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Model,
     Count {
         count: Count,
-        /// Whether it is what Anthropic says before anything is written.
+        /// Whether it is in Anthropic's first event, before any output.
         is_first: bool,
     },
 }
 
-/// What was found. Providers say sums again and again, each at least the one before: the largest
-/// counts.
+/// The counts found. Providers repeat sums, each at least the one before: the largest counts.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     counts: [Option<u64>; 6],
-    /// Whether what was written has been said after it was.
+    /// Whether the output count came after the output.
     is_final: bool,
     model: Option<String>,
 }
@@ -219,7 +218,7 @@ impl Json {
         self.depth = self.depth.saturating_add(1);
     }
 
-    /// The innermost object or array, if it is one of those looked at.
+    /// The innermost object or array, if it is within the tracked levels.
     fn level(&mut self) -> Option<&mut Level> {
         self.depth.checked_sub(1).and_then(|index| self.levels.get_mut(index))
     }
@@ -250,10 +249,10 @@ impl Json {
         }
     }
 
-    /// What is read now, if it is at one of the known places.
+    /// The current place, if it is one of interest.
     fn place(&self) -> Option<Place> {
         let levels = self.levels.get(..self.depth)?;
-        // A list of answers is looked at like each of them.
+        // A list of answers is treated like each of them.
         let levels = match levels {
             [first, rest @ ..] if !first.is_object => rest,
             all => all,

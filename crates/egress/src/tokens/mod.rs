@@ -1,4 +1,4 @@
-//! Tokens, as providers count them in their answers: found while an answer passes, piece by piece,
+//! Tokens as providers count them in their answers: found while an answer passes, piece by piece,
 //! without keeping any of it.
 
 mod json;
@@ -7,34 +7,34 @@ mod tests;
 
 use self::json::{Found, Json};
 
-/// In front of what an event of a stream carries.
+/// The prefix of an event's data.
 const DATA: &[u8] = b"data:";
 
-/// Tokens of one answer.
+/// The tokens of one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
-    /// Read by the model, but for those below.
+    /// Read by the model, except those below.
     pub(crate) input: u64,
-    /// Read by the model from what its provider kept.
+    /// Read by the model from the provider's cache.
     pub(crate) cache_read: u64,
-    /// Read by the model and kept by its provider.
+    /// Read by the model and written to the provider's cache.
     pub(crate) cache_write: u64,
     /// Written by the model.
     pub(crate) output: u64,
 }
 
-/// What an answer said of itself.
+/// What an answer reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Said {
-    /// Tokens, if it said any number of them.
+    /// Tokens, if it reported any.
     pub(crate) tokens: Option<Tokens>,
-    /// Whether they are those of the whole answer.
+    /// Whether they cover the whole answer.
     pub(crate) is_final: bool,
     /// The model that answered.
     pub(crate) model: Option<String>,
 }
 
-/// Looks through an answer. What it holds does not grow with the answer.
+/// Scans an answer, in constant memory.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     framing: Framing,
@@ -42,35 +42,35 @@ pub(crate) struct Scanner {
     found: Found,
 }
 
-/// What is around the JSON.
+/// The framing of the JSON.
 #[derive(Debug)]
 enum Framing {
     /// Nothing: the body is one document.
     None,
-    /// Lines of events.
+    /// Lines of server-sent events.
     Events(Line),
 }
 
-/// Where in a line of an event stream.
+/// The position in a line of an event stream.
 #[derive(Debug, Clone, Copy)]
 enum Line {
-    /// So many bytes of it are those of `data:`.
+    /// This many bytes of `data:` were read.
     Start(usize),
-    /// In what an event carries.
+    /// In the data of an event.
     Data,
-    /// In a line of another kind.
+    /// In another kind of line.
     Other,
 }
 
 impl Tokens {
-    /// All that the model read.
+    /// All tokens that the model read.
     pub(crate) const fn read(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 }
 
 impl Scanner {
-    /// For an answer of this content type.
+    /// Creates a scanner for an answer of this content type.
     pub(crate) fn new(content_type: Option<&[u8]>) -> Self {
         let is_stream = content_type.is_some_and(|kind| {
             let kind = kind.split(|byte| *byte == b';').next().unwrap_or_default();
@@ -80,7 +80,7 @@ impl Scanner {
         Self { framing, json: Json::default(), found: Found::default() }
     }
 
-    /// Looks at the next piece.
+    /// Scans the next piece.
     pub(crate) fn look(&mut self, piece: &[u8]) {
         match &mut self.framing {
             Framing::None => piece.iter().for_each(|byte| self.json.take(*byte, &mut self.found)),
@@ -92,7 +92,7 @@ impl Scanner {
         }
     }
 
-    /// What was found so far.
+    /// Returns what was found so far.
     pub(crate) fn said(&self) -> Said {
         self.found.said()
     }
@@ -110,7 +110,7 @@ impl Line {
                 if n_bytes + 1 < DATA.len() {
                     return Self::Start(n_bytes + 1);
                 }
-                // Each event is a document of its own; one that was cut off ends here.
+                // Each event is its own document; one that was cut off ends here.
                 *json = Json::default();
                 Self::Data
             }

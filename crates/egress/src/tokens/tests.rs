@@ -1,4 +1,4 @@
-//! What providers say, cut wherever a network may cut it.
+//! Answers of providers, cut at every possible place.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 const EVENTS: Option<&[u8]> = Some(b"text/event-stream; charset=utf-8");
 const JSON: Option<&[u8]> = Some(b"application/json");
 
-/// What a text says, in one piece and cut at every byte.
+/// What is found in a text, in one piece and cut at every byte.
 #[track_caller]
 fn said(kind: Option<&[u8]>, text: &str) -> Said {
     let whole = scan(kind, &[text.as_bytes()]);
@@ -105,7 +105,7 @@ fn gemini_says_sums_that_grow() {
     }
 }
 
-/// Rule: what a model wrote counts for nothing, wherever it looks like a count.
+/// Rule: text that a model wrote never counts, even where it looks like a count.
 #[test]
 fn a_count_inside_what_a_model_says_is_none() {
     for text in [
@@ -132,7 +132,7 @@ fn a_count_inside_what_a_model_says_is_none() {
     assert_eq!(said(JSON, deep).tokens, Some(tokens(5, 0)));
 }
 
-/// Rule: the name of a model is bounded, and text or nothing.
+/// Rule: the name of a model is bounded, and a string or absent.
 #[test]
 fn a_model_with_a_strange_name_has_none() {
     let long = format!(r#"{{"model":"{}"}}"#, "m".repeat(97));
@@ -152,7 +152,7 @@ fn each_event_is_read_for_itself() {
 }
 
 proptest! {
-    /// Rule: however bytes are cut, the same is found; whatever they are, nothing breaks.
+    /// Rule: however bytes are cut, the result is the same; whatever they are, nothing breaks.
     #[test]
     fn cuts_change_nothing(
         bytes in prop::collection::vec(

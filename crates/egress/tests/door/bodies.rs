@@ -1,4 +1,4 @@
-//! Bodies pass piece by piece, both ways.
+//! Bodies pass in pieces, both ways.
 
 use std::convert::Infallible;
 
@@ -50,7 +50,7 @@ async fn the_first_event_arrives_before_the_second_is_made() {
     world.stop().await;
 }
 
-/// Rule: nothing of a request is collected either.
+/// Rule: a request is not collected either.
 #[tokio::test]
 async fn a_request_is_passed_on_while_it_is_still_being_made() {
     let (told, mut hears) = mpsc::channel::<Bytes>(4);
@@ -105,7 +105,7 @@ async fn an_agent_that_leaves_ends_its_request() {
             }
         };
         tokio::select! {
-            _ = asking => panic!("nobody answers"),
+            _ = asking => panic!("no one answers"),
             () = soon("the provider is asked", is_asked) => {}
         }
     }

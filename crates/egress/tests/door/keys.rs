@@ -18,8 +18,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::support::{KEY, PLACEHOLDER, Upstream, World, full, post, write_key};
 
-/// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and no
-/// credential of the agent reaches the provider.
+/// REQ: "Model access without the key in the box": the placeholder is swapped for the real one, and
+/// no credential of the agent reaches the provider.
 #[tokio::test]
 async fn the_placeholder_is_swapped_for_the_key_in_the_header_that_the_provider_wants() {
     for (header, expected) in [
@@ -65,7 +65,7 @@ async fn a_key_that_the_provider_repeats_does_not_reach_the_agent() {
     world.stop().await;
 }
 
-/// What `gzip` makes of bytes, stored as they are: the wrapper alone.
+/// Bytes in `gzip` format, stored uncompressed: only the wrapper.
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let length = u16::try_from(plain.len()).unwrap();
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
@@ -80,13 +80,13 @@ fn gzip(plain: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Rule: no answer passes in which the key would not be found, and none is asked for in parts.
+/// Rule: no answer passes in which the key cannot be found, and none is requested in parts.
 #[tokio::test]
 async fn a_key_that_is_repeated_compressed_or_in_parts_does_not_reach_the_agent() {
     let upstream = Upstream::start(|request: Request<_>| async move {
         let sent = request.headers()["authorization"].to_str().unwrap().to_owned();
         let mut response = match request.headers().get("range") {
-            // As a provider would that serves files: the key in two halves, for two requests.
+            // Like a provider that serves files: the key in two halves, for two requests.
             Some(_) => Response::new(full(sent[..sent.len() / 2].to_owned())),
             None => Response::new(full(gzip(sent.as_bytes()))),
         };
@@ -114,7 +114,7 @@ async fn a_key_that_is_repeated_compressed_or_in_parts_does_not_reach_the_agent(
     world.stop().await;
 }
 
-/// Rule: what is no secret is not hidden: it would be found everywhere.
+/// Rule: a key that is not a secret is not hidden: it would be found everywhere.
 #[tokio::test]
 async fn a_key_that_is_a_mere_word_spoils_no_answer() {
     let upstream = Upstream::start(|_| async { Response::new(full("the box is EMPTY")) }).await;
@@ -158,7 +158,7 @@ async fn a_key_file_that_others_can_read_is_refused() {
     world.stop().await;
 }
 
-/// Rule: a key does not go over a network in the clear.
+/// Rule: a key does not go over a network unencrypted.
 #[test]
 fn a_key_for_plain_http_beyond_this_machine_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ async fn a_provider_with_tls_is_asked_if_its_root_is_trusted_and_not_otherwise()
     world.stop().await;
 }
 
-/// Rule: a file of roots that holds none is refused before anything starts.
+/// Rule: a file without root certificates is refused before anything starts.
 #[test]
 fn a_file_of_roots_without_a_root_is_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -249,7 +249,7 @@ async fn neither_the_key_nor_a_payload_is_ever_logged_or_recorded() {
     let mut world = World::start(&upstream.url);
     world.post("/v1?secret=payload-3", "payload-1").await;
     let mut agent = world.connect().await;
-    // The provider cannot say so much, and breaks off.
+    // The provider cannot send that much, and breaks off.
     drop(agent.send_request(post("/broken", full("payload-1"))).await);
     std::fs::write(&world.key_file, format!("{KEY}\n{KEY}")).unwrap();
     world.post("/v1", "payload-1").await;
@@ -265,7 +265,7 @@ async fn neither_the_key_nor_a_payload_is_ever_logged_or_recorded() {
     }
 }
 
-/// A provider that is down, while everything is logged.
+/// A request to a provider that is down, while everything is logged.
 async fn ask_one_that_is_down(shown: &str) {
     let mut world = World::start("http://127.0.0.1:1");
     let answer = world.post("/v1", "payload-1").await;
@@ -286,7 +286,7 @@ fn provider(url: &str, key: KeyFile) -> Provider {
     }
 }
 
-/// A root, and a provider called `localhost` that it vouches for.
+/// A root certificate, and a provider named `localhost` that it certifies.
 fn tls() -> (String, TlsAcceptor) {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,4 +1,4 @@
-//! What is refused: too much, too many, and what leads elsewhere.
+//! What is refused: too much, too many, and paths that lead elsewhere.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::support::{Answered, Upstream, World, full, post, soon, whole};
 
-/// The error in an answer of the door.
+/// The error in an answer of the proxy.
 fn kind(answer: &Answered) -> String {
     assert_eq!(answer.headers["content-type"], "application/json");
     let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
@@ -19,7 +19,7 @@ fn kind(answer: &Answered) -> String {
     body["error"]["type"].as_str().unwrap().to_owned()
 }
 
-/// Rule: a body that is too large is refused at its length, or where it goes beyond.
+/// Rule: a body that is too large is refused by its length, or where it exceeds the limit.
 #[tokio::test]
 async fn a_body_that_is_too_large_is_refused() {
     let upstream = Upstream::fine().await;
@@ -44,7 +44,7 @@ async fn a_body_that_is_too_large_is_refused() {
     world.stop().await;
 }
 
-/// Rule: an answer beyond its limit is cut off, and recorded so.
+/// Rule: an answer over its limit is cut off, and recorded so.
 #[tokio::test]
 async fn an_answer_that_is_too_long_is_cut_off() {
     let upstream = Upstream::start(|_| async { Response::new(full("0123456789a")) }).await;
@@ -60,7 +60,7 @@ async fn an_answer_that_is_too_long_is_cut_off() {
     world.stop().await;
 }
 
-/// Rule: one session has so many requests under way; the next is told to wait.
+/// Rule: one session has a limit of running requests; the next one gets `busy`.
 #[tokio::test]
 async fn more_requests_at_once_than_allowed_are_told_to_wait() {
     static MAY_ANSWER: Semaphore = Semaphore::const_new(0);
@@ -76,7 +76,7 @@ async fn more_requests_at_once_than_allowed_are_told_to_wait() {
         let mut agent = world.connect().await;
         waiting.spawn(async move { agent.send_request(post("/", full(""))).await.unwrap() });
     }
-    soon("both are under way", async {
+    soon("both are running", async {
         while upstream.asked().len() < 2 {
             tokio::task::yield_now().await;
         }
@@ -93,7 +93,7 @@ async fn more_requests_at_once_than_allowed_are_told_to_wait() {
     world.stop().await;
 }
 
-/// Rule: a session makes so many requests and no more; another has its own.
+/// Rule: a session has a limit of requests in total; another session has its own.
 #[tokio::test]
 async fn a_session_that_has_used_up_its_requests_is_refused() {
     let upstream = Upstream::fine().await;
@@ -115,8 +115,8 @@ async fn a_session_that_has_used_up_its_requests_is_refused() {
     world.stop().await;
 }
 
-/// REQ: "requests of the door wait": one that is not let through yet waits, and is then answered; one that
-/// nobody lets through is refused with `used_up`, and reaches nobody.
+/// REQ: "requests of the door wait": one that is not admitted yet waits, and is then answered; one
+/// that is never admitted is refused with `used_up`, and does not reach the provider.
 #[tokio::test]
 async fn a_request_waits_until_somebody_lets_it_through() {
     let upstream = Upstream::fine().await;
@@ -125,7 +125,7 @@ async fn a_request_waits_until_somebody_lets_it_through() {
     let mut agent = world.connect().await;
     let mut asking = Box::pin(agent.send_request(post("/v1", full("abc"))));
     let early = tokio::time::timeout(Duration::from_millis(50), &mut asking).await;
-    assert!(early.is_err() && upstream.asked().is_empty(), "nobody has said anything");
+    assert!(early.is_err() && upstream.asked().is_empty(), "nothing has been decided");
     world.records.1.send_replace(Some(true));
     let answer = whole(soon("it is answered", asking).await.unwrap()).await;
     assert_eq!((answer.status, upstream.asked().len()), (StatusCode::OK, 1));
@@ -199,7 +199,7 @@ async fn what_leads_elsewhere_is_refused() {
     world.stop().await;
 }
 
-/// Rule: a body that stops coming does not hold its place for ever.
+/// Rule: a body that stalls does not hold its place forever.
 #[tokio::test]
 async fn a_body_that_stops_coming_is_given_up() {
     let upstream = Upstream::fine().await;

@@ -1,4 +1,4 @@
-//! Real doors between an agent, played by the test, and a real HTTP provider.
+//! Real model proxies between an agent, played by the test, and a real HTTP provider.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod bodies;

@@ -1,4 +1,4 @@
-//! A provider that is down or sends elsewhere, and the end of a session.
+//! A provider that is down or redirects, and the end of a session.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, UnixStream};
 
 use crate::support::{Upstream, World, full, post, soon};
 
-/// Rule: a provider that is down is a clear answer, without an address of the inside.
+/// Rule: a provider that is down yields a clear answer, without an internal address.
 #[tokio::test]
 async fn a_provider_that_is_down_says_what_happened_and_what_to_do() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
@@ -38,7 +38,7 @@ async fn a_provider_that_does_not_answer_in_time_is_given_up() {
     assert_eq!(world.post("/", "").await.status, StatusCode::GATEWAY_TIMEOUT);
     world.stop().await;
 
-    // It takes the connection, and says nothing of TLS.
+    // It accepts the connection, and sends no TLS.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}", silent.local_addr().unwrap().port());
     let mut world = World::start_with(&url, config, |_| ());
@@ -67,7 +67,7 @@ async fn a_redirect_is_passed_on_and_not_followed() {
     world.stop().await;
 }
 
-/// Rule: the end of a session closes its door, with every connection and request.
+/// Rule: the end of a session closes its model proxy, with every connection and request.
 #[tokio::test]
 async fn the_end_of_a_session_closes_its_door() {
     let upstream = Upstream::start(|_| std::future::pending()).await;
@@ -89,7 +89,7 @@ async fn the_end_of_a_session_closes_its_door() {
     world.stop().await;
 }
 
-/// Rule: the socket is the daemon's user's alone.
+/// Rule: only the daemon's user can reach the socket.
 #[tokio::test]
 async fn a_door_is_private_and_opens_for_known_models_alone() {
     use std::os::unix::fs::PermissionsExt as _;

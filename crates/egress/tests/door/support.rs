@@ -1,4 +1,4 @@
-//! A provider that does what a test says, doors to it, and an agent that asks through them.
+//! A provider that follows a test's script, model proxies to it, and an agent that uses them.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -35,14 +35,14 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// What only the provider may see.
 pub(crate) const KEY: &str = "sk-real-0123456789abcdef";
-/// What the agent was given in its place.
+/// What the agent got in its place.
 pub(crate) const PLACEHOLDER: &str = "placeholder-of-the-agent";
 
 pub(crate) type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 type Behaviour = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
 
-/// What a provider was asked.
+/// A request to a provider.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) method: String,
@@ -57,7 +57,7 @@ pub(crate) struct Upstream {
     _tasks: JoinSet<()>,
 }
 
-/// What was recorded, and whether requests are let through; nobody says so while it is `None`.
+/// The records, and whether requests are admitted; undecided while it is `None`.
 #[derive(Debug)]
 pub(crate) struct Records(
     Mutex<Vec<(SessionId, ModelRequest)>>,
@@ -86,7 +86,7 @@ impl Recorder for Records {
     }
 }
 
-/// Doors to one model, `m`, and the first session's.
+/// Model proxies to one model, `m`, and the first session's.
 pub(crate) struct World {
     pub(crate) doors: Arc<ModelDoors>,
     pub(crate) session: SessionId,
@@ -97,7 +97,7 @@ pub(crate) struct World {
     connections: JoinSet<()>,
 }
 
-/// The whole of an answer.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -118,7 +118,7 @@ pub(crate) fn session(number: u8) -> SessionId {
 }
 
 impl Upstream {
-    /// One that reads what it is asked and says `fine`.
+    /// A provider that reads the request and answers `fine`.
     pub(crate) async fn fine() -> Self {
         Self::start(|request| async move {
             let body = request.into_body().collect().await.unwrap().to_bytes();
@@ -229,7 +229,7 @@ impl World {
         world
     }
 
-    /// Opens the door of a session.
+    /// Opens the model proxy of a session.
     pub(crate) fn open(&self, session: SessionId) -> Box<dyn std::any::Any + Send + Sync> {
         let dir = self.dir_of(session);
         std::fs::create_dir_all(&dir).unwrap();
@@ -253,7 +253,7 @@ impl World {
         sender
     }
 
-    /// Asks, and reads the answer to its end.
+    /// Sends a request, and reads the answer to its end.
     pub(crate) async fn ask(&mut self, request: Request<Body>) -> Answered {
         let mut agent = self.connect().await;
         let response = soon("an answer comes", agent.send_request(request)).await.unwrap();
@@ -264,7 +264,7 @@ impl World {
         self.ask(post(path, full(body.to_owned()))).await
     }
 
-    /// What was recorded, once there is so much.
+    /// The records, once there are this many.
     pub(crate) async fn records(&self, n_records: usize) -> Vec<(SessionId, ModelRequest)> {
         soon("records come", async {
             loop {
@@ -280,7 +280,7 @@ impl World {
 
     pub(crate) async fn stop(mut self) {
         self.guard.take();
-        soon("the doors stop", self.doors.stop()).await;
+        soon("the model proxies stop", self.doors.stop()).await;
     }
 }
 

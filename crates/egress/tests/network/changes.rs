@@ -5,8 +5,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::support::{Server, World, heard, soon};
 
-/// REQ: a change of the network holds at once: it closes what is not allowed any more and leaves the
-/// rest, and what is newly allowed is reached by the next request.
+/// REQ: a change of the network takes effect immediately: it closes what is no longer allowed and
+/// leaves the rest, and the next request reaches what is newly allowed.
 #[tokio::test]
 async fn a_change_closes_what_is_not_allowed_any_more_and_nothing_else() {
     let server = Server::start("127.0.0.2").await;
@@ -52,7 +52,7 @@ async fn a_change_cuts_off_an_answer_that_is_not_allowed_any_more() {
     world.stop().await;
 }
 
-/// Rule: the end of a session closes its door, with every connection.
+/// Rule: the end of a session closes its network proxy, with every connection.
 #[tokio::test]
 async fn the_end_of_a_session_closes_its_door_and_its_connections() {
     let server = Server::start("127.0.0.2").await;

@@ -1,11 +1,11 @@
-//! Which places are reached, by name, by address, by redirect and by what a name turns out to be.
+//! Which places are reached, by name, by address, by redirect and by the addresses of a name.
 
 use ringback_broker::NetworkOutcome;
 
 use crate::support::{Server, World, soon};
 
 /// REQ: network policy `allow`: a listed name is reached at an address that is listed for it, by a
-/// tunnel and by plain HTTP, and the host is told its own name.
+/// tunnel and by plain HTTP, and the host receives its own name.
 #[tokio::test]
 async fn a_listed_host_is_reached_by_a_tunnel_and_by_plain_http() {
     let server = Server::start("127.0.0.2").await;
@@ -102,7 +102,7 @@ async fn a_listed_name_that_turns_into_a_private_address_is_refused() {
     world.stop().await;
 }
 
-/// Rule: a name is looked up once for a connection, and the address that was judged is connected to.
+/// Rule: a name is looked up once for a connection, and the judged address is the one connected to.
 #[tokio::test]
 async fn a_name_is_looked_up_once_for_each_connection() {
     let server = Server::start("127.0.0.2").await;
@@ -117,8 +117,8 @@ async fn a_name_is_looked_up_once_for_each_connection() {
     world.stop().await;
 }
 
-/// REQ: a host that is not on the list is not reached by redirect: it is passed on as it is, and is
-/// another request for whoever follows it.
+/// REQ: a host that is not on the list is not reached by redirect: a redirect is passed on
+/// unchanged, and following it is another request.
 #[tokio::test]
 async fn a_redirect_is_passed_on_and_judged_like_any_request() {
     let (server, other) = (Server::start("127.0.0.2").await, Server::start("127.0.0.3").await);
@@ -142,7 +142,7 @@ async fn full_reaches_this_machine_only_where_it_is_listed() {
     world.stop().await;
 }
 
-/// Rule: what is no request to a proxy is told what would be one.
+/// Rule: a request that is not for a proxy is answered with how to use one.
 #[tokio::test]
 async fn what_does_not_say_where_to_is_told_how_to_ask() {
     let world = World::start("full");
@@ -156,5 +156,5 @@ async fn what_does_not_say_where_to_is_told_how_to_ask() {
     }
     assert_eq!(world.get("gone.test:80").await.0, 502);
     assert_eq!(world.outcomes(1).await, [NetworkOutcome::Unresolved]);
-    soon("the doors stop", world.stop()).await;
+    soon("the network proxies stop", world.stop()).await;
 }

@@ -1,4 +1,4 @@
-//! What a door takes, and for how long.
+//! The limits of a network proxy, in size and time.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn a_connection_on_which_nothing_passes_is_closed() {
     world.stop().await;
 }
 
-/// Rule: a head has a size and a time.
+/// Rule: a head has a limit of size and of time.
 #[tokio::test]
 async fn a_head_that_is_too_long_or_does_not_come_is_given_up() {
     let head_timeout = Duration::from_millis(50);

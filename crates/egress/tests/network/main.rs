@@ -1,4 +1,4 @@
-//! The doors of sessions to the network, with hosts on this machine's loopback.
+//! The network proxies of sessions, with hosts on this machine's loopback.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod changes;

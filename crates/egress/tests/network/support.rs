@@ -1,4 +1,4 @@
-//! Hosts on addresses of the loopback, a table of names, and an agent that asks through a door.
+//! Hosts on loopback addresses, a table of names, and an agent that uses a network proxy.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
 }
 
-/// A host. It says where it is to whoever asks by HTTP, and repeats what else it hears.
+/// A host. It answers an HTTP request with its address, and echoes anything else.
 pub(crate) struct Server {
     pub(crate) port: u16,
     heads: Arc<Mutex<Vec<String>>>,
@@ -79,7 +79,7 @@ async fn serve(stream: TcpStream, name: String, heads: Arc<Mutex<Vec<String>>>) 
     drop(stream.read(&mut [0]).await);
 }
 
-/// Names, and which of them were looked up.
+/// Names, and the lookups that were made.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     table: Mutex<HashMap<String, Vec<IpAddr>>>,
@@ -114,7 +114,7 @@ impl NetworkRecorder for Records {
     }
 }
 
-/// A door of one session.
+/// The network proxy of one session.
 pub(crate) struct World {
     pub(crate) names: Arc<Names>,
     pub(crate) guard: Option<Box<dyn std::any::Any + Send + Sync>>,
@@ -150,7 +150,7 @@ impl World {
         UnixStream::connect(self.dir.path().join("network.sock")).await.unwrap()
     }
 
-    /// The status and the body of what is answered to a request with this head.
+    /// The status and the body of the answer to a request with this head.
     pub(crate) async fn ask(&self, head: &str) -> (u16, String) {
         let mut stream = self.connect().await;
         stream.write_all(format!("{head}\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
@@ -160,12 +160,12 @@ impl World {
         (status, answer.split_once("\r\n\r\n").unwrap().1.to_owned())
     }
 
-    /// Asks for a page by plain HTTP.
+    /// Requests a page by plain HTTP.
     pub(crate) async fn get(&self, place: &str) -> (u16, String) {
         self.ask(&format!("GET http://{place}/ HTTP/1.1\r\nhost: elsewhere")).await
     }
 
-    /// Asks for a tunnel; the stream is in it if the status is 200.
+    /// Requests a tunnel; the stream is in it if the status is 200.
     pub(crate) async fn tunnel(&self, place: &str) -> (u16, BufReader<UnixStream>) {
         let mut stream = BufReader::new(self.connect().await);
         let head = format!("CONNECT {place} HTTP/1.1\r\nhost: {place}\r\n\r\n");
@@ -174,13 +174,13 @@ impl World {
         while line != "\r\n" {
             line.clear();
             let n_read = soon("an answer", stream.read_line(&mut line)).await.unwrap();
-            assert_ne!(n_read, 0, "the door says something");
+            assert_ne!(n_read, 0, "the proxy answers");
             status = status.or_else(|| line.split(' ').nth(1).unwrap().parse().ok());
         }
         (status.unwrap(), stream)
     }
 
-    /// A tunnel to an echo that was heard once.
+    /// A tunnel to an echo server that has answered once.
     pub(crate) async fn echo(&self, place: &str) -> BufReader<UnixStream> {
         let (status, mut stream) = self.tunnel(place).await;
         assert_eq!(status, 200, "{place}");
@@ -189,7 +189,7 @@ impl World {
         stream
     }
 
-    /// What was recorded, once there is so much: places and what became of them.
+    /// The records, once there are this many: places and their outcomes.
     pub(crate) async fn records(&self, n_records: usize) -> Vec<NetworkConnection> {
         soon("records", async {
             loop {
@@ -209,7 +209,7 @@ impl World {
 
     pub(crate) async fn stop(mut self) {
         self.guard.take();
-        soon("the doors stop", self.doors.stop()).await;
+        soon("the network proxies stop", self.doors.stop()).await;
     }
 }
 

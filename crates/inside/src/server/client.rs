@@ -1,4 +1,4 @@
-//! What the agent says.
+//! Messages from the agent.
 
 use ringback_mcp_wire::outgoing::{
     self, Cache, CacheScope, Capabilities, DiscoverResult, InitializeResult, Stamp, Told, ToolsPage,
@@ -19,19 +19,19 @@ use crate::result::{self, Failure};
 const INSTRUCTIONS: &str = "Tools of the program that started this session, and of the daemon it \
     runs in. The list can change; a change is announced. A failed call says whether it is safe to \
     try again.";
-/// Short: a caller may change its tools at any time, and asking again costs little.
+/// Short: a caller may change its tools at any time, and listing again costs little.
 const LIST_TTL_MS: u64 = 5_000;
-/// What `server/discover` says changes with the build only.
+/// The answer to `server/discover` changes only with the build.
 const DISCOVER_TTL_MS: u64 = 3_600_000;
-/// Agents that read one page see everything that fits in a line with room to spare.
+/// Agents that read only one page see everything that fits in a line with room to spare.
 const PAGE_BYTES_MAX: usize = LINE_BYTES_MAX / 2;
-/// Requests that wait for the first list.
+/// Requests waiting for the first list.
 const HELD_MAX: usize = 256;
 const HELD_BYTES_MAX: usize = 2 * LINE_BYTES_MAX;
-/// Lines that wait for a daemon that does not read.
+/// Bytes waiting for a daemon that does not read.
 const TO_DAEMON_BYTES_MAX: usize = 2 * LINE_BYTES_MAX;
 
-/// Requests that are answered when it is known which tools there are.
+/// Requests that are answered once the tools are known.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     requests: Vec<(Id, Vec<u8>)>,
@@ -64,17 +64,17 @@ impl Held {
     }
 }
 
-/// The answer to what needs none.
+/// The answer to a request without a result.
 #[derive(Serialize)]
 struct Nothing {}
 
 impl Server {
-    /// Takes in a line of the agent.
+    /// Handles a message of the agent.
     pub(crate) fn on_client(&mut self, line: &Line<'_>) {
         match line {
             Line::Whole(line) => self.on_client_line(line),
             Line::TooLong(_) => {
-                let message = format!("a message has at most {LINE_BYTES_MAX} bytes");
+                let message = format!("a message must have at most {LINE_BYTES_MAX} bytes");
                 self.refuse(None, &Fault::new(Code::InvalidRequest, message));
             }
         }
@@ -88,7 +88,7 @@ impl Server {
                 }
             }
             Ok(Message::Notification(told)) => self.on_notification(&told),
-            // Nothing is asked of an agent, so nothing waits for its answers.
+            // The agent gets no requests, so no reply is expected.
             Ok(Message::Reply(_)) => {}
             Err(malformed) => self.refuse(malformed.id.as_ref(), &malformed.fault),
         }
@@ -97,7 +97,7 @@ impl Server {
     fn on_request(&mut self, request: &Request<'_>, line: &[u8]) -> Result<(), Fault> {
         let id = &request.id;
         if self.calls.has(id) || self.held.has(id) || self.listens.contains(id) {
-            let message = "a request with this id is under way";
+            let message = "a request with this id is already running";
             return Err(Fault::new(Code::InvalidRequest, message));
         }
         let era = era(request)?;
@@ -123,7 +123,7 @@ impl Server {
         match told.method.as_ref() {
             "notifications/initialized" => self.is_initialized = true,
             "notifications/cancelled" => {
-                // One that was answered meanwhile is not there any more, which is nobody's mistake.
+                // A call that was answered in the meantime is gone, which is not an error.
                 if let Some(id) = told.params.get("requestId").and_then(Id::from_raw) {
                     self.cancel(&id);
                 }
@@ -158,7 +158,7 @@ impl Server {
 
     fn listen(&mut self, id: &Id, filter: ListenFilter) -> Result<(), Fault> {
         if self.listens.len() >= LISTENS_MAX {
-            return Err(Fault::new(Code::Internal, "there are too many subscriptions"));
+            return Err(Fault::new(Code::Internal, "too many subscriptions"));
         }
         let told = Told::ListenAcknowledged { id, filter };
         self.to_client.push(&outgoing::notification(&told));
@@ -172,7 +172,7 @@ impl Server {
         if self.held.push(id, line) {
             return Ok(());
         }
-        Err(Fault::new(Code::Internal, "too many requests wait for the first list"))
+        Err(Fault::new(Code::Internal, "too many requests are waiting for the first list of tools"))
     }
 
     fn list(&mut self, id: &Id, cursor: Option<&str>, era: Era) -> Result<(), Fault> {
@@ -180,7 +180,7 @@ impl Server {
             None => 0,
             Some(cursor) => {
                 cursor.parse().ok().filter(|from| *from < self.catalog.len()).ok_or_else(|| {
-                    Fault::invalid_params("there is no such page; start from the first")
+                    Fault::invalid_params("no such page; list the tools from the start")
                 })?
             }
         };
@@ -195,7 +195,7 @@ impl Server {
     fn call(&mut self, asked: &CallTool<'_>, call: Call, line: &[u8]) -> Result<(), Fault> {
         let arguments = arguments(asked.arguments)?;
         let Some(route) = self.catalog.route(&asked.name) else {
-            // Its owner may be about to say that there is such a tool.
+            // Its owner may be about to declare it.
             if !self.is_settled {
                 return self.hold(&call.id, line);
             }
@@ -203,7 +203,7 @@ impl Server {
                 self.fail(&call, Failure::Away);
                 return Ok(());
             }
-            return Err(Fault::invalid_params("there is no tool of this name; list the tools"));
+            return Err(Fault::invalid_params("no such tool; list the tools"));
         };
         let key = self.key.as_ref().map_or("", |key| key.expose());
         let ask = match route {
@@ -229,7 +229,7 @@ impl Server {
         Ok(())
     }
 
-    /// Why no call can be made now.
+    /// Why no call is possible now.
     fn obstacle(&self) -> Option<Failure> {
         if self.link == Link::Down {
             return Some(Failure::Away);
@@ -248,18 +248,18 @@ impl Server {
     }
 }
 
-/// Which protocol a request speaks; each says so by itself.
+/// The era of a request; each request carries it.
 fn era(request: &Request<'_>) -> Result<Era, Fault> {
     let meta = request.meta()?;
     let version = match (meta.protocol_version(), request.method.as_ref()) {
         (None, method) if method != "server/discover" => return Ok(Era::Legacy),
         (None, _) => {
-            return Err(Fault::invalid_params("`_meta` says which protocolVersion is spoken"));
+            return Err(Fault::invalid_params("`_meta` must have a protocolVersion"));
         }
         (Some(version), _) => version,
     };
     if meta.client_capabilities().is_none() {
-        return Err(Fault::invalid_params("`_meta` has the clientCapabilities, an object"));
+        return Err(Fault::invalid_params("`_meta` must have clientCapabilities, an object"));
     }
     match Version::parse(&version).map(Version::era) {
         Some(Era::Modern) => Ok(Era::Modern),
@@ -267,11 +267,11 @@ fn era(request: &Request<'_>) -> Result<Era, Fault> {
     }
 }
 
-/// Arguments are an object; none are an empty one.
+/// Arguments must be an object; absent ones are an empty object.
 fn arguments(given: Option<&RawValue>) -> Result<&RawValue, Fault> {
     match given.filter(|raw| raw.get() != "null") {
         None => Ok(serde_json::from_str("{}").expect("an empty object")),
         Some(raw) if raw.get().starts_with('{') => Ok(raw),
-        Some(_) => Err(Fault::invalid_params("`arguments` is an object")),
+        Some(_) => Err(Fault::invalid_params("`arguments` must be an object")),
     }
 }

@@ -1,4 +1,4 @@
-//! What the daemon says, and whether it is there.
+//! Messages from the daemon, and the state of its connection.
 
 use std::time::Instant;
 
@@ -10,15 +10,15 @@ use crate::relay::{self, FromDaemon, Garbage, RelayError};
 use crate::result::{self, Failure};
 
 impl Server {
-    /// A daemon is there.
+    /// The daemon is connected.
     pub(crate) fn on_daemon_up(&mut self) {
         self.link = Link::Up { has_config: false };
         self.to_daemon.clear();
         self.discovery.restart();
     }
 
-    /// It is gone: nobody will answer what it was asked for. The tools stay listed, for it may come
-    /// back with them.
+    /// The daemon is gone: its running calls will not be answered. The tools stay listed, because
+    /// it may come back with them.
     pub(crate) fn on_daemon_down(&mut self) {
         self.link = Link::Down;
         self.to_daemon.clear();
@@ -29,10 +29,10 @@ impl Server {
         }
     }
 
-    /// Takes in a line of the daemon.
+    /// Handles a line from the daemon.
     ///
     /// # Errors
-    /// When it cannot be one: then answers may be lost, and the connection is of no use any more.
+    /// When it is invalid: then answers may be lost, and the connection is useless.
     pub(crate) fn on_daemon_line(&mut self, line: &Line<'_>, now: Instant) -> Result<(), Garbage> {
         let line = match line {
             Line::Whole(line) => line,
@@ -58,7 +58,7 @@ impl Server {
     }
 
     fn on_config(&mut self, caller_id: Option<&str>, tools: &[&RawValue]) {
-        // The first of a connection: callers that were there before may be gone.
+        // The first of a connection: earlier callers may be gone.
         if self.link == (Link::Up { has_config: false }) {
             self.link = Link::Up { has_config: true };
             self.catalog.clear_callers();
@@ -66,18 +66,18 @@ impl Server {
         self.has_config = true;
         let Some(caller_id) = caller_id else { return self.catalog.clear_callers() };
         if let Err(reason) = self.catalog.set_caller(caller_id, tools) {
-            self.warn(format!("not all tools of a caller are offered: {reason}"));
+            self.warn(format!("not offering all tools of a caller: {reason}"));
         }
     }
 
     fn on_remote(&mut self, tools: &[&RawValue]) {
-        // On a socket this word means nothing.
+        // On a socket this message means nothing.
         if !self.is_remote {
             return;
         }
         self.has_config = true;
         if let Err(reason) = self.catalog.set_remote(tools) {
-            self.warn(format!("not all tools of the session are offered: {reason}"));
+            self.warn(format!("not offering all tools of the session: {reason}"));
         }
     }
 
@@ -88,7 +88,7 @@ impl Server {
         }
     }
 
-    /// One that nobody waits for was cancelled meanwhile.
+    /// A reply without a call belongs to one that was cancelled in the meantime.
     fn on_reply(&mut self, asked: u64, outcome: &Result<&RawValue, RelayError<'_>>) {
         let Some(call) = self.calls.end(asked) else { return };
         let stamp = self.stamp(call.era);
@@ -99,11 +99,11 @@ impl Server {
         self.to_client.push(&line);
     }
 
-    /// A line was refused that the daemon could not tell the id of. If it was a call, nobody else
-    /// will answer it; where several could be meant, the connection is given up.
+    /// The daemon refused a line whose id it could not read. If it was a call, nothing else will
+    /// answer it; if several could be meant, the connection is closed.
     fn on_complaint(&mut self, error: &RelayError<'_>) -> Result<(), Garbage> {
         let message = self.without_key(&error.message);
-        self.warn(format!("the daemon complains: {message}"));
+        self.warn(format!("the daemon reports an error: {message}"));
         if self.calls.len() > 1 {
             return Err(Garbage::Complaint);
         }

@@ -1,4 +1,4 @@
-//! Finding out which of the daemon's tools the key may call.
+//! Discovery of the daemon's tools that the key may call.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +9,13 @@ use crate::relay::{self, RelayError};
 
 /// A daemon that has not answered by then will not.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-/// How long to wait before asking again, at first and at most.
+/// How long to wait before a retry, at first and at most.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(30);
-/// The code for a key that is not valid (any more).
+/// The code for an invalid or expired key.
 const CODE_UNAUTHENTICATED: i64 = -32001;
 
-/// Where the question stands.
+/// The state of the discovery.
 #[derive(Debug)]
 pub(super) struct Discovery {
     place: Place,
@@ -26,15 +26,15 @@ pub(super) struct Discovery {
 
 #[derive(Debug, Clone, Copy)]
 enum Place {
-    /// There is no key to ask with.
+    /// There is no key.
     NoKey,
-    /// To be asked, now or later.
+    /// To be sent, now or later.
     Due(Option<Instant>),
-    /// Asked.
+    /// Sent.
     Asked {
         asked: u64,
         until: Instant,
-        /// The answer is out of date already.
+        /// The answer is already out of date.
         is_stale: bool,
     },
     /// Answered.
@@ -47,7 +47,7 @@ impl Discovery {
         Self { place, n_failed: 0, has_outcome: !has_key }
     }
 
-    /// Whether it has come out once, well or not.
+    /// Whether there was an outcome, successful or not.
     pub(super) const fn has_outcome(&self) -> bool {
         self.has_outcome
     }
@@ -60,7 +60,7 @@ impl Discovery {
         }
     }
 
-    /// The connection is another one, or none.
+    /// The connection has changed or ended.
     pub(super) const fn restart(&mut self) {
         match self.place {
             Place::NoKey => {}
@@ -68,7 +68,7 @@ impl Discovery {
         }
     }
 
-    /// The daemon says that its tools are others now.
+    /// The daemon's tools have changed.
     pub(super) const fn on_changed(&mut self) {
         match &mut self.place {
             Place::NoKey | Place::Due(_) => {}
@@ -77,7 +77,7 @@ impl Discovery {
         }
     }
 
-    /// Whether an answer is the one that is waited for.
+    /// Whether a reply is the expected one.
     pub(super) fn is_asked(&self, reply_to: u64) -> bool {
         matches!(self.place, Place::Asked { asked, .. } if asked == reply_to)
     }
@@ -98,7 +98,7 @@ impl Discovery {
 }
 
 impl Server {
-    /// Asks if it is time to, and gives up what was not answered.
+    /// Sends the request when it is due, and gives up an unanswered one.
     pub(super) fn discover(&mut self, now: Instant) {
         if self.link == Link::Down {
             return;
@@ -119,7 +119,7 @@ impl Server {
         }
     }
 
-    /// The answer to the question.
+    /// Handles the answer.
     pub(super) fn on_discovery(
         &mut self,
         outcome: &Result<&RawValue, RelayError<'_>>,
@@ -130,14 +130,14 @@ impl Server {
                 Some(tools) => {
                     self.discovery.on_success();
                     if let Err(reason) = self.catalog.set_native(&tools) {
-                        self.warn(format!("not all tools of the daemon are offered: {reason}"));
+                        self.warn(format!("not offering all tools of the daemon: {reason}"));
                     }
                 }
                 None => self.on_undiscovered("the daemon's answer cannot be read", now),
             },
             Err(error) => {
                 if error.code == CODE_UNAUTHENTICATED {
-                    // What the key may not call any more is not offered any more.
+                    // Tools that the key may no longer call are no longer offered.
                     drop(self.catalog.set_native(&[]));
                 }
                 let message = error.message.clone();
@@ -147,15 +147,15 @@ impl Server {
     }
 
     fn on_undiscovered(&mut self, reason: &str, now: Instant) {
-        // Once: the same again and again would hide other lines.
+        // Once: repeating it would hide other lines.
         if self.discovery.n_failed == 0 {
             let reason = self.without_key(reason);
-            self.warn(format!("the daemon's own tools are not offered yet: {reason}"));
+            self.warn(format!("not offering the daemon's own tools yet: {reason}"));
         }
         self.discovery.on_failure(now);
     }
 
-    /// A text of the daemon, of bounded length, that cannot repeat the key.
+    /// A text from the daemon, bounded in length and without the key.
     pub(super) fn without_key(&self, text: &str) -> String {
         const SHOWN_MAX: usize = 200;
         let text = match &self.key {

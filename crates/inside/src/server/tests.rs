@@ -1,4 +1,4 @@
-//! Both conversations, line by line.
+//! Both sides of the protocol, line by line.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Talk {
         Self { server: Server::new(options, now), now }
     }
 
-    /// One that has its tools.
+    /// A server that has its tools.
     fn settled() -> Self {
         let mut talk = Self::new(None);
         talk.up();
@@ -48,28 +48,28 @@ impl Talk {
         self.server.to_client.take()
     }
 
-    /// What the agent is told when it says something.
+    /// What the agent receives after a message from it.
     fn client(&mut self, line: &str) -> Vec<String> {
         self.server.on_client(&Line::Whole(line.as_bytes()));
         self.server.settle(self.now);
         self.server.to_client.take()
     }
 
-    /// What the agent is told when the daemon says something.
+    /// What the agent receives after a line from the daemon.
     fn daemon(&mut self, line: &str) -> Vec<String> {
         self.server.on_daemon_line(&Line::Whole(line.as_bytes()), self.now).unwrap();
         self.server.settle(self.now);
         self.server.to_client.take()
     }
 
-    /// What the agent is told when some time has passed.
+    /// What the agent receives after some time.
     fn later(&mut self, duration: Duration) -> Vec<String> {
         self.now += duration;
         self.server.settle(self.now);
         self.server.to_client.take()
     }
 
-    /// What the daemon is asked.
+    /// The requests to the daemon.
     fn asked(&mut self) -> Vec<String> {
         self.server.to_daemon.take()
     }
@@ -100,7 +100,7 @@ fn assert_one(lines: &[String], parts: &[&str]) {
     }
 }
 
-/// Rule: tools appear at once; a list waits only for the first config.
+/// Rule: tools appear immediately; a list waits only for the first config.
 #[test]
 fn a_list_waits_for_the_first_config_and_no_longer() {
     let mut talk = Talk::new(None);
@@ -114,7 +114,7 @@ fn a_list_waits_for_the_first_config_and_no_longer() {
     assert_one(&talk.daemon(NOBODY), &[r#""tools":[]"#]);
 }
 
-/// Rule: after two seconds a list is answered with what there is, and a change is told later.
+/// Rule: after two seconds a list is answered with what there is, and a change is announced later.
 #[test]
 fn a_list_is_answered_after_two_seconds_whatever_is_missing() {
     let mut talk = Talk::new(None);
@@ -144,8 +144,8 @@ fn with_a_key_a_list_has_the_tools_of_the_daemon_too() {
     );
 }
 
-/// Rule: failed discovery is one warning without the key; callers' tools are served, and it is tried
-/// again.
+/// Rule: failed discovery is one warning without the key; caller tools are served, and discovery is
+/// retried.
 #[test]
 fn failed_discovery_is_said_once_and_tried_again() {
     let mut talk = Talk::new(Some("oub_secret"));
@@ -168,7 +168,7 @@ fn failed_discovery_is_said_once_and_tried_again() {
     assert_one(&told, &["list_changed"]);
 }
 
-/// Rule: a daemon that never answers the question does not hold up the list for ever.
+/// Rule: a daemon that never answers does not delay the list forever.
 #[test]
 fn a_question_that_is_not_answered_is_asked_again() {
     let mut talk = Talk::new(Some("k"));
@@ -179,7 +179,7 @@ fn a_question_that_is_not_answered_is_asked_again() {
     assert_one(&talk.asked(), &["oubliette_tools"]);
 }
 
-/// Rule: a change of the daemon's own tools is asked for and told.
+/// Rule: a change of the daemon's own tools is fetched and announced.
 #[test]
 fn changed_tools_of_the_daemon_are_asked_for_anew() {
     let mut talk = Talk::new(Some("k"));
@@ -240,12 +240,12 @@ fn a_removed_tool_is_announced_and_refused() {
     talk.shake_hands();
     let removed = ANT.replace(r#"{"name":"send"}"#, "");
     assert_one(&talk.daemon(&removed), &["notifications/tools/list_changed"]);
-    assert!(talk.daemon(&removed).is_empty(), "the same list is no news");
+    assert!(talk.daemon(&removed).is_empty(), "the same list is not a change");
     assert_one(&talk.client(&call(1, "ant_send")), &["-32602"]);
     assert!(talk.asked().is_empty());
 }
 
-/// Rule: in the modern era changes are told to those who subscribed, and only to them.
+/// Rule: in the modern era changes are announced to subscribers, and only to them.
 #[test]
 fn a_subscription_is_told_of_changes() {
     let mut talk = Talk::settled();
@@ -291,11 +291,11 @@ fn a_cancelled_call_is_cancelled_at_the_daemon() {
     assert!(talk.client(cancelled).is_empty());
     assert_one(&talk.asked(), &[r#""method":"cancel","params":{"id":1}"#]);
     assert!(talk.daemon(r#"{"id":1,"result":1}"#).is_empty());
-    assert!(talk.client(cancelled).is_empty(), "late is nobody's mistake");
+    assert!(talk.client(cancelled).is_empty(), "a late cancel is not an error");
     assert!(talk.asked().is_empty());
 }
 
-/// Rule: progress passes to who asked for it, and only grows.
+/// Rule: progress passes to the client that asked for it, and only grows.
 #[test]
 fn progress_passes_to_who_asked_for_it() {
     let mut talk = Talk::settled();
@@ -319,7 +319,7 @@ fn progress(id: u32, percent: u32) -> String {
     )
 }
 
-/// Rule: what was under way when the daemon went may have run; what comes afterwards has not.
+/// Rule: calls running when the daemon went away may have run; later ones have not.
 #[test]
 fn a_lost_daemon_ends_calls_truthfully() {
     let mut talk = Talk::settled();
@@ -338,7 +338,7 @@ fn a_lost_daemon_ends_calls_truthfully() {
     assert_one(&talk.client(&list(4)), &["ant_send"]);
 }
 
-/// Rule: after a reconnect the list is what the daemon tells now; the same list is no news.
+/// Rule: after a reconnect the list is the daemon's current one; the same list is not a change.
 #[test]
 fn a_daemon_that_comes_back_tells_the_list_anew() {
     let mut talk = Talk::settled();
@@ -382,7 +382,7 @@ fn garbage_from_the_agent_is_answered() {
     assert_one(&talk.client(&call(1, "ant_send")), &["-32600"]);
 }
 
-/// Rule: an answer over the limit fails its own call and no other.
+/// Rule: an answer over the limit fails only its own call.
 #[test]
 fn an_answer_that_is_too_long_fails_its_call_alone() {
     let mut talk = Talk::settled();
@@ -411,7 +411,7 @@ fn a_refusal_without_an_id_ends_the_call_it_must_mean() {
     assert_eq!(talk.down().len(), 2);
 }
 
-/// Rule: too many calls are refused at once.
+/// Rule: too many calls are refused immediately.
 #[test]
 fn too_many_calls_are_refused_as_busy() {
     let mut talk = Talk::settled();
@@ -452,7 +452,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 impl Talk {
-    /// Does a step, and gives what the agent is told.
+    /// Does a step, and returns what the agent receives.
     fn take(&mut self, step: &Step, n_calls: &mut u32) -> Vec<String> {
         let is_up = self.server.link != Link::Down;
         match step {

@@ -21,9 +21,9 @@ use crate::lines::LINE_BYTES_MAX;
 use crate::options::Key;
 
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// A peer that vanished without a word is noticed after about half a minute.
+/// A peer that vanished silently is noticed after about half a minute.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Streams have comments in them every few seconds while there is nothing to say.
+/// Streams carry comments every few seconds while there is nothing to send.
 const SILENCE_MAX: Duration = Duration::from_secs(90);
 
 /// A session's URL.
@@ -70,7 +70,7 @@ impl Http {
         Self { client: Client::builder(TokioExecutor::new()).build(connector), uri, bearer, key }
     }
 
-    /// Calls a tool; gives the line that answers, and tells progress meanwhile.
+    /// Calls a tool; returns the line with the answer, and reports progress on the way.
     pub(super) async fn call(
         &self,
         call: &Call,
@@ -88,7 +88,7 @@ impl Http {
                 }
                 Ok(Message::Notification(told)) if told.method == "notifications/progress" => {
                     if let Some(line) = progress_line(call.asked, &told.params) {
-                        // The other half may be gone, and then nobody waits.
+                        // The other half may be gone, and then no one waits.
                         drop(lines.send(line).await);
                     }
                 }
@@ -99,7 +99,7 @@ impl Http {
         Err(Failed::broken("the daemon's answer broke off"))
     }
 
-    /// Sends a request; gives what comes back.
+    /// Sends a request; returns the messages of the answer.
     pub(super) async fn post(
         &self,
         method: &str,
@@ -142,13 +142,13 @@ impl Messages {
         match response.status() {
             StatusCode::UNAUTHORIZED => Err(Failed::refused(
                 "unauthenticated",
-                "the session's token is not valid (any more)",
+                "the session's token is invalid or no longer valid",
             )),
             StatusCode::FORBIDDEN => {
                 Err(Failed::refused("forbidden", "the session's token may not do this"))
             }
             StatusCode::NOT_FOUND => Err(Failed::refused("gone", "the session has ended")),
-            // Other refusals say in JSON-RPC what is wrong.
+            // Other refusals carry a JSON-RPC error.
             _ if is_stream || is_json => {
                 let bytes_max = if is_stream { usize::MAX } else { LINE_BYTES_MAX };
                 Ok(Self {
@@ -159,7 +159,7 @@ impl Messages {
                 })
             }
             StatusCode::SERVICE_UNAVAILABLE => Err(Failed::away("the daemon is busy".to_owned())),
-            status => Err(Failed::broken(&format!("the daemon answers with status {status}"))),
+            status => Err(Failed::broken(&format!("the daemon answered with status {status}"))),
         }
     }
 
@@ -176,7 +176,7 @@ impl Messages {
             }
             let frame = match self.is_stream {
                 true => timeout(SILENCE_MAX, self.body.frame()).await,
-                // How long an answer takes is the daemon's to know.
+                // The daemon decides how long an answer takes.
                 false => Ok(self.body.frame().await),
             };
             match frame {
@@ -193,7 +193,7 @@ impl Messages {
         }
     }
 
-    /// The next event that is there: its data is one line.
+    /// Returns the next complete event: its data is one line.
     fn pop(&mut self) -> Result<Option<Vec<u8>>, Failed> {
         while let Some(line) = self.lines.pop() {
             let Line::Whole(line) = line else {
@@ -209,7 +209,7 @@ impl Messages {
         Ok(None)
     }
 
-    /// A plain answer, whatever lines it has.
+    /// A plain answer, which may have several lines.
     fn rest(&mut self) -> Option<Vec<u8>> {
         if self.is_stream {
             return None;
@@ -235,7 +235,7 @@ impl Failed {
     }
 }
 
-/// A request that says which version it is of.
+/// A request with its protocol version.
 pub(super) fn request(id: u64, method: &str, params: &str, meta: &str) -> String {
     let comma = if params.is_empty() { "" } else { "," };
     let version = Version::V2026_07_28.as_str();
@@ -244,7 +244,7 @@ pub(super) fn request(id: u64, method: &str, params: &str, meta: &str) -> String
     )
 }
 
-/// A text as JSON.
+/// A string as JSON.
 pub(super) fn text(text: &str) -> String {
     serde_json::to_string(text).expect("a text can be written")
 }

@@ -1,4 +1,4 @@
-//! Which tools a session at a URL has, now and later.
+//! The tools of a session at a URL, and their changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use tokio::time::sleep;
 use super::http::{Failed, Http, request, text};
 use crate::relay::REMOTE_TOOLS;
 
-/// How long to wait before asking again, at first and at most.
+/// How long to wait before a retry, at first and at most.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(5);
-/// A list that goes on after so many pages is none.
+/// A list with more pages than this is invalid.
 const PAGES_MAX: usize = 1000;
 
-/// Tells the tools, and tells them again whenever they change, for as long as somebody listens.
+/// Sends the tools, and sends them again whenever they change, while there is a receiver.
 pub(super) async fn follow(http: Arc<Http>, lines: mpsc::Sender<String>) -> Option<u64> {
     let (mut wait, mut has_warned) = (RETRY_MIN, false);
     loop {
@@ -33,8 +33,8 @@ pub(super) async fn follow(http: Arc<Http>, lines: mpsc::Sender<String>) -> Opti
     }
 }
 
-/// Follows one subscription to its end. It is open before the list is asked for, so that no change
-/// falls between the two.
+/// Follows one subscription to its end. It is open before the list is requested, so that no change
+/// is missed in between.
 async fn listen(http: &Http, lines: &mpsc::Sender<String>) -> Result<(), Failed> {
     let params = r#""notifications":{"toolsListChanged":true}"#;
     let method = "subscriptions/listen";
@@ -47,7 +47,7 @@ async fn listen(http: &Http, lines: &mpsc::Sender<String>) -> Result<(), Failed>
                 }
                 _ => {}
             },
-            // Refused, or at its end.
+            // Refused, or ended.
             Ok(Message::Reply(_)) => return Ok(()),
             Ok(Message::Request(_)) | Err(_) => {}
         }
@@ -55,7 +55,7 @@ async fn listen(http: &Http, lines: &mpsc::Sender<String>) -> Result<(), Failed>
     Ok(())
 }
 
-/// The line that tells all tools.
+/// The line with all tools.
 async fn list(http: &Http) -> Result<String, Failed> {
     let mut tools = Vec::new();
     let mut params = String::new();
@@ -75,7 +75,7 @@ async fn list(http: &Http) -> Result<String, Failed> {
     Ok(format!(r#"{{"method":"{REMOTE_TOOLS}","params":{{"tools":[{tools}]}}}}"#))
 }
 
-/// Takes the tools of a page, and gives where the next one starts.
+/// Takes the tools of a page, and returns where the next one starts.
 fn add_page(page: &[u8], tools: &mut Vec<String>) -> Option<Option<String>> {
     let Ok(Message::Reply(reply)) = Message::decode(page, Limits::default()) else { return None };
     let result = Object::of(reply.outcome.ok()?).ok()?;

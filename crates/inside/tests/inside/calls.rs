@@ -2,7 +2,8 @@
 
 use crate::support::{CONFIG, Daemon, Rig};
 
-/// REQ: seed 001 "REQ-CTR-005: Socket protocol for caller_tool": request and response, byte for byte.
+/// REQ: seed 001 "REQ-CTR-005: Socket protocol for caller_tool": request and response, byte for
+/// byte.
 #[tokio::test]
 async fn arguments_and_result_pass_as_the_same_bytes() {
     let (mut rig, _listener, mut daemon) = Rig::ready().await;
@@ -71,7 +72,7 @@ async fn cancellation_and_progress_pass_through() {
     assert!(rig.ask(r#""id":2,"method":"ping""#).await.contains(r#""id":2"#));
 }
 
-/// Rule: lines have a limit, and one over it harms no other.
+/// Rule: lines of text have a limit, and one over it harms no other.
 #[tokio::test]
 async fn what_is_too_long_is_refused_and_the_rest_goes_on() {
     let (mut rig, _listener, mut daemon) = Rig::ready().await;

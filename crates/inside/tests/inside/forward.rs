@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use crate::support::{program, soon};
 
-/// Says where the model is, then lives until its input ends.
+/// Prints the address of the model, then lives until its input ends.
 const SAYS: &str = r#"echo "$URL $1"; cat >/dev/null"#;
 
 fn forward(dir: &TempDir, command: &[&str]) -> Command {
@@ -21,13 +21,13 @@ fn forward(dir: &TempDir, command: &[&str]) -> Command {
     forward
 }
 
-/// The output of a command that ends by itself.
+/// The output of a command that ends on its own.
 async fn output(command: &[&str]) -> Output {
     let dir = tempfile::tempdir().unwrap();
     soon(forward(&dir, command).stdin(Stdio::null()).output()).await.unwrap()
 }
 
-/// A child that has said where its model is, and that address.
+/// A child that has printed the address of its model, and that address.
 async fn started(dir: &TempDir, script: &str) -> (Child, String) {
     let mut child = forward(dir, &["/bin/sh", "-c", script, "agent", "{model}"]).spawn().unwrap();
     let mut line = String::new();
@@ -43,8 +43,8 @@ async fn ended(mut child: Child) -> ExitStatus {
     soon(child.wait()).await.unwrap()
 }
 
-/// REQ: "Model access without the key in the box": the agent reaches the door of its session by an
-/// address on its own loopback.
+/// REQ: "Model access without the key in the box": the agent reaches the model proxy of its session
+/// by an address on its own loopback.
 #[tokio::test]
 async fn a_child_reaches_its_model_by_an_address() {
     let dir = tempfile::tempdir().unwrap();
@@ -66,7 +66,7 @@ async fn a_child_reaches_its_model_by_an_address() {
     assert!(TcpStream::connect(&address).await.is_err(), "the address goes with the command");
 }
 
-/// Rule: whoever gives up ends its request: the daemon sees it.
+/// Rule: an agent that gives up ends its request: the daemon notices.
 #[tokio::test]
 async fn a_connection_that_the_agent_closes_is_closed_for_the_daemon() {
     let dir = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ async fn an_early_answer_reaches_an_agent_that_is_still_sending() {
     let (mut reader, mut writer) = soon(TcpStream::connect(&address)).await.unwrap().into_split();
     let (mut stream, _) = soon(door.accept()).await.unwrap();
     let sending = async {
-        // More than all buffers on the way hold.
+        // More than all buffers on the way can hold.
         let sent = writer.write_all(&vec![0; 8 << 20]).await;
         drop(writer);
         sent
@@ -134,7 +134,7 @@ async fn the_exit_code_is_that_of_the_command() {
     assert_eq!(output(&[]).await.status.code(), Some(64));
 }
 
-/// Rule: a command is asked to end by asking the one in front of it.
+/// Rule: a signal to the program reaches its command.
 #[tokio::test]
 async fn signals_are_passed_on() {
     for (signal, name) in [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP")] {
@@ -153,8 +153,8 @@ async fn signals_are_passed_on() {
     assert_eq!(ended(child).await.code(), Some(128 + 15), "without a trap");
 }
 
-/// REQ: the door to the network is reached by an address on the sandbox's own loopback, beside that of
-/// the model.
+/// REQ: the network proxy is reached by an address on the sandbox's own loopback, beside that of
+/// the model proxy.
 #[tokio::test]
 async fn a_child_reaches_both_of_its_doors_each_by_its_own_address() {
     let dir = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ async fn calls_end_truthfully_when_the_daemon_goes_and_work_when_it_is_back() {
     assert!(rig.ask(r#""id":4,"method":"tools/list""#).await.contains("ant_other"));
 }
 
-/// Rule: an agent whose daemon is not there yet is answered, and served when it comes.
+/// Rule: an agent whose daemon is not running yet is answered, and served when it starts.
 #[tokio::test]
 async fn a_daemon_that_comes_later_is_found() {
     let directory = tempfile::tempdir().unwrap();
@@ -39,11 +39,11 @@ async fn a_daemon_that_comes_later_is_found() {
     Daemon::accept(&listener).await.say(CONFIG).await;
     assert!(rig.hear().await.contains("list_changed"));
     let (_, log, status) = rig.end().await;
-    assert_eq!(log.matches("no daemon at").count(), 1, "{log}");
+    assert_eq!(log.matches("cannot connect to the daemon at").count(), 1, "{log}");
     assert!(status.success());
 }
 
-/// Rule: garbage of the daemon ends the connection, not the program, and every call is answered.
+/// Rule: garbage from the daemon ends the connection, not the program, and every call is answered.
 #[tokio::test]
 async fn garbage_of_the_daemon_ends_the_connection_alone() {
     let (mut rig, listener, mut daemon) = Rig::ready().await;

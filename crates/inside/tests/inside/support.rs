@@ -64,7 +64,7 @@ impl Rig {
         Self { directory, child, stdin, stdout }
     }
 
-    /// With a daemon that has told its tools, and after a handshake.
+    /// With a daemon that has sent its tools, and after a handshake.
     pub(crate) async fn ready() -> (Self, UnixListener, Daemon) {
         let (mut rig, listener) = Self::start(None);
         let mut daemon = Daemon::accept(&listener).await;
@@ -96,7 +96,7 @@ impl Rig {
         soon(self.stdout.next_line()).await.unwrap().expect("a line of the program")
     }
 
-    /// Says a message and hears the next line.
+    /// Sends a message and reads the next line.
     pub(crate) async fn ask(&mut self, rest: &str) -> String {
         self.say(&format!(r#"{{"jsonrpc":"2.0",{rest}}}"#)).await;
         self.hear().await
@@ -109,7 +109,7 @@ impl Rig {
         .await;
     }
 
-    /// Closes the agent's end; gives the rest of the output, the log and the exit status.
+    /// Closes the agent's end; returns the rest of the output, the log and the exit status.
     pub(crate) async fn end(mut self) -> (Vec<String>, String, ExitStatus) {
         drop(self.stdin.take());
         let mut rest = Vec::new();

@@ -1,4 +1,4 @@
-//! Which tools an agent sees.
+//! The tools that an agent sees.
 
 use std::io::Write as _;
 use std::process::Stdio;
@@ -22,7 +22,8 @@ async fn declared_tools_are_listed_with_their_schema() {
     assert!(listed.contains(r#"{"n":{"maximum":12345678901234567890}}"#), "{listed}");
 }
 
-/// REQ: seed 002 "Startup Flow": with a key the daemon's tools are `oubliette_*`, and calls carry it.
+/// REQ: seed 002 "Startup Flow": with a key the daemon's tools are `oubliette_*`, and calls carry
+/// it.
 #[tokio::test]
 async fn with_a_key_the_daemons_tools_are_there_too() {
     let (mut rig, listener) = Rig::start(Some("oub_0123"));
@@ -105,7 +106,7 @@ async fn a_modern_agent_is_served_in_the_same_way() {
     assert!(rest[0].contains(r#""id":2,"result""#) && status.success(), "{rest:?}");
 }
 
-/// Rule: it behaves the same under the name it had before, with the socket as its only argument.
+/// Rule: it behaves the same under its earlier name, with the socket as its only argument.
 #[tokio::test]
 async fn it_is_also_started_as_oubliette_client() {
     let directory = tempfile::tempdir().unwrap();
@@ -127,7 +128,7 @@ async fn it_is_also_started_as_oubliette_client() {
     assert!(soon(lines.next_line()).await.unwrap().unwrap().contains("ant_send"));
 }
 
-/// Rule: agents give their servers pipes, sockets or files, and each will do.
+/// Rule: agents give their servers pipes, sockets or files, and each works.
 #[tokio::test]
 async fn sockets_and_files_will_do_in_place_of_pipes() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A session at a URL: the test is the daemon's HTTP.
+//! A session at a URL: the test plays the daemon's HTTP.
 
 use std::process::Stdio;
 
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-/// An agent whose session has told its tools, and the subscription.
+/// An agent whose session has sent its tools, and the subscription.
 async fn ready(listener: &TcpListener) -> (Agent, Asked) {
     let mut agent = Agent::start(listener);
     agent.say(r#""id":1,"method":"tools/list""#).await;
@@ -143,7 +143,7 @@ async fn tools_calls_and_progress_pass_through_a_url() {
     assert!(agent.hear().await.contains("notifications/tools/list_changed"));
 }
 
-/// Rule: cancelling closes the stream of the call, and ends of streams are told truthfully.
+/// Rule: cancelling closes the stream of the call, and broken streams are reported truthfully.
 #[tokio::test]
 async fn a_call_that_is_cancelled_or_broken_off_is_told_truthfully() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -162,7 +162,7 @@ async fn a_call_that_is_cancelled_or_broken_off_is_told_truthfully() {
     assert!(away.contains(r#""id":4"#) && away.contains("not_started"), "{away}");
 }
 
-/// Rule: a token that is not valid is said, and is in no log.
+/// Rule: an invalid token is reported, and is in no log.
 #[tokio::test]
 async fn a_token_that_is_refused_is_said_without_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

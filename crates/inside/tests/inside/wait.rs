@@ -1,4 +1,4 @@
-//! `wait`: what runs in a container that nobody gave a command.
+//! `wait`: the process of a container without a command of its own.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::support::{program, soon};
 
-/// SIGTERM among the signals that a process handles, as `/proc` tells them.
+/// SIGTERM in the mask of handled signals in `/proc`.
 const TERMINATE: u64 = 1 << (15 - 1);
 
 /// Whether a process handles SIGTERM and has no children left.
@@ -20,8 +20,7 @@ fn is_settled(pid: i32) -> bool {
     handled & TERMINATE != 0 && read(&format!("task/{pid}/children")).trim().is_empty()
 }
 
-/// Rule: what waits in a container lets no child stay behind that lost its parent, and ends when it is
-/// asked to.
+/// Rule: the waiting process of a container reaps orphaned children, and ends on a signal.
 #[tokio::test]
 async fn it_reaps_what_it_inherits_and_ends_when_it_is_told() {
     let mut child = Command::new("/bin/sh")

@@ -1,4 +1,4 @@
-//! What to do when `accept` fails: nothing that a peer does may end the loop.
+//! What to do when `accept` fails: no peer may end the loop.
 
 use std::io;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::sleep;
 use super::refusal::Refusal;
 use crate::open_files::Spare;
 
-/// Long enough for a descriptor to become free, short enough that nobody notices.
+/// Long enough for a descriptor to become free, short enough to go unnoticed.
 const EXHAUSTED_WAIT: Duration = Duration::from_millis(100);
 
-/// Whose fault a failed `accept` is.
+/// The cause of a failed `accept`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     /// The peer went away between connecting and being accepted.
@@ -33,10 +33,10 @@ impl Fault {
     }
 }
 
-/// The next connection, however many accepts fail before it.
+/// Returns the next connection, however many accepts fail before it.
 ///
 /// # Cancel safety
-/// Nothing is lost when the future is dropped: a connection is either returned or still queued.
+/// Dropping the future loses nothing: a connection is either returned or still queued.
 pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> TcpStream {
     let mut is_told = false;
     loop {
@@ -46,7 +46,7 @@ pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bo
                 Fault::Peer => tracing::debug!(%error, "a peer left before it was accepted"),
                 Fault::Exhausted => {
                     if !std::mem::replace(&mut is_told, true) {
-                        tracing::error!(%error, "cannot accept connections; they are answered 503");
+                        tracing::error!(%error, "cannot accept connections; answering 503");
                     }
                     if !refuse_next(listener, spare, is_tls) {
                         sleep(EXHAUSTED_WAIT).await;
@@ -57,8 +57,8 @@ pub(super) async fn accept(listener: &TcpListener, spare: &mut Spare, is_tls: bo
     }
 }
 
-/// Tells the next connection that the daemon is full, with the descriptor that was kept for that.
-/// `false` if there was none.
+/// Answers the next connection that the daemon is full, with the spare descriptor. `false` if there
+/// was none.
 fn refuse_next(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> bool {
     let is_given = spare.give_up();
     let accepted = listener.accept().now_or_never();
@@ -73,17 +73,22 @@ fn refuse_next(listener: &TcpListener, spare: &mut Spare, is_tls: bool) -> bool 
     is_given && is_accepted
 }
 
-/// Says 503 to a connection without waiting for its request.
+/// Sends 503 to a connection without waiting for its request.
 pub(super) fn turn_away(stream: &TcpStream, is_tls: bool) {
-    // What it has sent already is read: closing with something unread would take the answer back.
+    // Read what it has already sent: closing with unread data would discard the answer.
     let mut request = [0; 4096];
     let n_read = stream.try_read(&mut request);
     if is_tls {
-        return tracing::debug!("closed a connection: all are taken");
+        return tracing::debug!("closed a connection: too many are open");
     }
     let n_written = stream.try_write(Refusal::Busy.message().as_bytes());
     let shut = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
-    tracing::debug!(?n_read, ?n_written, ?shut, "told a peer that all connections are taken");
+    tracing::debug!(
+        ?n_read,
+        ?n_written,
+        ?shut,
+        "answered a connection with 503: too many are open"
+    );
 }
 
 #[cfg(test)]

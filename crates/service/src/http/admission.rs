@@ -1,28 +1,28 @@
-//! How many connections are served, and what happens to the next one.
+//! The limit on connections, and what happens beyond it.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Refused connections whose request is read before the answer, at once. Beyond this number the answer
-/// comes without reading: a flood must not cost more than this many tasks.
+/// Concurrent refused connections whose request is read before the answer. Beyond this number the
+/// answer comes without reading: a flood must not cost more than this many tasks.
 const MAX_REFUSING: usize = 64;
 
-/// The two pools a connection can come into.
+/// The two pools of connections.
 #[derive(Debug)]
 pub(super) struct Admission {
     serving: Arc<Semaphore>,
     refusing: Arc<Semaphore>,
 }
 
-/// What to do with a new connection. The permit is held for as long as it is open.
+/// What to do with a new connection. The permit is held while it is open.
 #[derive(Debug)]
 pub(super) enum Admitted {
     /// Serve it.
     Serve(OwnedSemaphorePermit),
     /// Answer its first request with 503 and close.
     Refuse(OwnedSemaphorePermit),
-    /// Say 503 and close, without waiting for a request.
+    /// Send 503 and close, without waiting for a request.
     Close,
 }
 
@@ -58,7 +58,7 @@ mod tests {
         assert!(matches!(admission.admit(), Admitted::Close));
         drop(served);
         assert!(matches!(admission.admit(), Admitted::Serve(_)));
-        // A small house has few tasks for those it refuses, too.
+        // A small limit also means few tasks for refused connections.
         let small = Admission::new(1);
         let admitted = [small.admit(), small.admit(), small.admit()];
         assert!(matches!(admitted, [Admitted::Serve(_), Admitted::Refuse(_), Admitted::Close]));

@@ -1,4 +1,4 @@
-//! A request body that must keep coming.
+//! A request body that must keep arriving.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,22 +10,22 @@ use tokio::time::{Sleep, sleep};
 
 /// The peer stopped sending in the middle of a body.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing of the body came for {} ms", patience.as_millis())]
+#[error("no part of the body arrived for {} ms", patience.as_millis())]
 pub struct Stalled {
     patience: Duration,
 }
 
-/// Ends a body with [`Stalled`] when nothing of it comes for too long.
+/// Ends a body with [`Stalled`] when no part of it arrives for too long.
 #[derive(Debug)]
 pub struct Impatient<B> {
     body: B,
     patience: Duration,
-    /// Runs only while the body keeps its reader waiting: most bodies are there at once.
+    /// Runs only while the reader waits for the body: most bodies arrive immediately.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Impatient<B> {
-    /// A body whose next piece may take this long.
+    /// Wraps a body whose next piece may take this long.
     pub const fn new(body: B, patience: Duration) -> Self {
         Self { body, patience, waiting: None }
     }

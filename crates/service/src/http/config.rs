@@ -1,4 +1,4 @@
-//! What a listener is told, and what it refuses to be told.
+//! The configuration of a listener, and what it refuses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::tls::Tls;
 
-/// Loopback, so that a fresh install is reachable by nobody else.
+/// Loopback, so that other machines cannot reach a fresh install.
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7180);
 
 /// A quarter of the usual limit of 4096 open files, which leaves room for blobs and sandboxes.
@@ -20,21 +20,23 @@ pub const DEFAULT_MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 pub struct HttpConfig {
     /// Where to listen; port 0 takes any free one.
     pub listen: SocketAddr,
-    /// Names beyond the loopback ones that a request's `Host` may carry, with or without a port.
+    /// Names other than the loopback ones that a request's `Host` may carry, with or without a
+    /// port.
     pub hosts: Vec<String>,
-    /// Origins beyond the loopback ones whose pages may send requests: `https://name[:port]`.
+    /// Origins other than the loopback ones whose pages may send requests: `https://name[:port]`.
     pub origins: Vec<String>,
-    /// The certificate to speak TLS with; plain HTTP without.
+    /// The certificate for TLS; plain HTTP without.
     pub tls: Option<Tls>,
-    /// States that a reverse proxy with TLS stands in front; beyond loopback it is this or `tls`.
+    /// States that a reverse proxy with TLS stands in front; a non-loopback address needs this or
+    /// `tls`.
     pub behind_proxy: bool,
-    /// Connections served at once; the next one is answered 503.
+    /// Concurrent connections; the next one is answered 503.
     pub max_connections: usize,
-    /// Largest request body; a larger one is answered 413.
+    /// The largest request body; a larger one is answered 413.
     pub max_body_bytes: usize,
-    /// Paths that take larger ones, because their routes never hold a body whole.
+    /// Paths with larger bodies, because their routes never hold a body in memory as a whole.
     pub larger_bodies: Vec<LargerBodies>,
-    /// Paths that a browser may open from a page of another site, by a link for one.
+    /// Paths that a browser may open from a page of another site, such as by a link.
     pub pages: Vec<&'static str>,
     /// How long a peer may keep the daemon waiting.
     pub patience: Patience,
@@ -45,30 +47,30 @@ pub struct HttpConfig {
 pub struct LargerBodies {
     /// The path, without a final slash.
     pub path: &'static str,
-    /// Largest body there.
+    /// The largest body there.
     pub max_bytes: u64,
 }
 
 /// How long a peer may keep the daemon waiting, each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// From the first byte expected to the last header line, the TLS handshake apart. It also ends
-    /// idle connections; browsers and proxies reconnect by themselves.
+    /// From the first expected byte to the last header line, without the TLS handshake. It also
+    /// ends idle connections; browsers and proxies reconnect on their own.
     pub head: Duration,
-    /// Between two pieces of a body. A slow line sends something in this time; a connection that
-    /// does not would hold its place for ever.
+    /// Between two pieces of a body. A slow link sends something in this time; a connection that
+    /// does not would hold its place forever.
     pub body: Duration,
-    /// Until what was sent is acknowledged: a peer that vanished, or stopped reading, is cut off.
+    /// Until sent data is acknowledged: a peer that vanished, or stopped reading, is cut off.
     pub unread: Duration,
 }
 
 /// Why a listener cannot be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// The address is reachable from other machines and nothing states that TLS protects it.
+    /// The address is reachable from other machines and the configuration does not provide TLS.
     #[error(
-        "refusing to listen on `{listen}`: it is beyond loopback, and plain HTTP would carry tokens \
-         in the clear; set `http.tls`, or put a reverse proxy with TLS in front and set \
+        "refusing to listen on `{listen}`: it is not a loopback address, and plain HTTP would send \
+         tokens unencrypted; set `http.tls`, or put a reverse proxy with TLS in front and set \
          `http.behind_proxy = true`, or listen on 127.0.0.1"
     )]
     BeyondLoopback {
@@ -80,7 +82,7 @@ pub enum BindError {
     Listen {
         /// The address.
         listen: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -111,7 +113,7 @@ impl Default for Patience {
 }
 
 impl HttpConfig {
-    /// Checks what can be known before binding.
+    /// Checks what can be checked before binding.
     ///
     /// # Errors
     /// [`BindError::BeyondLoopback`].
@@ -120,7 +122,7 @@ impl HttpConfig {
     }
 }
 
-/// Checks that no address beyond loopback speaks plain HTTP that nothing protects.
+/// Checks that no address other than loopback serves unprotected plain HTTP.
 ///
 /// # Errors
 /// [`BindError::BeyondLoopback`].

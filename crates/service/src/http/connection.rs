@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1, bounded in every direction, ended in order.
+//! One connection: HTTP/1.1, bounded in every direction, closed in order.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -30,10 +30,10 @@ use super::cors;
 use super::guard::Guard;
 use super::refusal::Refusal;
 
-/// A connection that is only told to go away needs no patience.
+/// A refused connection needs no patience.
 const REFUSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Two round trips to the other side of the world and a slow computer, several times over.
+/// Two round trips around the world and a slow computer, several times over.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Holds the head of a request and bounds what is buffered of a body; hyper's own default is six
@@ -57,7 +57,7 @@ impl Shared {
         let mut response = match self.guard.admit_body(&request) {
             Err(refusal) => refused(peer, refusal),
             Ok(_) if cors::is_preflight(&request) => cors::preflight(),
-            // Apart from the connection, which keeps room for what is not: a stream may stay for hours.
+            // Boxed, so that the connection does not keep room for it: a stream may stay for hours.
             Ok(max_bytes) => Box::pin(self.route(peer, request, max_bytes)).await,
         };
         if let Some(origin) = origin {
@@ -149,7 +149,7 @@ async fn refuse_on(stream: impl AsyncRead + AsyncWrite + Unpin) {
     });
     let connection = builder(REFUSE_TIMEOUT).serve_connection(TokioIo::new(stream), service);
     match connection.await {
-        Ok(()) => tracing::debug!("told a peer that all connections are taken"),
+        Ok(()) => tracing::debug!("answered a connection with 503: too many are open"),
         Err(error) => tracing::debug!(%error, "a connection broke"),
     }
 }
@@ -171,11 +171,11 @@ fn shaken_hands(
     None
 }
 
-/// Sets what every connection has; `None` if the peer is gone already.
+/// Sets the socket options of every connection; `None` if the peer is already gone.
 fn prepare(stream: &TcpStream, patience: Patience) -> Option<SocketAddr> {
     // Answers and events are small and must not wait for Nagle.
     stream.set_nodelay(true).ok()?;
-    // A peer that vanished without a word would otherwise hold its place for a quarter of an hour.
+    // A peer that vanished silently would otherwise hold its place for a quarter of an hour.
     let unread_ms = u32::try_from(patience.unread.as_millis()).unwrap_or(u32::MAX);
     set_tcp_user_timeout(stream, unread_ms).ok()?;
     stream.peer_addr().ok()
@@ -196,7 +196,8 @@ mod tests {
 
     use super::{Patience, prepare};
 
-    /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed acknowledgement.
+    /// Rule: no answer takes 44 ms because two small writes met Nagle and a delayed
+    /// acknowledgement.
     #[tokio::test]
     async fn answers_do_not_wait_for_nagle() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

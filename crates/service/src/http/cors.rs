@@ -1,37 +1,37 @@
-//! What a browser is told, so that pages of the configured origins may call and read the answers.
+//! CORS headers, so that pages of the configured origins may send requests and read the answers.
 //!
-//! Which origins those are is the guard's to know; nothing here is reached by any other.
+//! The guard decides which origins those are; requests of any other never get here.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::Response;
 
-/// Every method of every route; which of them a path has, the request itself will tell.
+/// Every method of every route; the request itself will show which ones a path supports.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, DELETE");
 
-/// What pages may send besides the few headers that browsers always allow.
+/// Headers that pages may send in addition to those that browsers always allow.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "Authorization, Content-Type, Prefer, Idempotency-Key, Last-Event-ID, Range, If-None-Match, \
      If-Range, Traceparent, Mcp-Session-Id, Mcp-Protocol-Version",
 );
 
-/// What pages may read besides the few headers that browsers always show.
+/// Headers that pages may read in addition to those that browsers always show.
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "Location, ETag, Accept-Ranges, Content-Range, Content-Length, Retry-After, WWW-Authenticate, \
      Allow, Mcp-Session-Id",
 );
 
-/// Ten minutes: a page that calls often asks seldom, and a changed list is soon in effect.
+/// Ten minutes: a page that calls often rarely asks, and a changed list soon takes effect.
 const PREFLIGHT_SECS: HeaderValue = HeaderValue::from_static("600");
 
-/// Whether a browser only asks if it may send something.
+/// Whether a request is a preflight.
 pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ORIGIN)
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// It may.
+/// The answer to a preflight.
 pub(super) fn preflight() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;

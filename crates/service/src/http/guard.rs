@@ -1,9 +1,9 @@
 //! Which requests may pass: `Host`, `Origin`, `Sec-Fetch-Site` and the announced size of the body.
 //!
 //! A browser sends these headers truthfully and a page cannot forge them, so checking them keeps
-//! strangers' pages out: the `Host` list stops names rebound to this machine, the `Origin` list
-//! stops requests across sites, and `Sec-Fetch-Site` stops those that carry no `Origin`, such as the
-//! ones of an `<img>`. Programs outside browsers need a token anyway and send neither of the two.
+//! foreign pages out: the `Host` list stops names rebound to this machine, the `Origin` list stops
+//! requests across sites, and `Sec-Fetch-Site` stops those without an `Origin`, such as those of an
+//! `<img>`. Programs outside browsers need a token anyway and send neither of the two.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The lists of one listener, lower case.
+/// The lists of one listener, in lower case.
 #[derive(Debug)]
 pub(super) struct Guard {
     hosts: Vec<String>,
@@ -27,10 +27,10 @@ pub(super) struct Guard {
     pages: Vec<&'static str>,
 }
 
-/// A name or address with its port, as `Host` and `Origin` have it.
+/// A name or address with its port, as in `Host` and `Origin`.
 #[derive(Debug)]
 struct Place {
-    /// Lower case; an address of version 6 in its brackets.
+    /// Lower case; an IPv6 address in its brackets.
     host: String,
     /// With the port, if it has one.
     whole: String,
@@ -48,8 +48,8 @@ impl Guard {
         }
     }
 
-    /// Whether a request of this site may come in at all: its `Host`, and the `Origin` of its page
-    /// if it has one, which is given back.
+    /// Checks whether a request may come in: its `Host`, and the `Origin` of its page if it has
+    /// one, which is returned.
     pub(super) fn admit<B>(&self, request: &Request<B>) -> Result<Option<HeaderValue>, Refusal> {
         let is_loopback = self.check_host(request)?;
         let origin = self.check_origin(request.headers())?;
@@ -59,8 +59,8 @@ impl Guard {
         Ok(origin.cloned())
     }
 
-    /// A request without an `Origin` that a browser makes for a page of elsewhere: an image, a frame, a
-    /// link. What may be seen from elsewhere is a page that is opened as such.
+    /// Checks a request without an `Origin` that a browser makes for a page of another site: an
+    /// image, a frame, a link. Other sites may only open pages.
     fn check_site<B>(&self, request: &Request<B>, is_loopback: bool) -> Result<(), Refusal> {
         let headers = request.headers();
         let is = |name, value: &str| headers.get(name).is_some_and(|found| found == value);
@@ -68,8 +68,8 @@ impl Guard {
             return Ok(());
         };
         let is_ours = site == "same-origin" || site == "none";
-        // Another port of a name of this machine, whose pages may send requests anyway. Elsewhere it
-        // may be another machine below the same name.
+        // Another port of this machine, whose pages may send requests anyway. On other names it may
+        // be another machine under the same name.
         let is_nearby = site == "same-site" && is_loopback;
         let is_opened = request.method() == Method::GET
             && self.pages.contains(&request.uri().path())
@@ -78,7 +78,7 @@ impl Guard {
         if is_ours || is_nearby || is_opened { Ok(()) } else { Err(Refusal::ForeignSite) }
     }
 
-    /// How large its body may be, unless it says itself that it is larger.
+    /// Returns how large its body may be, unless it announces a larger one.
     pub(super) fn admit_body<B>(&self, request: &Request<B>) -> Result<u64, Refusal> {
         let path = request.uri().path();
         let is_below = |larger: &&LargerBodies| {
@@ -93,7 +93,7 @@ impl Guard {
         if announced > max_bytes { Err(Refusal::TooLarge) } else { Ok(max_bytes) }
     }
 
-    /// Whether the request names this machine by a name of loopback.
+    /// Checks the `Host`; returns whether it is a loopback name.
     fn check_host<B>(&self, request: &Request<B>) -> Result<bool, Refusal> {
         let place = |text: &str| Place::parse(text).ok_or(Refusal::BadHost);
         let from_header =
@@ -104,7 +104,7 @@ impl Guard {
         let from_target = request.uri().authority().map(|authority| place(authority.as_str()));
         let from_target = from_target.transpose()?;
         if from_header.is_none() && from_target.is_none() {
-            // HTTP/1.0 knows no Host, and no browser speaks it.
+            // HTTP/1.0 has no Host, and no browser speaks it.
             return if request.version() == Version::HTTP_10 {
                 Ok(false)
             } else {
@@ -144,7 +144,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h Head
 }
 
 impl Place {
-    /// A host, and perhaps a port: `localhost@evil` is neither, nor is `[::1].evil`.
+    /// A host, optionally with a port: `localhost@evil` is neither, nor is `[::1].evil`.
     fn parse(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         let host = authority.host();
@@ -175,7 +175,7 @@ impl Place {
     }
 }
 
-/// Exactly a scheme, a host and perhaps a port, as browsers write an origin.
+/// Exactly a scheme, a host and optionally a port, as browsers write an origin.
 fn is_loopback_origin(origin: &str) -> bool {
     let rest = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
     rest.and_then(Place::parse).is_some_and(|place| place.is_loopback())
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(admitted.map(drop), expected, "{line:?} {host} {headers:?}");
     }
 
-    /// Rule: a page of another site cannot reach what is not a page, not even by what has no `Origin`.
+    /// Rule: a page of another site cannot reach anything but a page, not even without an `Origin`.
     #[test]
     fn a_request_for_a_page_of_another_site_is_refused_unless_it_opens_a_page() {
         let (site, mode, dest) = ("sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest");
@@ -354,10 +354,10 @@ mod tests {
             fetch(("GET", path), "localhost", &[(site, "same-origin")], Ok(()));
             fetch(("GET", path), "ring.example", &[(site, "none")], Ok(()));
             fetch(("GET", path), "ring.example", &[], Ok(()));
-            // Another port of this machine may; another machine below the same name may not.
+            // Another port of this machine may; another machine under the same name may not.
             fetch(("GET", path), "localhost", &[(site, "same-site")], Ok(()));
             fetch(("GET", path), "ring.example", &[(site, "same-site")], Err(ForeignSite));
-            // Where there is an origin, the list of origins decides.
+            // For a request with an origin, the list of origins decides.
             let listed = [(site, "cross-site"), ("origin", "https://app.example")];
             fetch(("GET", path), "localhost", &listed, Ok(()));
             let unlisted = [(site, "same-origin"), ("origin", "https://evil.example")];

@@ -27,12 +27,12 @@ pub struct HttpListener {
     config: HttpConfig,
 }
 
-/// When a listener ends: first it accepts nobody new, later its connections finish.
+/// When a listener ends: first it stops accepting, later its connections finish.
 ///
-/// One token does both at once.
+/// One token does both at the same time.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// Fires when nobody new should come in.
+    /// Fires when no new connection should be accepted.
     pub accepting: CancellationToken,
     /// Fires when connections should finish their request and close.
     pub draining: CancellationToken,
@@ -56,7 +56,8 @@ impl HttpListener {
     /// Binds the address. Connections queue from here on and are served by [`HttpListener::serve`].
     ///
     /// # Errors
-    /// When the address is beyond loopback without TLS or a stated proxy, or the system refuses it.
+    /// When the address is not loopback and has neither TLS nor a stated proxy, or the system
+    /// refuses it.
     ///
     /// # Cancel safety
     /// Dropping the future leaves nothing bound.
@@ -68,13 +69,13 @@ impl HttpListener {
         Ok(Self { listener, local_addr, config })
     }
 
-    /// Whether it speaks TLS.
+    /// Whether it uses TLS.
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         self.config.tls.is_some()
     }
 
-    /// Where it really listens, with the port that the system chose for port 0.
+    /// The actual address, with the port that the system chose for port 0.
     #[must_use]
     pub const fn local_addr(&self) -> SocketAddr {
         self.local_addr
@@ -88,7 +89,7 @@ impl HttpListener {
     pub async fn serve(self, router: Router, stop: impl Into<Stop>) {
         let Stop { accepting, draining } = stop.into();
         let shared = Shared {
-            // The listener's own limit holds for every body, also for those no extractor reads.
+            // The listener's own limit holds for every body, including those no extractor reads.
             router: router.layer(DefaultBodyLimit::disable()),
             guard: Guard::new(&self.config),
             patience: self.config.patience,
@@ -104,7 +105,7 @@ impl HttpListener {
         drop(self.listener);
         tracing::debug!(
             n_open = acceptor.connections.len(),
-            "the HTTP listener accepts nobody new"
+            "the HTTP listener stops accepting connections"
         );
         while let Some(ended) = acceptor.connections.join_next().await {
             on_ended(ended);

@@ -1,4 +1,4 @@
-//! The answers the listener gives by itself, before any router sees the request.
+//! The answers of the listener itself, before any router sees the request.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -8,15 +8,15 @@ use axum::response::{IntoResponse, Response};
 pub(super) enum Refusal {
     /// HTTP/1.1 without exactly one readable `Host`.
     BadHost,
-    /// A `Host` that is on no list: a page that rebound its name to this machine looks like this.
+    /// A `Host` that is on no list, as from a page that rebound its name to this machine.
     ForeignHost,
-    /// An `Origin` that is on no list: a page of some other site.
+    /// An `Origin` that is on no list: a page of another site.
     ForeignOrigin,
-    /// A browser's request for a page of some other site that opens no page here.
+    /// A browser's request for a page of another site that does not open a page here.
     ForeignSite,
-    /// A body that says it is larger than the limit.
+    /// A body that announces a size over the limit.
     TooLarge,
-    /// All connections are taken.
+    /// Too many connections.
     Busy,
 }
 
@@ -43,33 +43,33 @@ impl Refusal {
         }
     }
 
-    /// Constant text: nothing a stranger sent is repeated to them.
+    /// Constant text: nothing a stranger sent is repeated.
     const fn body(self) -> &'static str {
         match self {
             Self::BadHost => {
                 r#"{"error":{"code":"INVALID_REQUEST","message":"the request needs exactly one valid Host header","certainty":"not_started"}}"#
             }
             Self::ForeignHost => {
-                r#"{"error":{"code":"FORBIDDEN","message":"this Host is not served here; add it to http.hosts in the configuration","certainty":"not_started"}}"#
+                r#"{"error":{"code":"FORBIDDEN","message":"the daemon does not serve this Host; add it to http.hosts in the configuration","certainty":"not_started"}}"#
             }
             Self::ForeignOrigin => {
                 r#"{"error":{"code":"FORBIDDEN","message":"pages of this Origin may not send requests; add it to http.origins in the configuration","certainty":"not_started"}}"#
             }
             Self::ForeignSite => {
-                r#"{"error":{"code":"FORBIDDEN","message":"this is not for pages of other sites (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
+                r#"{"error":{"code":"FORBIDDEN","message":"pages of other sites may not load this (Sec-Fetch-Site); a page whose origin is in http.origins may fetch it with CORS","certainty":"not_started"}}"#
             }
             Self::TooLarge => {
-                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route takes; most take http.max_body_bytes","certainty":"not_started"}}"#
+                r#"{"error":{"code":"TOO_LARGE","message":"the body is larger than this route accepts; most accept http.max_body_bytes","certainty":"not_started"}}"#
             }
             Self::Busy => {
-                r#"{"error":{"code":"BUSY","message":"all connections are taken (http.max_connections); try again","certainty":"not_started"}}"#
+                r#"{"error":{"code":"BUSY","message":"too many connections (http.max_connections); try again","certainty":"not_started"}}"#
             }
         }
     }
 }
 
 impl Refusal {
-    /// The whole answer as it is on the wire, for a connection that is not served at all.
+    /// The whole answer on the wire, for a connection that is not served.
     pub(super) fn message(self) -> String {
         metrics::counter!("ringback_http_refused_total", "reason" => self.reason()).increment(1);
         let (status, body) = (self.status(), self.body());
@@ -87,7 +87,7 @@ impl IntoResponse for Refusal {
         let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
         let mut response = (self.status(), json, self.body()).into_response();
         let headers = response.headers_mut();
-        // What was refused unread stays unread: the connection cannot carry another request.
+        // What was refused unread stays unread, so the connection cannot carry another request.
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         if self == Self::Busy {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

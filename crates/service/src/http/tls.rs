@@ -12,11 +12,11 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
-/// A certificate that a listener can speak TLS with.
+/// A certificate for a listener's TLS.
 #[derive(Clone)]
 pub struct Tls(Arc<ServerConfig>);
 
-/// Why a listener cannot speak TLS.
+/// Why a listener cannot use TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -24,28 +24,28 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others may read the key.
-    #[error("`{}` has mode {mode:03o} and lets everybody read the key; run `chmod 600` on it", path.display())]
+    /// Others can read the key.
+    #[error("`{}` has mode {mode:03o}, so others can read the key; run `chmod 600` on it", path.display())]
     Exposed {
         /// The key's file.
         path: PathBuf,
         /// Its mode.
         mode: u32,
     },
-    /// A file holds no PEM of the kind that is needed.
-    #[error("`{}` holds no {what} in PEM: {source}", path.display())]
+    /// A file contains no PEM of the required kind.
+    #[error("`{}` contains no {what} in PEM: {source}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// What it should contain.
         what: &'static str,
         /// What was found.
         source: pem::Error,
     },
-    /// The key and the certificate do not belong together, or are of a kind that nobody uses.
+    /// The key and the certificate do not match, or are of an unsupported kind.
     #[error("`{}` and `{}` cannot be used: {source}", cert.display(), key.display())]
     Unusable {
         /// The certificate's file.
@@ -64,7 +64,7 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads the chain of certificates and the key of its first.
+    /// Reads a chain of certificates and the key of the first.
     ///
     /// # Errors
     /// What is wrong with which file.
@@ -101,7 +101,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
 }
 
-/// A group may read it: that is how systems share keys among services. Everybody may not.
+/// The group may read it: that is how systems share keys among services. Others may not.
 fn check_mode(path: &Path) -> Result<(), TlsError> {
     let metadata = std::fs::metadata(path)
         .map_err(|source| TlsError::Read { path: path.to_owned(), source })?;

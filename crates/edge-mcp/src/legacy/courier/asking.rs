@@ -1,5 +1,5 @@
-//! What the client of a session of MCP is asked: permissions that sessions of agents want. A request
-//! on the session's stream, which is kept like a call until it is answered or taken back.
+//! Questions to the client of an MCP session: permission requests of agent sessions. Each is a
+//! request on the MCP session's stream, kept like a call until it is answered or withdrawn.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use super::{Attending, Session, State};
 use crate::asking::{Question, answered};
 use crate::peer::Peer;
 
-/// Questions that one client has open; it reads of further ones among the events.
+/// Open questions per client; it finds further ones among the events.
 const ASKED_MAX: usize = 64;
-/// Why a question is taken back.
-const ELSEWHERE: &str = "it was answered elsewhere, or is not asked any more";
+/// Why a question is withdrawn.
+const ELSEWHERE: &str = "it was answered elsewhere or withdrawn";
 
-/// The client answers a request of ours. Whatever it says, it is not asked again.
+/// Handles the client's answer to a request of ours. Whatever it is, the question is not repeated.
 pub(in crate::legacy) async fn on_reply(
     state: &State,
     session: &Session,
@@ -29,13 +29,13 @@ pub(in crate::legacy) async fn on_reply(
     session.standalone.forget_call(id);
     match reply.outcome {
         Ok(result) => question.answer(&state.broker, credential, result).await,
-        Err(_) => tracing::debug!(%id, "a client could not show a form"),
+        Err(_) => tracing::debug!(%id, "a client cannot show a form"),
     }
 }
 
 impl Attending {
-    /// Asks the client, if the event is a question that it may decide, and takes a question back
-    /// that somebody has decided.
+    /// Asks the client, if the event is a question that it may answer, and withdraws a question
+    /// that was answered.
     pub(super) fn on_question(&self, event: &SessionEventInfo) {
         let Some(credential) = self.credential().filter(|_| self.session.takes_forms) else {
             return;
@@ -47,8 +47,8 @@ impl Attending {
         }
     }
 
-    /// Asks again what a reader that starts anew has not been asked: one that goes on finds it in
-    /// the log.
+    /// Repeats the open questions to a reader that starts from scratch: one that resumes finds them
+    /// in the log.
     pub(super) fn ask_again(&self, known: u64) {
         let Some(credential) = self.credential() else { return };
         let asked: Vec<_> = {
