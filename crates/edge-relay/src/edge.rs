@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 
 use camino::Utf8Path;
 use ringback_broker::{Broker, RelayDoor};
@@ -13,28 +12,23 @@ use tokio_util::task::TaskTracker;
 use crate::Config;
 use crate::socket::Serving;
 
-/// Opens the sockets of sessions. The broker owns it and opens a socket with each session, so it
-/// must be stopped explicitly: the two hold each other.
-#[derive(Debug)]
+/// Opens the sockets of sessions: the broker opens one with each session.
+#[derive(Debug, Default)]
 pub struct RelayEdge {
     config: Config,
-    /// `None` once the edge has stopped.
-    broker: Mutex<Option<Broker>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl RelayEdge {
-    /// Creates an edge without sockets.
+    /// An edge without any socket yet.
     #[must_use]
-    pub fn new(config: Config, broker: Broker) -> Self {
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        Self { config, broker: Mutex::new(Some(broker)), stop, tasks }
+    pub fn new(config: Config) -> Self {
+        Self { config, stop: CancellationToken::new(), tasks: TaskTracker::new() }
     }
 
-    /// Closes every socket and connection, and waits until their tasks have ended.
+    /// Closes every socket and connection, and waits until all that belongs to them has ended.
     pub async fn stop(&self) {
-        self.broker.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
@@ -44,9 +38,15 @@ impl RelayEdge {
 impl RelayDoor for RelayEdge {
     /// # Panics
     /// Outside of a tokio runtime.
-    fn open(&self, session: SessionId, dir: &Utf8Path) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let broker = self.broker.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let broker = broker.ok_or_else(|| io::Error::other("the relay edge has stopped"))?;
+    fn open(
+        &self,
+        broker: Broker,
+        session: SessionId,
+        dir: &Utf8Path,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("the relay edge has stopped"));
+        }
         let (stop, tasks) = (self.stop.child_token(), self.tasks.clone());
         let serving = Serving::new(broker, session, self.config, stop, tasks);
         Ok(Box::new(serving.open(dir)?))

@@ -46,8 +46,6 @@ impl Recorder for Broker {
 pub struct ModelDoors {
     config: Config,
     models: Mutex<BTreeMap<String, Arc<Model>>>,
-    /// `None` once the proxies have stopped.
-    recorder: Mutex<Option<Arc<dyn Recorder>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -69,42 +67,36 @@ impl ModelDoors {
             let client = client.map_err(|error| (name.clone(), error))?;
             models.insert(name.clone(), Arc::new(Model { name, provider, client }));
         }
-        Ok(Self {
-            config,
-            models: Mutex::new(models),
-            recorder: Mutex::new(None),
-            stop: CancellationToken::new(),
-            tasks,
-        })
-    }
-
-    /// Sets the recorder of requests. No proxy opens before.
-    pub fn set_recorder(&self, recorder: Arc<dyn Recorder>) {
-        *lock(&self.recorder) = Some(recorder);
+        Ok(Self { config, models: Mutex::new(models), stop: CancellationToken::new(), tasks })
     }
 
     /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
-        lock(&self.recorder).take();
         self.stop.cancel();
         // This also drops idle connections.
         lock(&self.models).clear();
         self.tasks.close();
         self.tasks.wait().await;
     }
-}
 
-impl ModelDoor for ModelDoors {
+    /// Binds the socket of a session's model proxy and serves it until the guard is dropped. The
+    /// recorder hears of its requests.
+    ///
+    /// # Errors
+    /// When there is no such model, or the socket cannot be bound.
+    ///
     /// # Panics
     /// Outside of a tokio runtime.
-    fn open(
+    pub fn serve(
         &self,
+        recorder: Arc<dyn Recorder>,
         session: SessionId,
         dir: &Utf8Path,
         model: &str,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the model proxies have stopped");
-        let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("the model proxies have stopped"));
+        }
         let model = lock(&self.models).get(model).cloned().ok_or_else(|| {
             let message = format!("unknown model `{model}`; add it to the configuration");
             io::Error::new(io::ErrorKind::NotFound, message)
@@ -121,6 +113,20 @@ impl ModelDoor for ModelDoors {
             tasks: self.tasks.clone(),
         };
         Ok(Box::new(serving.open(dir)?))
+    }
+}
+
+impl ModelDoor for ModelDoors {
+    /// # Panics
+    /// Outside of a tokio runtime.
+    fn open(
+        &self,
+        broker: Broker,
+        session: SessionId,
+        dir: &Utf8Path,
+        model: &str,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.serve(Arc::new(broker), session, dir, model)
     }
 
     fn has_prices(&self, model: &str) -> bool {

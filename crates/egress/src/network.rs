@@ -94,8 +94,6 @@ impl Resolver for SystemResolver {
 pub struct NetworkDoors {
     config: NetworkConfig,
     resolver: Arc<dyn Resolver>,
-    /// `None` once the proxies have stopped.
-    recorder: Mutex<Option<Arc<dyn NetworkRecorder>>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -104,40 +102,34 @@ impl NetworkDoors {
     /// Creates it without open proxies.
     #[must_use]
     pub fn new(config: NetworkConfig, resolver: Arc<dyn Resolver>) -> Self {
-        Self {
-            config,
-            resolver,
-            recorder: Mutex::new(None),
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        }
-    }
-
-    /// Sets the recorder of connections. No proxy opens before.
-    pub fn set_recorder(&self, recorder: Arc<dyn NetworkRecorder>) {
-        *lock(&self.recorder) = Some(recorder);
+        Self { config, resolver, stop: CancellationToken::new(), tasks: TaskTracker::new() }
     }
 
     /// Closes every proxy, and waits until all its tasks have ended.
     pub async fn stop(&self) {
-        lock(&self.recorder).take();
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
     }
-}
 
-impl NetworkDoor for NetworkDoors {
+    /// Binds the socket of a session's network proxy and serves it until the guard is dropped. The
+    /// recorder hears of its connections.
+    ///
+    /// # Errors
+    /// When the socket cannot be bound.
+    ///
     /// # Panics
     /// Outside of a tokio runtime.
-    fn open(
+    pub fn serve(
         &self,
+        recorder: Arc<dyn NetworkRecorder>,
         session: SessionId,
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
     ) -> io::Result<Box<dyn Any + Send + Sync>> {
-        let stopped = || io::Error::other("the network proxies have stopped");
-        let recorder = lock(&self.recorder).clone().ok_or_else(stopped)?;
+        if self.stop.is_cancelled() {
+            return Err(io::Error::other("the network proxies have stopped"));
+        }
         let door = Door {
             session,
             policy,
@@ -149,5 +141,19 @@ impl NetworkDoor for NetworkDoors {
             tasks: self.tasks.clone(),
         };
         Ok(Box::new(door.open(dir)?))
+    }
+}
+
+impl NetworkDoor for NetworkDoors {
+    /// # Panics
+    /// Outside of a tokio runtime.
+    fn open(
+        &self,
+        broker: Broker,
+        session: SessionId,
+        dir: &Utf8Path,
+        policy: watch::Receiver<Arc<NetworkPolicy>>,
+    ) -> io::Result<Box<dyn Any + Send + Sync>> {
+        self.serve(Arc::new(broker), session, dir, policy)
     }
 }

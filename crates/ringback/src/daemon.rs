@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use ringback_broker::{Broker, Clock, Entropy, StartError};
+use ringback_broker::{Blocking, Broker, Clock, Entropy, Outside, SessionDoors, StartError};
 use ringback_edge_hoot::{Endpoints, HootEdge};
 use ringback_edge_http::{Door, HttpEdge, ReadyFlag, Router, Status};
 use ringback_edge_mcp::McpEdge;
@@ -135,26 +135,26 @@ impl Daemon {
     ) -> Result<Self, StartDaemonError> {
         let started = Instant::now();
         let files = OpenFiles::raise();
-        let (broker_config, hoot_config) =
+        let (mut broker_config, hoot_config) =
             (settings::broker(config)?, settings::hoot(config, open, files)?);
         let http_config = settings::http(config, files)?;
         let doors = Doors::new(config)?;
         config.create_dirs()?;
-        let broker = Broker::start(broker_config, Clock::system(), Entropy::system()).await?;
+        // First: whoever starts a second daemon learns that, and not that a port is taken.
+        let store = Broker::open(&broker_config)?;
+        let http = HttpListener::bind(http_config).await?;
+        broker_config.sessions.doors = doors.of_sessions(settings::public_url(config, &http));
+        let (clock, entropy) = (Clock::system(), Entropy::system());
+        let outside = Outside { store, clock, entropy, blocking: Blocking::Threads };
+        let broker = Broker::start_in(broker_config, outside).await?;
         let graces = Graces::default();
         let shutdown = Shutdown::new(graces);
-        let relay =
-            Arc::new(RelayEdge::new(ringback_edge_relay::Config::default(), broker.clone()));
-        broker.set_relay(Arc::<RelayEdge>::clone(&relay));
-        doors.give_to(&broker);
-        own_broker(&shutdown, &broker, relay, doors, graces.jobs)?;
+        own_broker(&shutdown, &broker, doors, graces.jobs)?;
 
         let token_file = if open { None } else { token::first(&broker, config).await? };
-        let http = HttpListener::bind(http_config).await?;
         let mcp = McpEdge::new(settings::mcp(config, open), broker.clone());
         let hoot = HootEdge::bind(hoot_config, broker.clone()).await?;
         let listening = listening(config, &http, &hoot, token_file);
-        broker.set_session_url(settings::public_url(config, &http));
 
         let (ready, broken) = (ReadyFlag::new(), CancellationToken::new());
         let readiness = Arc::new(ready.clone());
@@ -295,22 +295,27 @@ fn watch_data_dir(shutdown: &Shutdown, broker: &Broker) -> Result<CancellationTo
 
 /// What sessions reach the outside by.
 struct Doors {
+    relay: Arc<RelayEdge>,
     models: Arc<ModelDoors>,
     network: Arc<NetworkDoors>,
 }
 
 impl Doors {
     fn new(config: &Config) -> Result<Self, StartDaemonError> {
-        let models = Arc::new(settings::model_doors(config)?);
+        let relay = RelayEdge::new(ringback_edge_relay::Config::default());
+        let models = settings::model_doors(config)?;
         let network = NetworkDoors::new(NetworkConfig::default(), Arc::new(SystemResolver));
-        Ok(Self { models, network: Arc::new(network) })
+        let (relay, models, network) = (Arc::new(relay), Arc::new(models), Arc::new(network));
+        Ok(Self { relay, models, network })
     }
 
-    fn give_to(&self, broker: &Broker) {
-        self.models.set_recorder(Arc::new(broker.clone()));
-        broker.set_models(Arc::<ModelDoors>::clone(&self.models));
-        self.network.set_recorder(Arc::new(broker.clone()));
-        broker.set_network(Arc::<NetworkDoors>::clone(&self.network));
+    fn of_sessions(&self, url: String) -> SessionDoors {
+        SessionDoors {
+            relay: Some(Arc::<RelayEdge>::clone(&self.relay)),
+            models: Some(Arc::<ModelDoors>::clone(&self.models)),
+            network: Some(Arc::<NetworkDoors>::clone(&self.network)),
+            url: Some(url),
+        }
     }
 }
 
@@ -319,7 +324,6 @@ impl Doors {
 fn own_broker(
     shutdown: &Shutdown,
     broker: &Broker,
-    relay: Arc<RelayEdge>,
     doors: Doors,
     grace: Duration,
 ) -> Result<(), StageClosed> {
@@ -329,7 +333,7 @@ fn own_broker(
         // First: the audit has a line for each of its connections, and ends with the broker.
         doors.network.stop().await;
         broker.stop(grace).await;
-        relay.stop().await;
+        doors.relay.stop().await;
         doors.models.stop().await;
     })
 }

@@ -44,6 +44,7 @@ impl Drop for Guard {
 impl ModelDoor for Doors {
     fn open(
         &self,
+        _: Broker,
         session: SessionId,
         dir: &Utf8Path,
         model: &str,
@@ -141,9 +142,13 @@ fn is_said(event: &SessionEventInfo) -> bool {
 /// it, as long as it lives, and its agent is started behind the program that makes it an address.
 #[tokio::test]
 async fn an_agent_with_a_model_gets_a_door_and_an_address_for_it() {
-    let fixture = start_with(with_agents).await;
     let doors = Arc::<Doors>::default();
-    fixture.broker.set_models(Arc::<Doors>::clone(&doors));
+    let models = Some(Arc::<Doors>::clone(&doors) as Arc<dyn ModelDoor>);
+    let fixture = start_with(|config| {
+        with_agents(config);
+        config.sessions.doors.models = models;
+    })
+    .await;
     let plain = session(&fixture, "plain").await.unwrap();
     assert_eq!(text(&fixture, plain, is_said).await, "plain");
     assert!(doors.opened.lock().unwrap().is_empty());

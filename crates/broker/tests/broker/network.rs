@@ -43,6 +43,7 @@ impl Drop for Guard {
 impl NetworkDoor for Doors {
     fn open(
         &self,
+        _: Broker,
         session: SessionId,
         dir: &Utf8Path,
         policy: watch::Receiver<Arc<NetworkPolicy>>,
@@ -74,9 +75,13 @@ fn with_inside(config: &mut Config) {
 }
 
 pub(crate) async fn confined() -> (Fixture, Arc<Doors>) {
-    let fixture = start_with(with_inside).await;
     let doors = Arc::<Doors>::default();
-    fixture.broker.set_network(Arc::<Doors>::clone(&doors));
+    let network = Some(Arc::<Doors>::clone(&doors) as Arc<dyn NetworkDoor>);
+    let fixture = start_with(|config| {
+        with_inside(config);
+        config.sessions.doors.network = network;
+    })
+    .await;
     (fixture, doors)
 }
 

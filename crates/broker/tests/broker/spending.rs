@@ -39,6 +39,7 @@ struct Doors {
 impl ModelDoor for Doors {
     fn open(
         &self,
+        _: Broker,
         _session: SessionId,
         _dir: &Utf8Path,
         _model: &str,
@@ -71,16 +72,15 @@ fn with_model(config: &mut Config) {
     config.sessions.agents.insert("plain".to_owned(), plain);
     let echo = config.sessions.agents.get_mut("echo").unwrap();
     echo.provider = Some("mine".to_owned());
+    config.sessions.doors.models = Some(Arc::new(Doors { has_prices: true }));
 }
 
 async fn world(change: impl FnOnce(&mut Config)) -> Fixture {
-    let fixture = start_with(|config| {
+    start_with(|config| {
         with_model(config);
         change(config);
     })
-    .await;
-    fixture.broker.set_models(Arc::new(Doors { has_prices: true }));
-    fixture
+    .await
 }
 
 fn tokens(max: u64) -> SpendLimits {
@@ -333,7 +333,6 @@ async fn what_a_session_may_spend_and_has_spent_outlives_the_daemon() {
     let clock = ringback_broker::Clock::system();
     let entropy = ringback_broker::Entropy::system();
     let broker = ringback_broker::Broker::start(config, clock, entropy).await.unwrap();
-    broker.set_models(Arc::new(Doors { has_prices: true }));
     let fixture = Fixture { dir, broker };
     let after = show(&fixture, session).await;
     assert_eq!((after.limits, after.model_usage), (Some(tokens(200)), before.model_usage));
@@ -410,8 +409,11 @@ async fn limits_that_cannot_be_kept_are_refused() {
         end(&fixture, &who, session).await;
     }
 
-    let fixture = start_with(with_model).await;
-    fixture.broker.set_models(Arc::new(Doors { has_prices: false }));
+    let fixture = start_with(|config| {
+        with_model(config);
+        config.sessions.doors.models = Some(Arc::new(Doors { has_prices: false }));
+    })
+    .await;
     let project = project(&fixture, &who).await;
     let (_, message) = refused(&fixture, &who, limited(project, "hi", usd(5))).await;
     assert!(message.contains("[providers.mine.prices."), "{message}");

@@ -50,10 +50,11 @@ async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
 /// a session here.
 #[tokio::test]
 async fn a_session_that_is_opened_rings_back_to_who_opened_it() {
-    let world = World::start().await;
+    let url = Some("http://localhost".to_owned());
+    let world =
+        World::start_on(McpConfig::default(), |config| config.sessions.doors.url = url).await;
     let client = legacy(&world).await;
     let mut stream = news(&client, None).await;
-    world.broker.set_session_url("http://localhost".to_owned());
     let context = json!({"caller_id": "myapp", "caller_tools": tools()});
     let empty = json!({"context": context, "session_id": "", "project_id": ""});
     let opened = client.call(901, "session_open", empty).await;

@@ -54,9 +54,15 @@ impl World {
     }
 
     pub(crate) async fn start_with(config: McpConfig) -> Self {
+        Self::start_on(config, |_| ()).await
+    }
+
+    /// Starts with a broker of another configuration.
+    pub(crate) async fn start_on(config: McpConfig, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let broker = Broker::start(broker_config(&dir), Clock::system(), Entropy::system()).await;
-        let broker = broker.unwrap();
+        let mut broker = broker_config(&dir);
+        change(&mut broker);
+        let broker = Broker::start(broker, Clock::system(), Entropy::system()).await.unwrap();
         let admin = broker.first_token().await.unwrap().unwrap().expose().to_owned();
         let edge = McpEdge::new(config, broker.clone());
         let listen = "127.0.0.1:0".parse().unwrap();

@@ -45,11 +45,12 @@ struct Noted {
 impl RelayDoor for Noted {
     fn open(
         &self,
+        broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
     ) -> io::Result<Box<dyn std::any::Any + Send + Sync>> {
         self.dirs.lock().unwrap().insert(session, dir.to_owned());
-        self.relay.open(session, dir)
+        self.relay.open(broker, session, dir)
     }
 }
 
@@ -73,11 +74,11 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let mut config = broker_config(Utf8Path::from_path(dir.path()).unwrap());
         change(&mut config);
-        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-        let relay = Arc::new(RelayEdge::new(relay, broker.clone()));
+        let relay = Arc::new(RelayEdge::new(relay));
         let dirs = Mutex::default();
         let noted = Arc::new(Noted { relay: Arc::clone(&relay), dirs });
-        broker.set_relay(Arc::<Noted>::clone(&noted));
+        config.sessions.doors.relay = Some(Arc::<Noted>::clone(&noted));
+        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
         Self { broker, relay, noted, dir }
     }
 

@@ -214,7 +214,6 @@ impl World {
         change(&mut provider);
         let doors = ModelDoors::new(config, BTreeMap::from([("m".to_owned(), provider)])).unwrap();
         let records = Arc::<Records>::default();
-        doors.set_recorder(Arc::<Records>::clone(&records));
         let session = session(1);
         let mut world = Self {
             doors: Arc::new(doors),
@@ -233,7 +232,7 @@ impl World {
     pub(crate) fn open(&self, session: SessionId) -> Box<dyn std::any::Any + Send + Sync> {
         let dir = self.dir_of(session);
         std::fs::create_dir_all(&dir).unwrap();
-        self.doors.open(session, &dir, "m").unwrap()
+        self.doors.serve(Arc::<Records>::clone(&self.records), session, &dir, "m").unwrap()
     }
 
     fn dir_of(&self, session: SessionId) -> Utf8PathBuf {

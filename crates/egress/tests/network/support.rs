@@ -132,12 +132,12 @@ impl World {
     pub(crate) fn start_with(policy: &str, config: NetworkConfig) -> Self {
         let (names, records) = (Arc::<Names>::default(), Arc::<Records>::default());
         let doors = NetworkDoors::new(config, Arc::<Names>::clone(&names));
-        doors.set_recorder(Arc::<Records>::clone(&records));
         let dir = tempfile::tempdir().unwrap();
         let policy = watch::Sender::new(Arc::new(policy.parse().unwrap()));
         let path = Utf8Path::from_path(dir.path()).unwrap();
         let session = SessionId::from_random([1; 16]);
-        let guard = doors.open(session, path, policy.subscribe()).unwrap();
+        let recorder = Arc::<Records>::clone(&records);
+        let guard = doors.serve(recorder, session, path, policy.subscribe()).unwrap();
         Self { names, guard: Some(guard), dir, doors, records, policy }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use camino::Utf8PathBuf;
 use ringback_broker::{
     AgentCommand, ConfigView, Confinement, ContainerSettings, ImageSource, InsideProgram,
-    LineSettings, SandboxRules, SessionSettings, StudioSettings,
+    LineSettings, SandboxRules, SessionDoors, SessionSettings, StudioSettings,
 };
 use ringback_edge_hoot::{Ipc, Listen};
 use ringback_edge_http::ClientToolSettings;
@@ -142,6 +142,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
         end_grace: Duration::from_millis(keys.end_grace),
         permissions: keys.permissions,
         inside: Some(inside),
+        doors: SessionDoors::default(),
         confinement: confinement(config)?,
         spending: SpendLimits {
             max_tokens: keys.max_tokens,

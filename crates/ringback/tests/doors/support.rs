@@ -48,11 +48,12 @@ struct Noted {
 impl RelayDoor for Noted {
     fn open(
         &self,
+        broker: Broker,
         session: SessionId,
         dir: &Utf8Path,
     ) -> io::Result<Box<dyn std::any::Any + Send + Sync>> {
         self.dirs.lock().unwrap().insert(session, dir.to_owned());
-        self.relay.open(session, dir)
+        self.relay.open(broker, session, dir)
     }
 }
 
@@ -77,18 +78,17 @@ pub(crate) struct Opened {
 impl World {
     pub(crate) async fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let config = broker_config(Utf8Path::from_path(dir.path()).unwrap());
-        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
-        let relay =
-            Arc::new(RelayEdge::new(ringback_edge_relay::Config::default(), broker.clone()));
+        let mut config = broker_config(Utf8Path::from_path(dir.path()).unwrap());
+        let relay = Arc::new(RelayEdge::new(ringback_edge_relay::Config::default()));
         let noted = Arc::new(Noted { relay: Arc::clone(&relay), dirs: Mutex::default() });
-        broker.set_relay(Arc::<Noted>::clone(&noted));
-        let mcp = McpEdge::new(ringback_edge_mcp::Config::default(), broker.clone());
+        config.sessions.doors.relay = Some(Arc::<Noted>::clone(&noted));
         let listen = "127.0.0.1:0".parse().unwrap();
         let http = HttpConfig { listen, max_connections: 1024, ..HttpConfig::default() };
         let listener = HttpListener::bind(http).await.unwrap();
         let address = format!("http://{}", listener.local_addr());
-        broker.set_session_url(address.clone());
+        config.sessions.doors.url = Some(address.clone());
+        let broker = Broker::start(config, Clock::system(), Entropy::system()).await.unwrap();
+        let mcp = McpEdge::new(ringback_edge_mcp::Config::default(), broker.clone());
         let (stop, mut serving) = (CancellationToken::new(), JoinSet::new());
         serving.spawn(mcp.clone().serve(stop.clone()));
         serving.spawn(listener.serve(mcp.router(), stop.clone()));

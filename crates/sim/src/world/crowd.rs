@@ -74,8 +74,8 @@ async fn lived(world: &mut World, n_sessions: usize) -> Crowd {
     let mut config = world.config();
     config.calls_per_principal_max = 100_000;
     config.sessions.limits.live_max = u32::MAX;
+    config.sessions.doors.url = Some("http://ringback".to_owned());
     let broker = Broker::start_in(config, outside).await.expect("a new daemon starts");
-    broker.set_session_url("http://ringback".to_owned());
     let stage = Stage::new(broker.clone());
     let mut owners = Vec::new();
     for number in 0..N_OWNERS {
