@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// A page being written.
+/// A page under construction.
 pub(crate) struct Page {
     text: String,
 }
@@ -19,18 +19,18 @@ impl Page {
         self.line(format_args!("\n[{name}]"))
     }
 
-    /// Bytes.
+    /// Adds bytes.
     pub(crate) fn hex(&mut self, label: &str, bytes: &[u8]) -> &mut Self {
         self.line(format_args!("{label:<5} {}", hex(bytes)))
     }
 
-    /// The same for people, and for the edges that speak JSON.
+    /// Adds the JSON form, for people and for the edges that use JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> &mut Self {
         let json = serde_json::to_string(value).expect("every value of the wire has a JSON form");
         self.line(format_args!("json  {json}"))
     }
 
-    /// A line as it is.
+    /// Adds a line of text unchanged.
     pub(crate) fn line(&mut self, line: std::fmt::Arguments<'_>) -> &mut Self {
         self.text.push_str(line.to_string().trim_end_matches(' '));
         self.text.push('\n');
@@ -49,7 +49,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The same JSON with the keys of its objects in order, whichever map `serde_json` was built with.
+/// Sorts the keys of all objects, regardless of the map that `serde_json` was built with.
 pub(crate) fn sorted(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {
