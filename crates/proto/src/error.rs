@@ -281,7 +281,7 @@ impl Error {
     /// Makes an error for a full queue.
     #[must_use]
     pub fn busy(what: &str) -> Self {
-        Self::new(ErrorKind::Busy, format!("{what} is full; try again shortly"))
+        Self::new(ErrorKind::Busy, format!("{what} is at its limit; try again shortly"))
     }
 
     /// Makes an error for a fault of the daemon. The cause goes to the log under `log_id`; the
