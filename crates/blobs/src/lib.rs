@@ -8,13 +8,13 @@
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
-//! * A name that exists is never written again, unless its content is damaged, and its sidecar exists
-//!   since before it.
+//! * A name that exists is never written again, unless its content is damaged; its sidecar is always
+//!   created first.
 //! * A [`Reader`] is only made for a file whose content was compared with its name.
 //! * What [`Writer::finish`] returns survives a power failure; a writer dropped earlier leaves
-//! nothing.
+//!   nothing.
 //! * A local file is opened only beneath an allowed root, checked by the kernel as part of opening
-//! it.
+//!   it.
 //! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
 //! * A tree is walked, measured and removed with a stack and descriptors that do not grow with its depth.
 //! * Everything here blocks: async callers go through a blocking pool. No clock is read.

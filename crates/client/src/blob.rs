@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// A piece of an upload; content that fits into one piece needs no upload.
+/// Makes the request for a piece; content that fits into one piece needs no upload id.
 fn store_request(
     piece: Bytes,
     mime_type: &str,

@@ -17,9 +17,9 @@
 //! * Every call ends: with its reply, with the link (`gone`), or with its time (`timeout`). Each
 //!   failure says whether the tool may have run.
 //! * Nothing waits without a limit: calls in flight, frames of a stream and pieces of content are
-//!   all bounded, and a full queue is `busy` at once.
+//!   all bounded, and a full queue is an immediate `busy`.
 //! * No call is repeated automatically: after a lost link only the caller knows whether it should
-//! be.
+//!   be.
 
 mod blob;
 mod call;

@@ -63,7 +63,7 @@ impl ErrorKind {
         Self::Damaged,
     ];
 
-    /// Whether the same call may succeed later without being changed.
+    /// Returns whether the same call may succeed later without being changed.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         match self {

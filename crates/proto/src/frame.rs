@@ -58,7 +58,7 @@ impl Command {
         Self::Credit,
     ];
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -95,7 +95,7 @@ impl ContentType {
     /// with `unsupported_content_type`.
     pub const ALL: [Self; 3] = [Self::Empty, Self::MsgPack, Self::RawBinary];
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {

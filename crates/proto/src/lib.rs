@@ -7,8 +7,8 @@
 //! Invariants:
 //! * No IO, no clock, no tokio. Ids are made from random bytes that the caller supplies.
 //! * A native tool is defined once, as a row of the table.
-//! * No JSON but in payloads that only pass through ([`any`], [`raw`]): the serde derives serve the
-//!   edges that speak it.
+//! * No JSON except in payloads that are only passed on ([`any`], [`raw`]): the serde derives are for
+//!   the edges that use it.
 //! * Bytes from untrusted peers pass the limits of [`msgpack`] before any decoder sees them.
 
 pub mod any;

@@ -138,7 +138,7 @@ impl NetworkMode {
     /// All modes.
     pub const ALL: [Self; 4] = [Self::None, Self::Model, Self::Allow, Self::Full];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -23,7 +23,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ pub enum KeyLevel {
 }
 
 impl KeyLevel {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

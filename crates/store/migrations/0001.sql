@@ -66,7 +66,7 @@ CREATE INDEX artifact_content_project ON artifact (content_hash, project)
     WHERE project IS NOT NULL;
 CREATE INDEX artifact_parent ON artifact (parent) WHERE parent IS NOT NULL;
 
--- One row per list an artifact appears in: `view` is the owner of the list (everybody, an owner, a
+-- One row per list an artifact appears in: `view` is the owner of the list (all principals, an owner, a
 -- project), `facet` its filter (nothing, a tag, a creator, both). A page of any list then costs the
 -- same regardless of the number of artifacts.
 CREATE TABLE artifact_list (

@@ -149,7 +149,7 @@ impl WorkerTask {
         self.offer();
     }
 
-    /// The daemon has given up the calls of this connection, so their answers are not wanted.
+    /// Drops the calls of this connection: the daemon has given them up and wants no answers.
     fn link_down(&mut self, reason: &str) {
         tracing::debug!(reason, "the worker's connection to the daemon is lost");
         self.connection_id = None;

@@ -468,7 +468,7 @@ fn stopped(tool: &str, stop: Option<StopReason>, certainty: Certainty) -> (JobSt
     }
 }
 
-/// The error of a job interrupted by a stop of the daemon.
+/// Makes the error of a job interrupted by a stop of the daemon.
 fn interrupted(why: &str) -> ToolError {
     let message = format!("interrupted: {why} while the job was running; call the tool again");
     let mut error =

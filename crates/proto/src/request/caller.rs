@@ -8,7 +8,7 @@ use crate::ids::SessionId;
 use crate::network::NetworkPolicy;
 use crate::raw::Raw;
 
-/// The type of a [`CallerToolRequestInfo`], which tells it apart from other messages.
+/// The type of a [`CallerToolRequestInfo`], which distinguishes it from other messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallerMessageType {

@@ -24,7 +24,7 @@ pub enum ContainerStatus {
 }
 
 impl ContainerStatus {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -68,7 +68,7 @@ wire_struct! {
 }
 
 impl SpendLimits {
-    /// Whether nothing is limited.
+    /// Returns whether nothing is limited.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.max_tokens.is_none() && self.max_time_ms.is_none() && self.max_micro_usd.is_none()

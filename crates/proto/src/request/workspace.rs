@@ -29,7 +29,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
