@@ -97,7 +97,7 @@ pub enum ReadBlobError {
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The id is empty or too long.
-    #[error("an upload id is 1 to {max} characters")]
+    #[error("an upload id must have 1 to {max} characters")]
     InvalidId {
         /// The limit.
         max: usize,
@@ -114,7 +114,7 @@ pub enum UploadError {
         expected: u64,
     },
     /// Over the size limit of one upload.
-    #[error("an upload has at most {max} bytes")]
+    #[error("an upload may have at most {max} bytes")]
     TooLarge {
         /// The limit.
         max: u64,

@@ -92,7 +92,7 @@ impl Tree {
         }
         let fd = self.resolve(&path, OFlags::PATH)?;
         let stat =
-            rustix::fs::fstat(&fd).map_err(|errno| TreeError::of(errno, "look at", &path))?;
+            rustix::fs::fstat(&fd).map_err(|errno| TreeError::of(errno, "inspect", &path))?;
         Ok(Entry::of(path, &stat))
     }
 
@@ -193,7 +193,7 @@ impl Tree {
     /// As [`Tree::write`].
     pub fn link(&self, path: &Path, target: &Path) -> Result<(), TreeError> {
         let path = inner(path)?;
-        let failed = |errno| TreeError::of(errno, "make the link", &path);
+        let failed = |errno| TreeError::of(errno, "create the link", &path);
         let (dir, name) = self.parent(&path)?;
         let temp = temp_name();
         rustix::fs::symlinkat(target, &dir, &temp).map_err(failed)?;
@@ -253,7 +253,7 @@ impl Tree {
 
     /// Returns a directory, created step by step if it is missing.
     fn directory(&self, path: &Path) -> Result<OwnedFd, TreeError> {
-        let failed = |errno| TreeError::of(errno, "make the directory", path);
+        let failed = |errno| TreeError::of(errno, "create the directory", path);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let mut dir = open_beneath(self.dir.as_fd(), Path::new("."), flags).map_err(failed)?;
         for part in path.components() {

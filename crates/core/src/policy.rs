@@ -196,7 +196,7 @@ pub const fn tree(principal: &Principal) -> Option<SessionId> {
 /// # Errors
 /// `forbidden`, naming what is missing.
 pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<()> {
-    const ACTION: &str = "making this token";
+    const ACTION: &str = "creating this token";
     if level > creator.level {
         return Err(Error::forbidden(ACTION, format!("a token that itself has scope `{level}`")));
     }

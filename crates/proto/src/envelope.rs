@@ -23,7 +23,7 @@ const MISFIT_BYTES_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "a box would cost every native call an allocation, to spare a few rare ones some bytes"
+    reason = "boxing would cost every native call an allocation, to save rare calls some bytes"
 )]
 pub enum ToolCall {
     /// A tool of the table.
@@ -204,12 +204,12 @@ impl RequestEnvelope {
         {
             if let Some(number) = number {
                 text(&mut body, name);
-                rmp::encode::write_uint(&mut body, number).expect("a Vec takes everything");
+                rmp::encode::write_uint(&mut body, number).expect("writing to a Vec cannot fail");
             }
         }
         if stream {
             text(&mut body, "stream");
-            rmp::encode::write_bool(&mut body, true).expect("a Vec takes everything");
+            rmp::encode::write_bool(&mut body, true).expect("writing to a Vec cannot fail");
         }
         Ok(body)
     }
@@ -487,7 +487,7 @@ fn as_array(items: Items<'_>) -> Vec<u8> {
     let (len, rest) = items.remaining();
     let mut array = Vec::with_capacity(rest.len() + 5);
     let len = u32::try_from(len).expect("a length that was read from 32 bits");
-    rmp::encode::write_array_len(&mut array, len).expect("a Vec takes everything");
+    rmp::encode::write_array_len(&mut array, len).expect("writing to a Vec cannot fail");
     array.extend_from_slice(rest);
     array
 }
@@ -512,9 +512,9 @@ fn encode_call(body: &mut Vec<u8>, call: &ToolCall) -> Result<(), Error> {
 
 fn map_header(body: &mut Vec<u8>, len: usize) {
     let len = u32::try_from(len).expect("a handful of fields");
-    rmp::encode::write_map_len(body, len).expect("a Vec takes everything");
+    rmp::encode::write_map_len(body, len).expect("writing to a Vec cannot fail");
 }
 
 fn text(body: &mut Vec<u8>, text: &str) {
-    rmp::encode::write_str(body, text).expect("a Vec takes everything");
+    rmp::encode::write_str(body, text).expect("writing to a Vec cannot fail");
 }

@@ -56,10 +56,10 @@ pub enum PermissionError {
     #[error("`{0}` has no answer; write `{0}=deny`, `{0}=ask` or `{0}=allow`")]
     NoAnswer(String),
     /// A pattern that cannot match anything, or cannot be displayed.
-    #[error("a pattern has 1 to {PATTERN_BYTES_MAX} bytes and no line breaks")]
+    #[error("a pattern must have 1 to {PATTERN_BYTES_MAX} bytes and no line breaks")]
     Pattern,
     /// Too many rules for a person to read.
-    #[error("a policy has at most {RULES_MAX} rules")]
+    #[error("a permission policy has at most {RULES_MAX} rules")]
     TooMany,
 }
 

@@ -210,7 +210,7 @@ macro_rules! tool_table {
             }
             ContainerStart(ContainerStartRequest) -> ContainerStateResponse {
                 name: "container_start", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Starts the container of a project: a sandbox beside its sessions, with its own persistent directory. Does nothing if the container is already running.",
+                about: "Starts the container of a project: a sandbox beside its sessions, with its own persistent directory. A running container is left as it is.",
             }
             ContainerStop(ContainerStopRequest) -> ContainerStateResponse {
                 name: "container_stop", timing: AsyncMedium, job: true, level: Write, audit: Each,

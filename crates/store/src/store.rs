@@ -219,7 +219,7 @@ fn make_private(database: &Utf8Path) -> Result<(), OpenStoreError> {
         done = done.and_then(|()| private::file(path));
     }
     done.map_err(|source| OpenStoreError::File {
-        action: "make private",
+        action: "restrict access to",
         path: database.to_owned(),
         source,
     })

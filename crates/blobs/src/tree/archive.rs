@@ -77,7 +77,7 @@ fn add<W: Write>(
         }
         EntryKind::File => {
             let file = tree.open_file(&entry.path)?;
-            let found = file.metadata().map_err(TreeError::on("look at", &entry.path))?.len();
+            let found = file.metadata().map_err(TreeError::on("inspect", &entry.path))?.len();
             // What was appended since it was counted is beyond the limit.
             let size = found.min(entry.size);
             if entry.executable {

@@ -332,10 +332,10 @@ impl WorkerTask {
 /// Reads a Request, and its arguments as received.
 fn read(frame: &Frame) -> Result<(Asked, Bytes), Error> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err(Error::new(ErrorKind::UnsupportedContentType, "a Request is MsgPack (1)"));
+        return Err(Error::new(ErrorKind::UnsupportedContentType, "a Request must be MsgPack (1)"));
     };
     let TopLevel::Map(fields) = msgpack::open(body)? else {
-        return Err(Error::invalid("a Request to a worker is a map"));
+        return Err(Error::invalid("a Request to a worker must be a map"));
     };
     let arguments = fields.get("arguments").map_or_else(Bytes::new, |bytes| body.slice_ref(bytes));
     let asked = rmp_serde::from_slice(body)

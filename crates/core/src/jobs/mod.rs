@@ -173,10 +173,10 @@ impl JobTable {
     ) -> Result<Effects<Release>> {
         let n_own = self.per_principal.get(&record.owner).copied().unwrap_or(0);
         if self.live.len() >= self.limits.live_max {
-            return Err(Error::busy("the queue of jobs"));
+            return Err(Error::busy("the job queue"));
         }
         if n_own >= self.limits.live_per_principal_max {
-            return Err(Error::busy("your queue of jobs"));
+            return Err(Error::busy("your job queue"));
         }
         let runs = self.n_running < self.limits.running_max && self.queue.is_empty();
         record.state = if runs { JobState::Running } else { JobState::Pending };

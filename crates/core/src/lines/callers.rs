@@ -368,7 +368,7 @@ impl<L: Links> LineTable<L> {
     ) -> Result<AttendanceNo> {
         let session = attend.session;
         if self.callers.n_open(session, owner) >= self.limits.streams_per_line_max {
-            return Err(Error::busy("the number of your streams of this session"));
+            return Err(Error::busy("the number of your streams in this session"));
         }
         let number = AttendanceNo(self.next_number());
         self.callers.sessions.entry(session).or_default().attendances.insert(number);

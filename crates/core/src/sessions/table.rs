@@ -102,7 +102,7 @@ impl<E> SessionTable<E> {
         }
         let before = self.sessions.get(&id).map(|before| before.state);
         if before.is_some_and(SessionState::is_live) {
-            let message = format!("session {id} is already running");
+            let message = format!("session {id} is already live");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let agents_max = limits.agents_max.min(tree.agents_max);

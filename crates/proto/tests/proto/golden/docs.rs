@@ -37,7 +37,7 @@ pub(crate) fn tools_page(rows: &[SampleRow]) -> String {
             row.description,
             name = row.name,
         )
-        .expect("a String takes everything");
+        .expect("writing to a String cannot fail");
     }
     rows.iter().for_each(|row| tool(&mut page, row));
     page
@@ -52,7 +52,7 @@ fn tool(page: &mut String, sample: &SampleRow) {
         "\n## `{}`\n\n{}\n\nTiming `{timing}`, {job}, scope `{}`.\n",
         row.name, row.description, row.level
     )
-    .expect("a String takes everything");
+    .expect("writing to a String cannot fail");
     fields(page, "Input", sample.request_fields, &(row.request_schema)());
     let gives = format!("Output `{}`", sample.responses[0].type_name());
     fields(page, &gives, sample.response_fields, &(row.response_schema)());
@@ -60,18 +60,18 @@ fn tool(page: &mut String, sample: &SampleRow) {
 
 fn fields(page: &mut String, title: &str, names: &[&str], schema: &schemars::Schema) {
     if names.is_empty() {
-        writeln!(page, "\n{title}: none.").expect("a String takes everything");
+        writeln!(page, "\n{title}: none.").expect("writing to a String cannot fail");
         return;
     }
     let schema = serde_json::to_value(schema).expect("a schema is JSON");
     writeln!(page, "\n{title}:\n\n| field | type | |\n|---|---|---|")
-        .expect("a String takes everything");
+        .expect("writing to a String cannot fail");
     for name in names {
         let property = &schema["properties"][name];
         let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         let mark = if is_required(&schema, name) { "" } else { "?" };
         writeln!(page, "| `{name}{mark}` | {} | {about} |", type_of(property))
-            .expect("a String takes everything");
+            .expect("writing to a String cannot fail");
     }
 }
 

@@ -102,7 +102,7 @@ pub(crate) fn errors() -> String {
         ("a missing scope", Error::forbidden("cas_store", "scope `write`")),
         ("a deadline", Error::timeout("job_sleep", u64::MAX).with_certainty(Certainty::MayHaveRun)),
         ("a reason", Error::cancelled("the caller left").with_certainty(Certainty::Ran)),
-        ("a full queue", Error::busy("the queue of jobs")),
+        ("a full queue", Error::busy("the job queue")),
         ("a log id", Error::internal("log_1", "never on the wire")),
     ];
     let kinds = ErrorKind::ALL.map(|kind| (kind.category_and_code().1, Error::new(kind, "text")));
