@@ -266,15 +266,15 @@ macro_rules! tool_table {
             }
             CallerToolResponse(CallerToolResponseRequest) -> AckResponse {
                 name: "caller_tool_response", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Answers an agent's call of a tool that you offer.",
+                about: "Answers an agent's call to a tool that you offer.",
             }
             CallerToolProgress(CallerToolProgressRequest) -> AckResponse {
                 name: "caller_tool_progress", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Reports the progress of an agent's call of a tool that you offer.",
+                about: "Reports the progress of an agent's call to a tool that you offer.",
             }
             CallerToolRequests(CallerToolRequestsRequest) -> CallerToolRequestsResponse {
                 name: "caller_tool_requests", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Lists pending agent calls of tools that you offer, and optionally waits for one.",
+                about: "Lists pending agent calls to tools that you offer, and optionally waits for one.",
             }
             ConfigLimits(ConfigLimitsRequest) -> LimitsResponse {
                 name: "config_limits", timing: AsyncShort, job: false, level: Read, audit: Each,
