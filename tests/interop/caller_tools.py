@@ -117,7 +117,7 @@ async def answers_a_poll(world, mode):
         assert "not both" in both, both
         await call(client, "caller_tool_response", **answer, result={"sent": True, "n": BIG})
         again = await refused(client, "caller_tool_response", **answer, result={"forged": True})
-        assert "no longer waits" in again, again
+        assert "no longer waiting" in again, again
         texts, errors = await finish(client, session)
         assert not errors, errors
         assert json.loads(texts[-1]) == {"sent": True, "n": BIG}, texts

@@ -19,8 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let source = dir.join("source");
     make_source(&source, n_mib)?;
 
-    // One store for all rounds: where on the disk a new directory lies can decide the speed of
-    // what is written to it, and `cp` too writes to the same place each time.
+    // One store for all rounds: the location of a new directory on the disk can decide the write
+    // speed, and `cp` also writes to the same place each time.
     let root = dir.join("blobs");
     let blobs = Blobs::open(&root)?;
     let mut ratios = Vec::new();

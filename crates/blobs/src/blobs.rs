@@ -1,5 +1,4 @@
-//! The content store itself: what is there, reading it, and the one place where a blob gets its
-//! name.
+//! The content store: lookups, reads, and the only place where a blob gets its name.
 
 use std::fs::{self, File};
 use std::io::{self, Seek};
@@ -17,14 +16,14 @@ use crate::reader::Reader;
 use crate::verified::{self, Stamp, Verified};
 use crate::writer::{Stored, Writer};
 
-/// What a blob without a readable sidecar is called.
+/// The type of a blob without a readable sidecar.
 const MIME_UNKNOWN: &str = "application/octet-stream";
 
 /// A content store in a directory. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Blobs(Arc<Inner>);
 
-/// What is known of a blob without reading it.
+/// Facts about a blob that need no read of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Info {
     /// Its length in bytes.
@@ -33,12 +32,12 @@ pub struct Info {
     pub mime_type: String,
 }
 
-/// How much there is.
+/// The size of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// How many blobs.
+    /// The number of blobs.
     pub blobs: u64,
-    /// How many bytes of content.
+    /// The number of bytes of content.
     pub bytes: u64,
 }
 
@@ -48,12 +47,13 @@ struct Inner {
     blobs: AtomicU64,
     bytes: AtomicU64,
     verified: Verified,
-    /// Held while a blob gets its name, so that of two writers of one content exactly one is first.
+    /// Held while a blob gets its name, so that exactly one of two writers of the same content is
+    /// first.
     naming: Mutex<()>,
 }
 
 impl Blobs {
-    /// Opens the store below `root`, making it if needed; counts it once, and removes what an
+    /// Opens the store below `root`, creating it if needed; counts it once, and removes what an
     /// earlier process left incomplete.
     pub fn open(root: &Utf8Path) -> Result<Self, OpenBlobsError> {
         let layout = Layout::create(root)?;
@@ -75,7 +75,7 @@ impl Blobs {
         })))
     }
 
-    /// Begins to take content.
+    /// Starts to store content.
     pub fn writer(&self) -> Writer {
         Writer::new(self.clone())
     }
@@ -87,8 +87,8 @@ impl Blobs {
         writer.finish(mime_type)
     }
 
-    /// Stores the content of an open local file, from where it stands to its end. `path` is for
-    /// messages; see [`Roots`](crate::Roots) for files that a caller names.
+    /// Stores the content of an open local file, from its current position to its end. `path` is
+    /// for messages; see [`Roots`](crate::Roots) for files that a caller names.
     pub fn ingest(
         &self,
         file: &mut File,
@@ -106,7 +106,7 @@ impl Blobs {
         self.ingest(&mut file, path, mime_type)
     }
 
-    /// What is known of a blob, or `None` if it is not there.
+    /// Returns facts about a blob, or `None` if it does not exist.
     pub fn inspect(&self, hash: BlobHash) -> Result<Option<Info>, ReadBlobError> {
         let size = match self.open_blob(hash) {
             Ok(reader) => reader.size(),
@@ -117,8 +117,8 @@ impl Blobs {
         Ok(Some(Info { size, mime_type }))
     }
 
-    /// Opens a blob for reading. The first time, and after every change of its file, all of it is
-    /// hashed, so that a reader always has the content that was asked for.
+    /// Opens a blob for reading. The first time, and after every change of its file, the whole file
+    /// is hashed, so that a reader always gets the requested content.
     pub fn open_blob(&self, hash: BlobHash) -> Result<Reader, ReadBlobError> {
         let path = self.layout().blob(&hash);
         let mut file = open_file(&path, hash)?;
@@ -127,7 +127,7 @@ impl Blobs {
         let verified = &self.0.verified;
         if !verified.has(hash, stamp) {
             let _alone = verified.hashing(hash);
-            // Somebody else may have hashed it meanwhile.
+            // Another thread may have hashed it in the meantime.
             if !verified.has(hash, stamp) {
                 verified::check(&mut file, &path, hash)?;
                 file.rewind().map_err(FileError::on("read", &path))?;
@@ -137,7 +137,7 @@ impl Blobs {
         Ok(Reader::new(file, stamp.size()))
     }
 
-    /// Reads up to `length` bytes from `offset`; fewer where the blob ends before.
+    /// Reads up to `length` bytes from `offset`; fewer at the end of the blob.
     pub fn read_range(
         &self,
         hash: BlobHash,
@@ -156,7 +156,7 @@ impl Blobs {
         Ok(data.into())
     }
 
-    /// The first characters of a blob that is text, or `None` for one that is not.
+    /// Returns the first characters of a blob that is text, or `None` for other content.
     pub fn preview(
         &self,
         hash: BlobHash,
@@ -165,7 +165,7 @@ impl Blobs {
         let head = self.read_range(hash, 0, bytes_max as u64)?;
         let text = match std::str::from_utf8(&head) {
             Ok(text) => text,
-            // The cut may fall inside a character; anything else is not text.
+            // The cut may be inside a character; anything else is not text.
             Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(&head[..error.valid_up_to()]).unwrap_or_default()
             }
@@ -175,14 +175,14 @@ impl Blobs {
         Ok(text.chars().all(is_text).then(|| text.to_owned()))
     }
 
-    /// Reads a blob whole, whatever is remembered of it, and says whether it still is what its name
-    /// says.
+    /// Reads a whole blob, even if it was verified before, and checks that its content still
+    /// matches its name.
     pub fn verify(&self, hash: BlobHash) -> Result<(), ReadBlobError> {
         let path = self.layout().blob(&hash);
         verified::check(&mut open_file(&path, hash)?, &path, hash)
     }
 
-    /// How much there is, without looking at the disk.
+    /// Returns the size of the store, without looking at the disk.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
@@ -191,7 +191,7 @@ impl Blobs {
         }
     }
 
-    /// The names that follow `after`, in order, at most `limit`.
+    /// Returns at most `limit` names that follow `after`, in order.
     pub fn list(
         &self,
         after: Option<BlobHash>,
@@ -215,9 +215,9 @@ impl Blobs {
         &self.0.layout
     }
 
-    /// The blob, if it is there and sound; then also durable, because whoever named it may still be
-    /// about to sync. One that is damaged, or that the disk cannot read, is as good as none: what is
-    /// stored now takes its place.
+    /// Returns the blob, if it exists and is intact; it is then synced, because the writer that
+    /// named it may still be about to. A blob that is damaged or unreadable counts as missing: the
+    /// content stored now replaces it.
     pub(crate) fn existing(
         &self,
         hash: BlobHash,
@@ -227,7 +227,7 @@ impl Blobs {
             Ok(reader) => reader.size(),
             Err(ReadBlobError::NotFound { .. }) => return Ok(None),
             Err(error) => {
-                tracing::warn!(%hash, %error, "a blob is not what its name says; it is replaced");
+                tracing::warn!(%hash, %error, "replacing a blob that does not match its name");
                 return Ok(None);
             }
         };
@@ -237,7 +237,7 @@ impl Blobs {
     }
 
     /// Gives complete content its name: content and sidecar are synced first, the sidecar is in
-    /// place before the blob, and the directory is synced before anybody hears of it.
+    /// place before the blob, and the directory is synced before the blob is reported.
     pub(crate) fn publish(
         &self,
         temp: Temp,
@@ -256,13 +256,14 @@ impl Blobs {
             return Ok(stored);
         }
         let path = self.layout().blob(&hash);
-        // What was counted of a damaged one: its size while it was sound, or what there was at the start.
+        // The counted size of a damaged blob: its size while it was intact, or what was found at
+        // the start.
         let damaged = fs::symlink_metadata(&path).ok().map(|metadata| metadata.len());
         let damaged = damaged.map(|size| self.0.verified.size(hash).unwrap_or(size));
         meta.move_to(&self.layout().meta(&hash))?;
         temp.move_to(&path)?;
         self.count(damaged, size);
-        // What was just hashed on its way here need not be hashed again.
+        // It was hashed on its way here, and need not be hashed again.
         if let Ok(metadata) = fs::symlink_metadata(&path) {
             self.0.verified.remember(hash, Stamp::of(&metadata));
         }
@@ -272,7 +273,7 @@ impl Blobs {
         Ok(Stored { hash, size, mime_type: mime_type.to_owned(), new })
     }
 
-    /// Counts a blob that got its name, perhaps in place of a damaged one.
+    /// Counts a blob that got its name, possibly replacing a damaged one.
     fn count(&self, damaged: Option<u64>, size: u64) {
         self.0.bytes.fetch_add(size, Ordering::Relaxed);
         match damaged {
@@ -292,7 +293,7 @@ pub(crate) fn open_file(path: &Utf8Path, hash: BlobHash) -> Result<File, ReadBlo
     })
 }
 
-/// The directories that hold blobs, in order of their names, from that of `after` on.
+/// Returns the directories that hold blobs, sorted by name, starting with that of `after`.
 pub(crate) fn fan_out_dirs(
     root: &Utf8Path,
     after: Option<BlobHash>,

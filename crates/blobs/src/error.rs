@@ -1,19 +1,19 @@
-//! What can go wrong, by operation.
+//! Errors, by operation.
 
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_proto::ids::BlobHash;
 
-/// A file operation that failed: what was attempted, and on what.
+/// A failed file operation: the action and the path.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} `{path}`")]
 pub struct FileError {
-    /// What was attempted.
+    /// The attempted action.
     pub action: &'static str,
-    /// On what.
+    /// The path.
     pub path: Utf8PathBuf,
-    /// What the system said.
+    /// The error of the system.
     #[source]
     pub source: io::Error,
 }
@@ -30,10 +30,10 @@ impl FileError {
 /// Why the content store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenBlobsError {
-    /// A directory cannot be made, read or cleaned.
+    /// A directory cannot be created, read or cleaned.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file name that is no text, so no blob of ours.
+    /// A file name that is not UTF-8, so not one of our blobs.
     #[error("a file below `{path}` has a name that is not UTF-8; move it away")]
     NotUtf8 {
         /// The directory.
@@ -44,18 +44,18 @@ pub enum OpenBlobsError {
 /// Why content cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteBlobError {
-    /// The disk refused.
+    /// The system reported an error.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The type is no MIME type.
-    #[error("a MIME type is 1 to 255 visible ASCII characters, this one is not")]
+    /// The type is not a MIME type.
+    #[error("invalid MIME type: it must have 1 to 255 visible ASCII characters")]
     InvalidMime,
-    /// The content is not what its sender said it would be.
+    /// The content does not match the hash that its sender gave.
     #[error("the content hashes to {found}, not to {expected}")]
     OtherContent {
-        /// The name its sender gave.
+        /// The hash that its sender gave.
         expected: BlobHash,
-        /// The hash of what came.
+        /// The hash of the received content.
         found: BlobHash,
     },
     /// An earlier write failed, so the content has a hole.
@@ -66,29 +66,29 @@ pub enum WriteBlobError {
 /// Why content cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadBlobError {
-    /// There is no such blob.
-    #[error("there is no blob {hash}")]
+    /// The blob does not exist.
+    #[error("no such blob: {hash}")]
     NotFound {
-        /// The name asked for.
+        /// The requested hash.
         hash: BlobHash,
     },
-    /// The range starts behind the end.
-    #[error("offset {offset} is behind the end of a blob of {size} bytes")]
+    /// The range starts after the end.
+    #[error("offset {offset} is past the end of a blob of {size} bytes")]
     OutOfRange {
-        /// Where the range starts.
+        /// The start of the range.
         offset: u64,
-        /// How long the blob is.
+        /// The size of the blob.
         size: u64,
     },
-    /// The content is not what its name says.
-    #[error("the content of blob {hash} is damaged; store the same content again to mend it")]
+    /// The content does not match its name.
+    #[error("the content of blob {hash} is damaged; store the same content again to repair it")]
     Damaged {
         /// The name.
         hash: BlobHash,
-        /// The hash of what is there.
+        /// The hash of the damaged content.
         found: BlobHash,
     },
-    /// The disk refused.
+    /// The system reported an error.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -97,35 +97,35 @@ pub enum ReadBlobError {
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The id is empty or too long.
-    #[error("an upload id is 1 to {max} characters")]
+    #[error("an upload id must have 1 to {max} characters")]
     InvalidId {
         /// The limit.
         max: usize,
     },
-    /// No upload of that id was begun, or it was idle for too long.
-    #[error("there is no open upload of that id; begin again at offset 0")]
+    /// No upload with that id was started, or it was idle for too long.
+    #[error("no such open upload; start again at offset 0")]
     Unknown,
-    /// The piece does not follow what is there.
-    #[error("the next piece starts at offset {expected}, not {offset}")]
+    /// The piece does not follow the previous ones.
+    #[error("the next piece must start at offset {expected}, not {offset}")]
     WrongOffset {
-        /// What was sent.
+        /// The offset that was sent.
         offset: u64,
-        /// What continues the upload.
+        /// The offset that continues the upload.
         expected: u64,
     },
     /// Over the size limit of one upload.
-    #[error("an upload has at most {max} bytes")]
+    #[error("an upload may have at most {max} bytes")]
     TooLarge {
         /// The limit.
         max: u64,
     },
     /// Too many uploads are open.
-    #[error("{max} uploads are open already; finish one or wait")]
+    #[error("{max} uploads are already open; finish one or wait")]
     TooMany {
-        /// The limit that was hit: of all, or of one principal.
+        /// The limit that was reached: of all principals, or of one.
         max: usize,
     },
-    /// The content cannot be stored; the upload is gone.
+    /// The content cannot be stored; the upload is discarded.
     #[error(transparent)]
     Write(#[from] WriteBlobError),
 }

@@ -1,4 +1,4 @@
-//! Hashing beside writing. Short content is hashed where it is written; long content goes to a
+//! Hashing during writes. Short content is hashed on the writing thread; long content goes to a
 //! thread of its own through a few buffers, so that neither waits for the other at every piece.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -6,11 +6,11 @@ use std::thread::{self, JoinHandle};
 
 use ringback_proto::ids::BlobHash;
 
-/// From here on a thread costs less than it saves.
+/// The size from which a thread saves more than it costs.
 const APART_BYTES_MIN: u64 = 8 << 20;
 
-/// Pieces on their way to the thread: enough that a thread that has to wait for a processor does
-/// not hold up the writing.
+/// Pieces on their way to the thread: enough that a thread that waits for a processor does not
+/// delay the writes.
 const PIECES_MAX: usize = 32;
 
 /// The hash of the content so far.
@@ -20,7 +20,7 @@ pub(crate) enum Hashing {
     Apart(Apart),
 }
 
-/// A thread that hashes what it is sent and gives the buffers back.
+/// A thread that hashes what it is sent and returns the buffers.
 #[derive(Debug)]
 pub(crate) struct Apart {
     pieces: Option<SyncSender<Vec<u8>>>,
@@ -33,12 +33,12 @@ impl Hashing {
         Self::Here { hasher: Box::default(), size: 0 }
     }
 
-    /// Whether pieces are hashed where they are, without a buffer of their own.
+    /// Returns whether pieces are hashed on this thread, without a buffer of their own.
     pub(crate) const fn is_here(&self) -> bool {
         matches!(self, Self::Here { .. })
     }
 
-    /// Takes the next piece where it is; only as long as [`Self::is_here`].
+    /// Hashes the next piece on this thread; only while [`Self::is_here`].
     pub(crate) fn update_here(&mut self, piece: &[u8]) {
         let Self::Here { hasher, size } = self else { return };
         hasher.update(piece);
@@ -51,7 +51,7 @@ impl Hashing {
         }
     }
 
-    /// Takes the next piece and gives back an empty buffer.
+    /// Takes the next piece and returns an empty buffer.
     pub(crate) fn update(&mut self, mut piece: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Here { .. } => {
@@ -63,7 +63,7 @@ impl Hashing {
         }
     }
 
-    /// Waits for the thread, if there is one, and lets it go.
+    /// Waits for the thread, if there is one, and ends it.
     pub(crate) fn gather(&mut self) {
         if let Self::Apart(apart) = self
             && let Some(hasher) = apart.join()
@@ -72,7 +72,7 @@ impl Hashing {
         }
     }
 
-    /// The hash; `None` if the thread was lost.
+    /// Returns the hash; `None` if the thread was lost.
     pub(crate) fn finish(&mut self) -> Option<BlobHash> {
         self.gather();
         match self {
@@ -83,8 +83,8 @@ impl Hashing {
 }
 
 impl Apart {
-    /// `None` where the system has no thread to give, or no second processor to run it: then
-    /// hashing simply stays where it is.
+    /// Returns `None` if the system cannot start a thread or has no second processor: then hashing
+    /// stays on this thread.
     fn start(mut hasher: blake3::Hasher) -> Option<Self> {
         if thread::available_parallelism().is_ok_and(|n_processors| n_processors.get() == 1) {
             return None;
@@ -95,7 +95,7 @@ impl Apart {
             for mut piece in inbox {
                 hasher.update(&piece);
                 piece.clear();
-                // Nobody takes it once the writer has ended.
+                // The writer may have ended, and then does not take it.
                 drop(outbox.try_send(piece));
             }
             hasher

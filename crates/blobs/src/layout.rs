@@ -1,5 +1,5 @@
-//! Where things lie: `ab/cd/<hash>` with its sidecar `<hash>.meta`, and `tmp/` for what is not yet
-//! complete. Directories are made durable before anything in them is acknowledged.
+//! The layout on disk: `ab/cd/<hash>` with its sidecar `<hash>.meta`, and `tmp/` for incomplete
+//! files. Directories are durable before anything in them is acknowledged.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -15,18 +15,18 @@ use rustix::fs::Advice;
 
 use crate::error::FileError;
 
-/// Content is for the daemon's user alone.
+/// Content is private to the daemon's user.
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// What the sidecar's text starts with, so that a later form can be told apart.
+/// The start of a sidecar's text, to recognise later formats.
 const META_FORM: &str = "1";
 
-/// Larger writes would have the kernel look for large free areas of memory, which on a machine
-/// that has just started are the ones never touched before, and slow.
+/// Larger writes would make the kernel look for large free areas of memory, which on a freshly
+/// started machine have never been touched and are slow.
 const WRITE_BYTES: usize = 64 << 10;
 
-/// How much gathers in memory before the disk is set to work on it.
+/// How much is buffered in memory before the disk starts to write it.
 const HAND_OVER_BYTES: u64 = 8 << 20;
 
 /// The directories below one root.
@@ -34,8 +34,8 @@ const HAND_OVER_BYTES: u64 = 8 << 20;
 pub(crate) struct Layout {
     root: Utf8PathBuf,
     temp_next: AtomicU64,
-    /// Fan-out directories whose entries in their parents this process has synced. What an earlier
-    /// process made may still sit in the page cache alone, so this starts empty.
+    /// Fan-out directories whose entries in their parents this process has synced. Those of an
+    /// earlier process may still be only in the page cache, so this starts empty.
     durable: Mutex<HashSet<[u8; 2]>>,
 }
 
@@ -45,17 +45,17 @@ pub(crate) struct Temp {
     path: Utf8PathBuf,
     file: File,
     size: u64,
-    /// How much of it the system was told to write to the disk.
+    /// How much of it the system has been asked to write to the disk.
     handed_over: u64,
     moved: bool,
 }
 
 impl Layout {
-    /// Makes the root and an empty `tmp/`: whatever is in there belongs to a process that is gone.
+    /// Creates the root and an empty `tmp/`: files in there belong to a process that is gone.
     pub(crate) fn create(root: &Utf8Path) -> Result<Self, FileError> {
         let tmp = root.join("tmp");
         make_dir(&tmp).map_err(FileError::on("create", &tmp))?;
-        // An earlier build made it open to others; a private root protects everything below it.
+        // An earlier build left it open to others; a private root protects everything below it.
         let private = Permissions::from_mode(DIR_MODE);
         fs::set_permissions(root, private).map_err(FileError::on("protect", root))?;
         for entry in fs::read_dir(&tmp).map_err(FileError::on("read", &tmp))? {
@@ -93,13 +93,14 @@ impl Layout {
         Ok(Temp { path, file, size: 0, handed_over: 0, moved: false })
     }
 
-    /// Makes the blob's directory and sees that a power failure cannot take it away.
+    /// Creates the blob's directory so that it survives a power failure.
     pub(crate) fn durable_dir(&self, hash: &BlobHash) -> Result<Utf8PathBuf, FileError> {
         let blob = self.blob(hash);
         let inner = blob.parent().unwrap_or(&self.root).to_owned();
         let outer = inner.parent().unwrap_or(&self.root).to_owned();
         let [first, second, ..] = *hash.as_bytes();
-        // Held over the syncs: a second writer must not go on while the first still makes it.
+        // Held during the syncs: a second writer must not continue while the first is still
+        // creating it.
         let mut durable = self.durable.lock().unwrap_or_else(PoisonError::into_inner);
         if !durable.contains(&[first, second]) {
             make_dir(&inner).map_err(FileError::on("create", &inner))?;
@@ -119,7 +120,7 @@ impl Layout {
         Ok(temp)
     }
 
-    /// The MIME type in a sidecar; `None` where there is none or it cannot be read as one.
+    /// Returns the MIME type in a sidecar; `None` if the sidecar is missing or malformed.
     pub(crate) fn read_mime(&self, hash: &BlobHash) -> Result<Option<String>, FileError> {
         let path = self.meta(hash);
         let text = match fs::read_to_string(&path) {
@@ -139,7 +140,7 @@ fn make_dir(path: &Utf8Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIR_MODE).create(path)
 }
 
-/// Where a blob lies below a root.
+/// Returns the path of a blob below a root.
 pub(crate) fn blob(root: &Utf8Path, hash: &BlobHash) -> Utf8PathBuf {
     let name = hash.to_string();
     let mut path = root.join(&name[..2]);
@@ -160,13 +161,13 @@ impl Temp {
         Ok(())
     }
 
-    /// Has the system begin to write to the disk what is still in memory, without waiting for it,
-    /// so that the sync at the end finds little to do. Advice alone: a refusal changes nothing.
+    /// Makes the system start writing buffered data to the disk, without waiting for it, so that
+    /// the sync at the end has little left to do. Only advice: a refusal changes nothing.
     fn hand_over(&mut self) {
         let length = NonZeroU64::new(self.size - self.handed_over);
         let advised = rustix::fs::fadvise(&self.file, self.handed_over, length, Advice::DontNeed);
         if let Err(error) = advised {
-            tracing::debug!(path = %self.path, %error, "no early writing to the disk");
+            tracing::debug!(path = %self.path, %error, "cannot start writing to the disk early");
         }
         self.handed_over = self.size;
     }

@@ -1,22 +1,24 @@
-//! Content by its hash, in files. A blob is named by the BLAKE3 hash of its bytes, is written once
-//! and never changed, and is on disk before anybody is told that it is stored. Content streams in
-//! and out, so that a blob of any size needs little memory.
+//! Content-addressed storage in files. A blob is named by the BLAKE3 hash of its bytes, is written
+//! once and never changed, and is on disk before it is reported as stored. Content streams in and
+//! out, so that a blob of any size needs little memory.
 //!
-//! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out),
-//! [`Uploads`] (content that comes in pieces), [`Roots`] (local files a caller may name), [`Tree`] (a
-//! directory that a stranger may be writing in).
+//! Main types: [`Blobs`] (the store), [`Writer`] and [`Reader`] (streaming in and out), [`Uploads`]
+//! (content in several pieces), [`Roots`] (local files a caller may name), [`Tree`] (a directory
+//! that an untrusted process may be writing in).
 //!
 //! Invariants:
 //! * Only a [`BlobHash`](ringback_proto::ids::BlobHash) ever becomes a file name below the root.
-//! * A name that exists is never written again, unless its content is damaged, and its sidecar exists
-//!   since before it.
+//! * A name that exists is never written again, unless its content is damaged; its sidecar is always
+//!   created first.
 //! * A [`Reader`] is only made for a file whose content was compared with its name.
-//! * What [`Writer::finish`] returns survives a power failure; a writer dropped before leaves nothing.
-//! * A local file is opened only beneath an allowed root, checked by the kernel in the opening itself.
+//! * What [`Writer::finish`] returns survives a power failure; a writer dropped earlier leaves
+//!   nothing.
+//! * A local file is opened only beneath an allowed root, checked by the kernel as part of opening
+//!   it.
 //! * Nothing in a [`Tree`] is read or written through a link, and nothing that would block is opened.
 //! * A tree is walked, measured and removed with a stack and descriptors that do not grow with its depth.
 //! * Everything here blocks: async callers go through a blocking pool. No clock is read.
-//! * One process owns the root: the data directory's lock, which the store holds, sees to that.
+//! * One process owns the root: the store's lock on the data directory ensures that.
 
 mod blobs;
 mod error;
@@ -39,5 +41,5 @@ pub use tree::Tree;
 pub use uploads::{UploadLimits, Uploads};
 pub use writer::{MIME_CHARS_MAX, Stored, Writer};
 
-/// The root's name in a data directory.
+/// The name of the root in a data directory.
 pub const DIR: &str = "blobs";

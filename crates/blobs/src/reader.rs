@@ -15,7 +15,7 @@ impl Reader {
         Self { file, size }
     }
 
-    /// How long the blob is, in bytes.
+    /// Returns the size of the blob in bytes.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size

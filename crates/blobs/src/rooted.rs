@@ -1,6 +1,6 @@
-//! Local files that a caller names. A path is opened beneath an allowed root by the kernel itself
-//! (`openat2` with `RESOLVE_BENEATH`), so there is no moment between a check and the opening in
-//! which a link could be slipped in.
+//! Local files that a caller names. The kernel itself opens a path beneath an allowed root
+//! (`openat2` with `RESOLVE_BENEATH`), so no link can be swapped in between a check and the
+//! opening.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -9,7 +9,7 @@ use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// How often to try again when a rename elsewhere keeps the kernel from being sure.
+/// How often to retry when a concurrent rename keeps the kernel from being sure.
 const TRIES_MAX: usize = 16;
 
 /// The directories whose files a caller may name.
@@ -18,7 +18,7 @@ pub struct Roots(Vec<Root>);
 
 #[derive(Debug)]
 struct Root {
-    /// As configured, and without links: a caller may use either.
+    /// As configured, and with links resolved: a caller may use either.
     names: [Utf8PathBuf; 2],
     dir: OwnedFd,
 }
@@ -32,46 +32,45 @@ pub struct RootsError {
     source: std::io::Error,
 }
 
-/// Why a named file is not opened.
+/// Why a named file cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenRootedError {
     /// Not beneath a root, or it leaves it through `..` or a link.
     #[error("`{path}` is not inside an allowed root")]
     Outside {
-        /// As the caller gave it.
+        /// The path as given by the caller.
         path: Utf8PathBuf,
     },
-    /// There is nothing of that name.
-    #[error("there is no file `{path}`")]
+    /// It does not exist.
+    #[error("no such file: `{path}`")]
     NotFound {
-        /// As the caller gave it.
+        /// The path as given by the caller.
         path: Utf8PathBuf,
     },
     /// A directory, a pipe, a device, a socket, or a link.
     #[error("`{path}` is not a regular file")]
     NotAFile {
-        /// As the caller gave it.
+        /// The path as given by the caller.
         path: Utf8PathBuf,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot open `{path}`")]
     Open {
-        /// As the caller gave it.
+        /// The path as given by the caller.
         path: Utf8PathBuf,
-        /// What it said.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl Roots {
-    /// Opens the roots. None means that no local file may be named.
+    /// Opens the roots. Without any, no local file may be named.
     pub fn open<'a>(paths: impl IntoIterator<Item = &'a Utf8Path>) -> Result<Self, RootsError> {
         paths.into_iter().map(Root::open).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Opens a regular file inside one of the roots. A relative path is looked for in each root in
-    /// turn.
+    /// Opens a regular file inside one of the roots. A relative path is tried in each root in turn.
     pub fn open_file(&self, path: &Utf8Path) -> Result<File, OpenRootedError> {
         let outside = || OpenRootedError::Outside { path: path.to_owned() };
         if path.components().any(|part| part == Utf8Component::ParentDir) {
@@ -99,7 +98,7 @@ impl Root {
         Ok(Self { names: [path.to_owned(), canonical], dir })
     }
 
-    /// The path as seen from the root, if it can be beneath it.
+    /// Returns the path relative to the root, if it can be beneath it.
     fn strip<'a>(&self, path: &'a Utf8Path) -> Option<&'a Utf8Path> {
         if path.is_relative() {
             return Some(path);
@@ -108,7 +107,7 @@ impl Root {
     }
 
     fn open_file(&self, inner: &Utf8Path) -> Result<OwnedFd, Errno> {
-        // Not blocking, because opening a pipe would otherwise wait for its other end.
+        // Non-blocking, because opening a pipe would otherwise wait for its other end.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;

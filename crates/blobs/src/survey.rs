@@ -1,5 +1,5 @@
-//! Compares every blob with its name. It changes nothing, so a daemon may be using the directory
-//! meanwhile.
+//! Compares every blob with its name. It changes nothing, so a daemon may use the directory at the
+//! same time.
 
 use camino::Utf8Path;
 use ringback_proto::ids::BlobHash;
@@ -9,19 +9,19 @@ use crate::error::{OpenBlobsError, ReadBlobError};
 use crate::layout;
 use crate::verified;
 
-/// What was read so far.
+/// The progress of a survey.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Blobs that were read.
+    /// The number of blobs read.
     pub blobs: u64,
-    /// Bytes that were read.
+    /// The number of bytes read.
     pub bytes: u64,
-    /// Those that are not what their names say, or cannot be read.
+    /// Blobs that do not match their names, or cannot be read.
     pub damaged: Vec<BlobHash>,
 }
 
-/// Reads all blobs below `root`, and tells after each one how far it is. A directory that is not
-/// there has none.
+/// Reads all blobs below `root`, and reports its progress after each one. A missing directory has
+/// no blobs.
 pub fn survey(root: &Utf8Path, mut so_far: impl FnMut(&Survey)) -> Result<Survey, OpenBlobsError> {
     let mut survey = Survey::default();
     if !root.exists() {
@@ -38,7 +38,7 @@ pub fn survey(root: &Utf8Path, mut so_far: impl FnMut(&Survey)) -> Result<Survey
             });
             match checked {
                 Ok(()) => {}
-                // Deleted while the others were read.
+                // Deleted in the meantime.
                 Err(ReadBlobError::NotFound { .. }) => continue,
                 Err(error) => {
                     tracing::warn!(%hash, %error, "a blob is damaged");

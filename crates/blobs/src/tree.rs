@@ -1,7 +1,7 @@
-//! A directory tree that somebody else may be writing in, such as an agent's workspace. Every path is
-//! resolved by the kernel beneath the tree's root and through no link at all (`openat2` with
-//! `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`), so there is no moment in which one could be slipped
-//! in. A link is seen, read and made as what it is: a text.
+//! A directory tree that another process may be writing in, such as an agent's workspace. The
+//! kernel resolves every path beneath the tree's root and through no link at all (`openat2` with
+//! `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`), so no link can be swapped in at any moment. A link
+//! itself is listed, read and created as text.
 
 mod archive;
 mod descent;
@@ -28,37 +28,37 @@ pub use self::remove::remove_tree;
 pub use self::usage::Usage;
 pub use self::walk::{SkipReason, Skipped, TreeLimits, Walked};
 
-/// How often to try again when a rename elsewhere keeps the kernel from being sure.
+/// How often to retry when a concurrent rename keeps the kernel from being sure.
 const TRIES_MAX: usize = 16;
-/// The kernel takes paths of up to 4096 bytes.
+/// The kernel accepts paths of up to 4096 bytes.
 const PATH_BYTES_MAX: usize = 4000;
-/// What a file has that is only half written. Nobody else's names begin like this.
+/// The name prefix of a file that is only half written. No other program uses such names.
 const TEMP_PREFIX: &str = ".ringback-half-written-";
 const DIR_MODE: Mode = Mode::from_raw_mode(0o755);
 
-/// What is there under a name.
+/// The kind of a tree entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A regular file.
     File,
     /// A directory.
     Directory,
-    /// A link, wherever it leads.
+    /// A symbolic link, whatever its target.
     Symlink,
     /// A pipe, a socket or a device: never opened.
     Other,
 }
 
-/// Something in a tree.
+/// An entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Where, as seen from the tree's root. Need not be UTF-8.
+    /// Its path relative to the tree's root. Need not be UTF-8.
     pub path: PathBuf,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
-    /// Its length in bytes; 0 of what is no file.
+    /// Its length in bytes; 0 if it is not a file.
     pub size: u64,
-    /// Whether its owner may run it; never of what is no file.
+    /// Whether its owner may run it; false if it is not a file.
     pub executable: bool,
 }
 
@@ -72,7 +72,7 @@ impl Tree {
     /// Opens a tree at a directory, which may itself not be a link.
     ///
     /// # Errors
-    /// When it is not there, or not a directory.
+    /// When it does not exist, or is not a directory.
     pub fn open(root: &Path) -> Result<Self, TreeError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::open(root, flags, Mode::empty())
@@ -80,10 +80,10 @@ impl Tree {
         Ok(Self { dir })
     }
 
-    /// What is there under a path; a link is not followed.
+    /// Returns the entry at a path; a link is not followed.
     ///
     /// # Errors
-    /// When nothing is, or the path leads outside or through a link.
+    /// When it does not exist, or the path leads outside or through a link.
     pub fn entry(&self, path: &Path) -> Result<Entry, TreeError> {
         let path = inner(path)?;
         if path.as_os_str().is_empty() {
@@ -92,25 +92,26 @@ impl Tree {
         }
         let fd = self.resolve(&path, OFlags::PATH)?;
         let stat =
-            rustix::fs::fstat(&fd).map_err(|errno| TreeError::of(errno, "look at", &path))?;
+            rustix::fs::fstat(&fd).map_err(|errno| TreeError::of(errno, "inspect", &path))?;
         Ok(Entry::of(path, &stat))
     }
 
-    /// Opens a regular file for reading. What would block is never opened for it.
+    /// Opens a regular file for reading. Anything that would block is never opened.
     ///
     /// # Errors
-    /// When there is none, or the path leads outside or through a link.
+    /// When it does not exist or is not a file, or the path leads outside or through a link.
     pub fn open_file(&self, path: &Path) -> Result<File, TreeError> {
         let path = inner(path)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        // Opening a device can have effects, so what it is comes first; what it is after that counts.
+        // Opening a device can have effects, so its kind is checked first; the kind after opening
+        // counts.
         let is_file = self.entry(&path)?.kind == EntryKind::File;
         let file = if is_file { Some(File::from(self.resolve(&path, flags)?)) } else { None };
         file.filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))
             .ok_or(TreeError::NotAFile { path })
     }
 
-    /// The hash of a file's content.
+    /// Returns the hash of a file's content.
     ///
     /// # Errors
     /// As [`Tree::open_file`], and when it cannot be read.
@@ -120,7 +121,7 @@ impl Tree {
         Ok(BlobHash::from_bytes(*hasher.finalize().as_bytes()))
     }
 
-    /// Where a link says it leads.
+    /// Returns the target of a link.
     ///
     /// # Errors
     /// When it is not a link, or the path to it leads outside or through another.
@@ -132,11 +133,13 @@ impl Tree {
         Ok(std::ffi::OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Writes a file, and the directories it is in. Whatever had the name before, a link included, is
-    /// replaced in one step; who may read and write a file stays as it was. How many bytes it has.
+    /// Writes a file, and creates its directories. Whatever had the name before, even a link, is
+    /// replaced atomically; the read and write permissions of a file are kept. Returns its size in
+    /// bytes.
     ///
     /// # Errors
-    /// When a directory has the name, the path leads outside or through a link, or the disk refuses.
+    /// When a directory has the name, the path leads outside or through a link, or the system
+    /// reports an error.
     pub fn write(
         &self,
         path: &Path,
@@ -161,11 +164,11 @@ impl Tree {
         Ok(n_bytes)
     }
 
-    /// Writes a file where nothing has its name, and the directories it is in; else as
+    /// Writes a file whose name is free, and creates its directories; otherwise like
     /// [`Tree::write`].
     ///
     /// # Errors
-    /// As [`Tree::write`], and when something has the name.
+    /// As [`Tree::write`], and when the name is taken.
     pub fn write_new(&self, path: &Path, content: &mut dyn Read) -> Result<u64, TreeError> {
         let path = inner(path)?;
         let (dir, name) = self.parent(&path)?;
@@ -184,20 +187,20 @@ impl Tree {
         Ok(n_bytes)
     }
 
-    /// Makes a link, and the directories it is in; as [`Tree::write`].
+    /// Creates a link and its directories, like [`Tree::write`].
     ///
     /// # Errors
     /// As [`Tree::write`].
     pub fn link(&self, path: &Path, target: &Path) -> Result<(), TreeError> {
         let path = inner(path)?;
-        let failed = |errno| TreeError::of(errno, "make the link", &path);
+        let failed = |errno| TreeError::of(errno, "create the link", &path);
         let (dir, name) = self.parent(&path)?;
         let temp = temp_name();
         rustix::fs::symlinkat(target, &dir, &temp).map_err(failed)?;
         HalfWritten { dir: dir.as_fd(), name: &temp, done: false }.finish(name).map_err(failed)
     }
 
-    /// Makes a directory, and those it is in, where they are missing.
+    /// Creates a directory and its parents, where they are missing.
     ///
     /// # Errors
     /// When something else has the name, or the path leads outside or through a link.
@@ -205,10 +208,10 @@ impl Tree {
         self.directory(&inner(path)?).map(drop)
     }
 
-    /// Removes a file or a link, and the directories that are empty without it.
+    /// Removes a file or a link, and the directories that become empty.
     ///
     /// # Errors
-    /// When it is a directory or not there, or the path leads outside or through a link.
+    /// When it is a directory or does not exist, or the path leads outside or through a link.
     pub fn remove(&self, path: &Path) -> Result<(), TreeError> {
         let path = inner(path)?;
         let failed = |errno| TreeError::of(errno, "remove", &path);
@@ -217,7 +220,7 @@ impl Tree {
         let mut above = path.parent();
         while let Some(empty) = above.filter(|path| !path.as_os_str().is_empty()) {
             let (dir, name) = self.existing_parent(empty)?;
-            // One that still has something in it stays, and so do those above it.
+            // A directory that is not empty stays, and so do its parents.
             if rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR).is_err() {
                 break;
             }
@@ -226,13 +229,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Opens what is under a path, itself not a link that would be followed.
+    /// Opens the entry at a path, without following a link.
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, TreeError> {
         open_beneath(self.dir.as_fd(), path, flags)
             .map_err(|errno| TreeError::of(errno, "open", path))
     }
 
-    /// The directory that a name is in, made if it is missing.
+    /// Returns the directory of a name, created if it is missing.
     fn parent<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), TreeError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(TreeError::NotAFile { path: path.to_owned() });
@@ -248,9 +251,9 @@ impl Tree {
         Ok((self.resolve(here, OFlags::PATH | OFlags::DIRECTORY)?, name))
     }
 
-    /// A directory, made step by step if it is missing.
+    /// Returns a directory, created step by step if it is missing.
     fn directory(&self, path: &Path) -> Result<OwnedFd, TreeError> {
-        let failed = |errno| TreeError::of(errno, "make the directory", path);
+        let failed = |errno| TreeError::of(errno, "create the directory", path);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let mut dir = open_beneath(self.dir.as_fd(), Path::new("."), flags).map_err(failed)?;
         for part in path.components() {
@@ -289,7 +292,7 @@ impl Entry {
     }
 }
 
-/// A name that is taken back unless it becomes another.
+/// A temporary name that is removed unless it is renamed.
 struct HalfWritten<'a> {
     dir: BorrowedFd<'a>,
     name: &'a str,
@@ -297,7 +300,7 @@ struct HalfWritten<'a> {
 }
 
 impl HalfWritten<'_> {
-    /// Takes a name's place, whatever had it. Renaming follows no link.
+    /// Takes over a name, whatever had it. Renaming follows no link.
     fn finish(mut self, name: &OsStr) -> Result<(), Errno> {
         rustix::fs::renameat(self.dir, self.name, self.dir, name)?;
         self.done = true;
@@ -306,7 +309,7 @@ impl HalfWritten<'_> {
 }
 
 impl HalfWritten<'_> {
-    /// Takes a name that nothing has.
+    /// Takes a free name.
     fn finish_new(mut self, name: &OsStr) -> Result<(), Errno> {
         let flags = RenameFlags::NOREPLACE;
         rustix::fs::renameat_with(self.dir, self.name, self.dir, name, flags)?;
@@ -320,14 +323,14 @@ impl Drop for HalfWritten<'_> {
         if !self.done
             && let Err(error) = rustix::fs::unlinkat(self.dir, self.name, AtFlags::empty())
         {
-            tracing::warn!(%error, "a file that is only half written is left");
+            tracing::warn!(%error, "cannot remove a half-written file");
         }
     }
 }
 
 fn open_beneath(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // The last part of a path may be a link where it is only looked at, and is never followed.
+    // The last part of a path may be a link if it is only inspected; it is never followed.
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let mut tries = 0;
     loop {
@@ -338,7 +341,7 @@ fn open_beneath(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<Owned
     }
 }
 
-/// What it means that a part of a path is no directory.
+/// Returns the error for a part of a path that is not a directory.
 fn in_the_way(dir: BorrowedFd<'_>, name: &Path, path: &Path) -> TreeError {
     let path = path.to_owned();
     match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -349,22 +352,22 @@ fn in_the_way(dir: BorrowedFd<'_>, name: &Path, path: &Path) -> TreeError {
     }
 }
 
-/// The permissions of a file that is to be replaced, with or without that of running it.
+/// Returns the permissions of a file to be replaced, with or without the right to run it.
 fn kept_mode(dir: BorrowedFd<'_>, name: &OsStr, executable: bool) -> Option<Mode> {
     let stat = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
     let read_write = stat.st_mode & 0o666;
-    // Whoever may read it may run it.
+    // Everyone who can read it can run it.
     let run = if executable { (read_write & 0o444) >> 2 } else { 0 };
     is_file.then(|| Mode::from_raw_mode(read_write | run))
 }
 
-/// A name that nobody can have guessed.
+/// Returns a name that cannot be guessed.
 fn temp_name() -> String {
     format!("{TEMP_PREFIX}{:016x}", RandomState::new().hash_one(std::process::id()))
 }
 
-/// A path as seen from a root: no `..`, nothing absolute, `.` left out.
+/// Normalizes a path relative to a root: no `..`, nothing absolute, `.` removed.
 fn inner(path: &Path) -> Result<PathBuf, TreeError> {
     let outside = || TreeError::Outside { path: path.to_owned() };
     let mut parts = PathBuf::new();

@@ -1,6 +1,6 @@
-//! Content that comes in pieces, over several calls. An upload belongs to one principal, takes its
-//! pieces in order, and takes a repeated piece or a repeated end without harm, so that a caller
-//! that lost an answer may simply ask again.
+//! Content that arrives in pieces, over several calls. An upload belongs to one principal, takes
+//! its pieces in order, and tolerates a repeated piece or a repeated end, so that a caller that
+//! lost an answer can simply ask again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,15 +12,15 @@ use crate::blobs::Blobs;
 use crate::error::UploadError;
 use crate::writer::{Stored, Writer, check_mime};
 
-/// Longest id a caller may give an upload.
+/// The maximum length of an upload id.
 const ID_CHARS_MAX: usize = 64;
 
-/// How much uploading may go on at once.
+/// Limits of uploads.
 #[derive(Debug, Clone, Copy)]
 pub struct UploadLimits {
-    /// Open uploads of all principals together.
+    /// Open uploads of all principals.
     pub open_max: usize,
-    /// Open uploads of one principal, so that one cannot take all places.
+    /// Open uploads of one principal, so that one principal cannot take all slots.
     pub open_per_owner_max: usize,
     /// Bytes in one upload.
     pub bytes_max: u64,
@@ -34,7 +34,7 @@ impl Default for UploadLimits {
     }
 }
 
-/// The uploads that are open.
+/// The open uploads.
 #[derive(Debug)]
 pub struct Uploads {
     blobs: Blobs,
@@ -57,20 +57,20 @@ struct Entry {
 #[derive(Debug)]
 enum State {
     Open(Box<Writer>),
-    /// Kept until it expires, for a caller that did not hear that it ended.
+    /// Kept until it expires, for a caller that missed the answer.
     Done(Stored),
     Failed,
 }
 
 impl Uploads {
-    /// Takes uploads into a store.
+    /// Makes uploads into a store.
     #[must_use]
     pub fn new(blobs: Blobs, limits: UploadLimits) -> Self {
         Self { blobs, limits, table: Mutex::default() }
     }
 
-    /// Takes the piece at `offset` and says how many bytes are there now. A piece at offset 0
-    /// begins an upload; one that was taken before is skipped.
+    /// Takes the piece at `offset` and returns the number of bytes received so far. A piece at
+    /// offset 0 starts an upload; a repeated piece is skipped.
     pub fn append(
         &self,
         owner: PrincipalId,
@@ -103,7 +103,8 @@ impl Uploads {
         Ok(size_after)
     }
 
-    /// Stores what was uploaded. Asked again, it gives the same answer until the upload expires.
+    /// Stores the uploaded content. A repeated call returns the same answer until the upload
+    /// expires.
     pub fn finish(
         &self,
         owner: PrincipalId,
@@ -136,14 +137,14 @@ impl Uploads {
         }
     }
 
-    /// Gives an upload up.
+    /// Discards an upload.
     pub fn abort(&self, owner: PrincipalId, id: &str) {
         if let Ok(key) = Key::new(owner, id) {
             lock(&self.table).remove(&key);
         }
     }
 
-    /// Drops what has been idle for too long and says how many; what it wrote is removed.
+    /// Drops uploads that have been idle for too long, with their files, and returns their number.
     pub fn expire(&self, now: UnixMs) -> usize {
         let mut table = lock(&self.table);
         let n_before = table.len();
@@ -152,7 +153,7 @@ impl Uploads {
         n_before - table.len()
     }
 
-    /// How many uploads are known, ended ones that have not expired included.
+    /// Returns the number of known uploads, including ended ones that have not expired.
     #[must_use]
     pub fn count(&self) -> usize {
         lock(&self.table).len()
@@ -181,7 +182,7 @@ impl Uploads {
         Ok(entry)
     }
 
-    /// Ended uploads are only kept for repeats, so they yield to new ones.
+    /// Makes room for a new upload: ended ones are only kept for repeats, so they yield.
     fn make_room(
         &self,
         table: &mut HashMap<Key, Arc<Entry>>,
@@ -224,7 +225,7 @@ fn drop_oldest_done(table: &mut HashMap<Key, Arc<Entry>>, of: impl Fn(&Key) -> b
     oldest.is_some_and(|key| table.remove(&key).is_some())
 }
 
-/// A piece that lies whole within what is there was taken before.
+/// A piece that lies entirely within the received content is a repeat.
 fn repeated(offset: u64, length: usize, size: u64) -> Result<u64, UploadError> {
     let end = offset.saturating_add(length as u64);
     if end <= size { Ok(size) } else { Err(UploadError::WrongOffset { offset, expected: size }) }

@@ -1,5 +1,5 @@
-//! Which blobs were found to be what their names say. A file is hashed when it is first opened, and
-//! again when it changed since; in between its state stands for its content.
+//! The blobs whose content was verified. A file is hashed when it is first opened, and again if it
+//! has changed since; in between, its metadata stands for its content.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -12,18 +12,18 @@ use ringback_proto::ids::BlobHash;
 
 use crate::error::{FileError, ReadBlobError};
 
-/// Blobs remembered in one generation, of which there are two: about 2 MiB in all. One that is
-/// forgotten is hashed once more, and nothing else happens to it.
+/// Blobs remembered in each of two generations: about 2 MiB in total. A forgotten blob is only
+/// hashed once more.
 const REMEMBERED_MAX: usize = 8 << 10;
 
-/// Locks of those who hash. Two readers of one blob share a lock, so that a crowd that asks for a
-/// large one has it hashed once.
+/// Locks for hashing. Readers of the same blob share a lock, so that a large blob is hashed once
+/// even if many request it.
 const LOCKS: usize = 16;
 
-/// Enough for wide hashing in few system calls.
+/// Enough for wide hashing with few system calls.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The state of a file: whatever is written to it, or put in its place, has another one.
+/// The state of a file: it differs after any write or replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     device: u64,
@@ -49,7 +49,7 @@ impl Stamp {
     }
 }
 
-/// The files that were found sound.
+/// The files that were found intact.
 #[derive(Debug, Default)]
 pub(crate) struct Verified {
     remembered: Mutex<Generations>,
@@ -80,14 +80,14 @@ impl Verified {
         self.remembered().insert(hash, stamp);
     }
 
-    /// The size of a blob's file when it was last found sound.
+    /// Returns the size of a blob's file when it was last found intact.
     pub(crate) fn size(&self, hash: BlobHash) -> Option<u64> {
         let remembered = self.remembered();
         let stamp = remembered.newer.get(&hash).or_else(|| remembered.older.get(&hash));
         stamp.map(Stamp::size)
     }
 
-    /// Held by the one who hashes a blob.
+    /// Returns the lock held while a blob is hashed.
     pub(crate) fn hashing(&self, hash: BlobHash) -> MutexGuard<'_, ()> {
         let which = usize::from(hash.as_bytes()[0]) % LOCKS;
         self.hashing[which].lock().unwrap_or_else(PoisonError::into_inner)

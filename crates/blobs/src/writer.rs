@@ -1,5 +1,5 @@
-//! Content streaming in. Hashing and writing run side by side, all is synced once at the end, and
-//! small content never touches the disk if it is there already.
+//! Content streaming in. Hashing and writing run in parallel, everything is synced once at the end,
+//! and small content that already exists never touches the disk.
 
 use std::fs::File;
 
@@ -13,27 +13,27 @@ use crate::error::{FileError, WriteBlobError};
 use crate::hashing::Hashing;
 use crate::layout::Temp;
 
-/// Longest accepted MIME type: what RFC 6838 allows for type and subtype, with the slash.
+/// The maximum length of a MIME type: what RFC 6838 allows for type and subtype, with the slash.
 pub const MIME_CHARS_MAX: usize = 255;
 
-/// Small writes are gathered to this size: large enough for few system calls and wide hashing,
+/// Small writes are buffered up to this size: large enough for few system calls and wide hashing,
 /// small enough that a piece is still in the processor's cache when it is hashed and written.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What was stored.
+/// A stored blob.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its name.
+    /// Its hash.
     pub hash: BlobHash,
     /// Its length in bytes.
     pub size: u64,
-    /// The type it was stored with now; [`Blobs::inspect`] tells the first one.
+    /// The type given now; [`Blobs::inspect`] returns the first one.
     pub mime_type: String,
-    /// Whether it was not there before.
+    /// Whether it is new to the store.
     pub new: bool,
 }
 
-/// Takes content piece by piece. Dropped before [`Writer::finish`], it leaves nothing.
+/// Stores content piece by piece. Dropped before [`Writer::finish`], it leaves nothing.
 #[derive(Debug)]
 #[must_use]
 pub struct Writer {
@@ -51,13 +51,13 @@ impl Writer {
         Self { blobs, hashing, buffer: Vec::new(), temp: None, size: 0, broken: false }
     }
 
-    /// How many bytes were taken so far.
+    /// Returns the number of bytes written so far.
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
     }
 
-    /// Takes the next bytes. After an error the writer is of no more use.
+    /// Writes the next bytes. After an error the writer cannot be used any more.
     pub fn write(&mut self, mut data: &[u8]) -> Result<(), WriteBlobError> {
         while !data.is_empty() {
             if self.buffer.is_empty() && data.len() >= BUFFER_BYTES && self.hashing.is_here() {
@@ -79,8 +79,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Takes the next bytes of a file without another copy of them, and says how many: 0 at its
-    /// end. `path` is for messages.
+    /// Reads the next bytes of a file without an additional copy, and returns their number: 0 at
+    /// the end. `path` is for messages.
     pub fn read_piece(
         &mut self,
         file: &mut File,
@@ -100,7 +100,7 @@ impl Writer {
         Ok(n_read)
     }
 
-    /// Takes everything up to the end of a file; `path` is for messages.
+    /// Reads everything up to the end of a file; `path` is for messages.
     pub(crate) fn read_from(
         &mut self,
         file: &mut File,
@@ -110,8 +110,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives buffers and threads back to the system, for a writer that may wait long for its next
-    /// bytes.
+    /// Releases buffers and threads, for a writer that may wait a long time for its next bytes.
     pub(crate) fn rest(&mut self) -> Result<(), WriteBlobError> {
         self.flush()?;
         self.hashing.gather();
@@ -119,13 +118,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes the content durable under its name. The first type a blob is stored with stays.
+    /// Makes the content durable under its name. A blob keeps the first type it was stored with.
     pub fn finish(self, mime_type: &str) -> Result<Stored, WriteBlobError> {
         self.finish_as(None, mime_type)
     }
 
-    /// Like [`Writer::finish`], if the content has the name that is expected; otherwise nothing is
-    /// left of it.
+    /// Like [`Writer::finish`], if the content has the expected hash; otherwise nothing of it is
+    /// kept.
     pub fn finish_as(
         mut self,
         expected: Option<BlobHash>,
@@ -150,7 +149,7 @@ impl Writer {
         self.blobs.publish(temp, hash, self.size, mime_type)
     }
 
-    /// Writes the buffer out and has it hashed.
+    /// Writes the buffer to the file and hashes it.
     fn flush(&mut self) -> Result<(), WriteBlobError> {
         let buffer = std::mem::take(&mut self.buffer);
         self.put(&buffer)?;

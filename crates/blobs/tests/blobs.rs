@@ -1,4 +1,4 @@
-//! The content store as its users see it.
+//! Tests of the content store's public API.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
@@ -31,7 +31,7 @@ fn files_below(path: &Utf8Path) -> Vec<Utf8PathBuf> {
     files
 }
 
-/// Rule: binary with all 256 byte values comes back unchanged.
+/// Rule: binary with all 256 byte values is returned unchanged.
 #[test]
 fn content_comes_back_as_it_went_in_and_is_named_by_its_hash() {
     let (_guard, root) = dir();
@@ -136,11 +136,12 @@ fn file_of(root: &Utf8Path, hash: BlobHash) -> Utf8PathBuf {
     root.join(&name[..2]).join(&name[2..4]).join(&name)
 }
 
-/// Puts other bytes where a blob is, as a disk, a copy gone wrong or an editor would.
+/// Overwrites a blob's file, as a failing disk, a bad copy or an editor would.
 fn damage(root: &Utf8Path, hash: BlobHash, bytes: &[u8]) {
     let path = file_of(root, hash);
     fs::write(&path, bytes).unwrap();
-    // Times are coarse on some file systems; a real change is never that close to the last one.
+    // Timestamps are coarse on some file systems; a real change is never that close to the last
+    // one.
     let file = fs::File::options().write(true).open(&path).unwrap();
     file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
 }
@@ -150,7 +151,7 @@ fn assert_damaged<T: std::fmt::Debug>(read: &Result<T, ReadBlobError>, which: Bl
     assert!(matches!(read, Err(ReadBlobError::Damaged { hash, .. }) if *hash == which), "{read:?}");
 }
 
-/// Rule: content is what its hash says, whichever way it is read.
+/// Rule: content matches its hash, whichever way it is read.
 #[test]
 fn damaged_content_is_not_read_and_storing_it_again_mends_it() {
     let (_guard, root) = dir();
@@ -163,7 +164,7 @@ fn damaged_content_is_not_read_and_storing_it_again_mends_it() {
         let stats = blobs.stats();
         for wrong in [&flipped[..], &data[..size / 2], b""] {
             damage(&root, hash, wrong);
-            // One that has read it before, and one that has just started.
+            // One store that has read it before, and one that has just been opened.
             for blobs in [&blobs, &Blobs::open(&root).unwrap()] {
                 assert_damaged(&blobs.open_blob(hash), hash);
                 assert_damaged(&blobs.read_range(hash, 0, 1), hash);
@@ -284,7 +285,7 @@ proptest! {
     }
 }
 
-/// Rule: content that is not what its sender named is not kept.
+/// Rule: content that does not match the hash its sender gave is not kept.
 #[test]
 fn content_under_a_wrong_name_leaves_nothing() {
     let (_guard, root) = dir();

@@ -1,5 +1,5 @@
-//! Local files that a caller names.
-//! Rule: no file outside the allowed roots is read, through `..` or a link.
+//! Local files that a caller names. Rule: no file outside the allowed roots is read, through `..`
+//! or a link.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 

@@ -1,5 +1,5 @@
-//! Trees that a stranger may be writing in.
-//! Rule: nothing in a tree is read or written through a link, and nothing that would block is opened.
+//! Trees that an untrusted process may be writing in. Rule: nothing in a tree is read or written
+//! through a link, and nothing that would block is opened.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
@@ -59,16 +59,16 @@ fn files_are_read_and_written_and_a_write_replaces_in_one_step() {
     fs::set_permissions(root.join("sub/file"), fs::Permissions::from_mode(0o600)).unwrap();
     tree.write(Path::new("sub/file"), &mut "private".as_bytes(), true).unwrap();
     let mode = fs::metadata(root.join("sub/file")).unwrap().permissions().mode();
-    assert_eq!(mode & 0o777, 0o700, "what is private stays so");
+    assert_eq!(mode & 0o777, 0o700, "a private file stays private");
     let refused = write(&tree, "sub", "text");
     assert!(matches!(refused, Err(TreeError::NotAFile { .. })), "{refused:?}");
-    assert_eq!(fs::read_dir(&root).unwrap().count(), 2, "nothing half written is left");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 2, "no half-written file is left");
     tree.remove(Path::new("new/deep/file")).unwrap();
-    assert!(!root.join("new").exists(), "directories that are empty now go too");
+    assert!(!root.join("new").exists(), "empty directories are removed too");
     assert!(root.join("sub").exists());
 }
 
-/// Rule: nothing is read outside a tree, by an absolute path, by `..`, by a link or through one.
+/// Rule: nothing outside a tree is read, by an absolute path, by `..`, by a link or through one.
 #[test]
 fn nothing_is_read_outside() {
     let (dir, root, tree) = tree();
@@ -102,7 +102,7 @@ fn nothing_is_read_outside() {
     assert!(Tree::open(&dir.path().join("link-to-tree")).is_err());
 }
 
-/// Rule: nothing is written outside a tree, and a link that is in the way is replaced, not followed.
+/// Rule: nothing outside a tree is written, and a link in the way is replaced, not followed.
 #[test]
 fn nothing_is_written_outside() {
     let (dir, root, tree) = tree();
@@ -160,7 +160,7 @@ fn a_tree_is_walked_in_order_and_only_up_to_its_limits() {
     assert_eq!(only.entries.len(), 3);
 }
 
-/// Rule: one directory that is too deep, or that cannot be read, does not refuse the rest of a tree.
+/// Rule: a directory that is too deep or unreadable does not make the rest of a tree fail.
 #[test]
 fn a_directory_deeper_than_a_path_can_be_is_skipped_and_named() {
     let (_dir, root, tree) = tree();
@@ -173,7 +173,7 @@ fn a_directory_deeper_than_a_path_can_be_is_skipped_and_named() {
     assert_eq!((packed.files, packed.skipped), (1, vec![]));
 }
 
-/// Directories in each other, step by step, because no path is long enough for all of them at once.
+/// Nests directories step by step, because no path is long enough for all of them.
 fn dig(root: &Path, name: &str, depth: usize) {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::RDONLY;
     let mut dir = rustix::fs::open(root, flags, Mode::empty()).unwrap();
@@ -184,8 +184,8 @@ fn dig(root: &Path, name: &str, depth: usize) {
     rustix::fs::mknodat(&dir, "file", FileType::RegularFile, Mode::RWXU, 0).unwrap();
 }
 
-/// Rule: removing a tree needs the same stack and a few descriptors at any depth, and neither do the
-/// other ways through it overflow.
+/// Rule: removing a tree needs the same stack and a few descriptors at any depth, and the other
+/// walks do not overflow either.
 #[test]
 fn a_tree_of_any_depth_is_measured_and_removed() {
     const DEPTH: usize = 15_000;
@@ -201,7 +201,7 @@ fn a_tree_of_any_depth_is_measured_and_removed() {
         assert!(!root.exists());
         remove_tree(&root).unwrap();
     };
-    // Less than a thread usually has; a frame for each level would need far more.
+    // Less than a thread usually has; a stack frame for each level would need far more.
     let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap();
     thread.join().unwrap();
     assert!(dir.path().join("secret/file").exists());
@@ -222,11 +222,11 @@ fn a_removal_follows_no_link() {
     assert!(!root.exists());
     assert_eq!(fs::read_to_string(dir.path().join("secret/file")).unwrap(), "secret");
     symlink(dir.path().join("secret"), &root).unwrap();
-    assert!(remove_tree(&root).is_err(), "a link is no tree");
+    assert!(remove_tree(&root).is_err(), "a link is not a tree");
     assert!(dir.path().join("secret/file").exists());
 }
 
-/// Runs a test as a user whom the system refuses something. Whether this is that run.
+/// Reruns a test as a user without special rights; returns whether this is that run.
 fn is_ordinary_user(test: &str) -> bool {
     use std::os::unix::process::CommandExt as _;
     const NOBODY: u32 = 65_534;
@@ -240,8 +240,8 @@ fn is_ordinary_user(test: &str) -> bool {
     false
 }
 
-/// Rule: directories that their owner may not read, write or enter, as module caches have them, are
-/// removed by an ordinary user; until then they are named, and do not refuse the rest.
+/// Rule: an ordinary user can remove directories that their owner may not read, write or enter, as
+/// in module caches; until then they are reported, and do not make the rest fail.
 #[test]
 fn directories_without_permissions_are_named_and_removed() {
     if !is_ordinary_user("directories_without_permissions_are_named_and_removed") {
@@ -269,7 +269,7 @@ fn directories_without_permissions_are_named_and_removed() {
     assert!(!root.exists());
 }
 
-/// Rule: a stranger who still writes does not hold a removal up for ever, and leads it nowhere.
+/// Rule: a process that keeps writing does not delay a removal forever, and leads it nowhere.
 #[test]
 fn a_removal_ends_while_somebody_moves_directories() {
     let (dir, root, _tree) = tree();
@@ -302,7 +302,7 @@ fn names_need_not_be_utf8() {
     assert!(paths(&tree).iter().any(|path| path == name));
 }
 
-/// Rule: an archive of a tree becomes the same tree again, links, odd names and long ones included.
+/// Rule: an archive of a tree unpacks to the same tree, including links, odd names and long ones.
 #[test]
 fn an_archive_becomes_the_same_tree_again() {
     let (dir, root, tree) = tree();
@@ -328,11 +328,11 @@ fn an_archive_becomes_the_same_tree_again() {
     assert_eq!(copy.read_link(Path::new("up")).unwrap().as_os_str(), "../".repeat(60).as_str());
     let mut again = Vec::new();
     pack(&copy, &entries, &mut again).unwrap();
-    assert_eq!(archive, again, "the same tree is the same bytes");
+    assert_eq!(archive, again, "the same tree gives the same bytes");
 }
 
-/// Rule: an archive writes nothing outside, nothing through a link it made before, and nothing at all
-/// if a part of it is refused.
+/// Rule: an archive writes nothing outside, nothing through a link it created before, and nothing
+/// at all if any part of it is refused.
 #[test]
 fn an_archive_writes_nothing_outside() {
     let (dir, root, tree) = tree();
@@ -359,7 +359,7 @@ fn an_archive_writes_nothing_outside() {
     let large = made(&|builder| file(builder, b"large", &[0; 20_000]));
     let refused = unpack(&tree, Path::new(""), large, LIMITS);
     assert!(matches!(refused, Err(TreeError::TooManyBytes { .. })), "{refused:?}");
-    assert!(!root.join("first").exists(), "nothing is written of what is refused");
+    assert!(!root.join("first").exists(), "nothing of a refused archive is written");
 
     let through = made(&|builder| {
         let mut header = tar::Header::new_gnu();
@@ -374,7 +374,7 @@ fn an_archive_writes_nothing_outside() {
     assert!(unpack(&tree, Path::new(""), Cursor::new(b"no archive".repeat(100)), LIMITS).is_err());
 }
 
-/// A file under a name that the library itself would refuse to write.
+/// Adds a file under a name that the library itself would refuse to write.
 fn file(builder: &mut tar::Builder<Vec<u8>>, name: &[u8], content: &[u8]) {
     let mut header = tar::Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -384,8 +384,7 @@ fn file(builder: &mut tar::Builder<Vec<u8>>, name: &[u8], content: &[u8]) {
     builder.append(&header, content).unwrap();
 }
 
-/// Rule: a link that takes the place of a directory while a tree is walked, read and written leads
-/// nowhere.
+/// Rule: a link swapped in for a directory while a tree is walked, read and written leads nowhere.
 #[test]
 fn a_link_that_is_swapped_in_leads_nowhere() {
     let (dir, root, tree) = tree();
@@ -408,7 +407,7 @@ fn a_link_that_is_swapped_in_leads_nowhere() {
             drop(write(&tree, "sub/written", "text"));
             if let Ok(Walked { entries, .. }) = tree.walk(Path::new(""), LIMITS, |_| true) {
                 let mut archive = Vec::new();
-                // The link's own target ends with that word, and is all that may.
+                // Only the link's own target may end with that word.
                 if pack(&tree, &entries, &mut archive).is_ok() {
                     let mut packed = tar::Archive::new(Cursor::new(archive));
                     for entry in packed.entries().unwrap() {

@@ -1,4 +1,4 @@
-//! Content that comes in pieces.
+//! Content that arrives in pieces.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 

@@ -1,5 +1,5 @@
-//! The floor that HOOT01 calls are measured against: a bare seven-part echo on the same ZeroMQ
-//! library, and one raw load generator for both sides of the comparison.
+//! The baseline for HOOT01 calls: a bare seven-part echo on the same ZeroMQ library, and one raw
+//! load generator for both sides of the comparison.
 //!
 //! ```text
 //! bare_echo serve ENDPOINT                            echoes; a JSON line at each Disconnect
@@ -21,7 +21,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A part of the load that is not measured: caches, routes and buffers find their size.
+/// A part of the load that is not measured, while caches, routes and buffers warm up.
 const WARM_UP: usize = 10;
 
 #[tokio::main(flavor = "current_thread")]
@@ -44,7 +44,7 @@ async fn main() -> Result<(), Failure> {
     }
 }
 
-/// Sends everything back as it came, with the identity the ROUTER put in front.
+/// Sends everything back as received, with the identity that the ROUTER added.
 async fn serve(endpoint: &str) -> Result<(), Failure> {
     let router = Socket::try_new(SocketType::Router, Options::default().router_mandatory(true))?;
     println!("{}", router.bind(endpoint).await?);
@@ -63,7 +63,7 @@ async fn serve(endpoint: &str) -> Result<(), Failure> {
     }
 }
 
-/// Keeps `in_flight` requests under way until `count` are answered.
+/// Keeps `in_flight` requests in flight until `count` are answered.
 async fn load(
     endpoint: &str,
     in_flight: usize,
@@ -115,7 +115,7 @@ fn message(command: Command, body: Body) -> Message {
     Message::multipart_payloads(parts.into_iter().map(Payload::from_bytes))
 }
 
-/// What is measured between two reports.
+/// The measurement between two reports.
 struct Round {
     n_messages: usize,
     started: Instant,

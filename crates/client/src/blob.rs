@@ -1,4 +1,4 @@
-//! Content up and down, in pieces of bounded size.
+//! Uploads and downloads content, in pieces of bounded size.
 
 use bytes::{Bytes, BytesMut};
 use ringback_proto::data::Data;
@@ -12,8 +12,8 @@ use crate::client::Client;
 use crate::error::unexpected;
 
 impl Client {
-    /// Stores all that can be read, and returns its hash. One piece is on its way while the next is
-    /// being read, so memory stays at two pieces.
+    /// Stores everything that can be read, and returns its hash. One piece is being sent while the
+    /// next is read, so memory stays at two pieces.
     ///
     /// # Errors
     /// The daemon's, those of [`Client::call_raw`], and `invalid` if reading fails.
@@ -29,7 +29,7 @@ impl Client {
         let mut offset = 0;
         let mut piece = self.read_piece(&mut content).await?;
         loop {
-            // A full piece may be the last; only an empty read tells.
+            // A full piece may be the last; only an empty read shows it.
             let n_bytes = piece.len();
             if n_bytes < self.config().piece_bytes {
                 let request = store_request(piece, mime_type, &upload_id, offset, true);
@@ -44,7 +44,7 @@ impl Client {
         }
     }
 
-    /// Writes stored content to `sink` and returns how many bytes that were.
+    /// Writes stored content to `sink` and returns the number of bytes.
     ///
     /// # Errors
     /// The daemon's, those of [`Client::call_raw`], and `invalid` if writing fails.
@@ -83,7 +83,7 @@ impl Client {
     }
 }
 
-/// A piece of an upload; content that fits into one piece needs no upload.
+/// Makes the request for a piece; content that fits into one piece needs no upload id.
 fn store_request(
     piece: Bytes,
     mime_type: &str,

@@ -14,39 +14,39 @@ use ringback_proto::{
 use crate::client::Client;
 use crate::error::unexpected;
 
-/// A call with a deadline waits a little longer for the daemon to say that it passed.
+/// How much longer a call with a deadline waits for the daemon to report that it passed.
 const DEADLINE_GRACE: Duration = Duration::from_secs(5);
 
-/// What a call came to.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome<R> {
     /// The tool's answer.
     Done(R),
-    /// The work goes on as a job.
+    /// The work continues as a job.
     Job {
         /// Its id.
         job_id: JobId,
-        /// How long it may take.
+        /// How long it is expected to take.
         expected_timing: ToolTiming,
     },
     /// The command is accepted.
     Accepted {
         /// What was accepted.
         message: String,
-        /// The job that carries it out.
+        /// The job that does the work.
         job_id: Option<JobId>,
     },
 }
 
 impl Client {
-    /// Calls a tool and waits for its answer, as long as its class allows.
+    /// Calls a tool and waits for its answer, for as long as its timing class allows.
     ///
     /// # Errors
-    /// The tool's, those of [`Client::call_raw`], and `timeout` with the job's id when the work goes
-    /// on as a job.
+    /// The tool's, those of [`Client::call_raw`], and `timeout` with the job's id when the work
+    /// continues as a job.
     ///
     /// # Cancel safety
-    /// A call that is dropped is cancelled at the daemon, unless its job id was already told.
+    /// A call that is dropped is cancelled at the daemon, unless its job id was already returned.
     pub async fn call<T: Tool>(&self, request: T::Request) -> Result<T::Response, Error> {
         let wait_ms = T::ROW.makes_job.then(|| millis(T::TIMING.wait_max()));
         let options = CallOptions { wait_ms, ..CallOptions::default() };
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Hands work over and returns with its job id at once; a tool that makes no job is just called.
+    /// Submits work and returns its job id immediately; a tool that creates no job is just called.
     ///
     /// # Errors
     /// As [`Client::call_with`].
@@ -77,7 +77,7 @@ impl Client {
     /// The tool's, and those of [`Client::call_raw`].
     ///
     /// # Cancel safety
-    /// A call that is dropped is cancelled at the daemon, unless its job id was already told.
+    /// A call that is dropped is cancelled at the daemon, unless its job id was already returned.
     pub async fn call_with<T: Tool>(
         &self,
         request: T::Request,
@@ -93,17 +93,17 @@ impl Client {
             ResponseEnvelope::Error(error) => Err(error.into()),
             ResponseEnvelope::StreamStart { .. }
             | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { .. } => Err(unexpected("a stream nobody asked for")),
+            | ResponseEnvelope::StreamEnd { .. } => Err(unexpected("an unrequested stream")),
         }
     }
 
-    /// Calls any tool, native or not, and returns the reply as it is.
+    /// Calls any tool, native or not, and returns the reply unchanged.
     ///
     /// # Errors
     /// Those of [`Client::call_raw`]; what the daemon answers is in the envelope.
     ///
     /// # Cancel safety
-    /// A call that is dropped is cancelled at the daemon, unless its job id was already told.
+    /// A call that is dropped is cancelled at the daemon, unless its job id was already returned.
     pub async fn call_envelope(
         &self,
         envelope: RequestEnvelope,
@@ -124,7 +124,8 @@ impl Client {
     }
 }
 
-/// The frame of a request. Content travels apart, so that it is neither copied nor scanned.
+/// Makes the frame of a request. Content is sent separately, so that it is neither copied nor
+/// scanned.
 pub(crate) fn request_frame(mut envelope: RequestEnvelope) -> Result<Frame, Error> {
     let data = match &mut envelope.request {
         ToolCall::Native(ToolRequest::CasStore(request)) => {
@@ -152,11 +153,11 @@ pub(crate) fn decode_reply(body: Body) -> Result<ResponseEnvelope, Error> {
     }
 }
 
-/// The same for a tool that is not of the table: its answer stays the bytes that came.
+/// Like [`decode_reply`], for a tool outside the table: its answer keeps the bytes as received.
 pub(crate) fn decode_passing(body: Body) -> Result<ResponseEnvelope, Error> {
     match body {
         Body::MsgPack(bytes) => ResponseEnvelope::decode_passing(&bytes).map_err(unexpected),
-        Body::RawBinary { .. } => Err(unexpected("bytes apart from an answer that has none")),
+        Body::RawBinary { .. } => Err(unexpected("separate bytes with an answer that takes none")),
         Body::Empty | Body::Credit(_) => Err(unexpected("it is empty")),
     }
 }
@@ -170,7 +171,7 @@ pub(crate) fn typed<T: Tool>(response: ToolResponse) -> Result<T::Response, Erro
 fn still_running(tool: &str, job_id: Option<JobId>) -> Error {
     let job = job_id.map_or_else(|| "a job".to_owned(), |job_id| job_id.to_string());
     let message =
-        format!("`{tool}` is not done yet and goes on as {job}; follow it with `job_poll`");
+        format!("`{tool}` is not done yet and continues as {job}; follow it with `job_poll`");
     Error::new(ErrorKind::Timeout, message).with_certainty(Certainty::MayHaveRun)
 }
 

@@ -1,4 +1,4 @@
-//! The handle: frames to the daemon and back.
+//! The client handle: sends frames to the daemon and receives replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::pending::{Answer, StreamSender, Waiter};
 use crate::task::{ClientTask, Control, Handles, Order};
 use crate::transport::{Dealer, LinkState};
 
-/// One connection to a daemon. Clones share it; it ends with the last of them.
+/// A connection to a daemon. Clones share it; it ends with the last of them.
 #[derive(Debug, Clone)]
 #[must_use = "the connection ends with the last handle to it"]
 pub struct Client {
@@ -38,7 +38,7 @@ impl Client {
     /// Connects, and returns once the daemon has accepted.
     ///
     /// # Errors
-    /// If nobody answers in time, or the daemon refuses the credentials.
+    /// If no daemon answers in time, or it refuses the credentials.
     ///
     /// # Cancel safety
     /// A wait that is dropped leaves no connection behind.
@@ -54,17 +54,17 @@ impl Client {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Whether there is a connection, and when that changes.
+    /// Watches the state of the connection.
     #[must_use]
     pub fn link(&self) -> watch::Receiver<LinkState> {
         self.shared.state.clone()
     }
 
-    /// Sends a frame and waits for the one reply with its id.
+    /// Sends a frame and waits for the single reply with its id.
     ///
     /// # Errors
-    /// `busy` when too many calls are in flight, `gone` when the link is or gets lost, `timeout` after
-    /// the configured time. An error the daemon answers with is a reply.
+    /// `busy` when too many calls are in flight, `gone` when the link is down or lost, `timeout`
+    /// after the configured time. An error in the daemon's answer is a reply.
     ///
     /// # Cancel safety
     /// A call that is dropped is cancelled at the daemon.
@@ -72,11 +72,12 @@ impl Client {
         self.call_within(frame, self.shared.config.reply_timeout).await
     }
 
-    /// Leaves: tells the daemon, ends what is in flight as `gone`, and returns when that is done.
+    /// Disconnects: notifies the daemon, ends calls in flight as `gone`, and returns when that is
+    /// done.
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
         if self.shared.control.send(Control::Close { done }).await.is_ok() {
-            // An error means that it was closed already.
+            // An error means that it was already closed.
             drop(closed.await);
         }
     }
@@ -115,7 +116,7 @@ impl Client {
         Ok((frames, in_flight))
     }
 
-    /// Sends a frame that gets no reply; says whether there was room for it.
+    /// Sends a frame that gets no reply; returns whether there was room for it.
     pub(crate) fn try_tell(&self, frame: Frame) -> bool {
         self.shared.inbox.try_send(Order { frame, waiter: None }).is_ok()
     }
@@ -148,12 +149,12 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// The one reply is here, and with it the task has forgotten the call.
+    /// Marks the call as finished: its only reply has arrived, and the task has forgotten it.
     fn finished(&mut self) {
         self.permit = None;
     }
 
-    /// The stream has ended, which the task cannot know by itself.
+    /// Reports the end of the stream, which the task cannot see.
     pub(crate) fn stream_finished(&mut self) {
         self.tell(true);
     }

@@ -1,68 +1,68 @@
-//! Why there is no connection, and how a lost one looks to the calls that were on it.
+//! Connection errors, and the errors of calls on a lost connection.
 
 use std::time::Duration;
 
 use ringback_proto::{Certainty, Error, ErrorKind};
 
-/// A cause inside the transport, whose types are not shown outside.
+/// A cause inside the transport, whose types are not public.
 pub(crate) type TransportError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a client could not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The endpoint or an option makes no sense.
+    /// The endpoint or an option is invalid.
     #[error("cannot open a connection to `{endpoint}`")]
     Open {
-        /// Where to.
+        /// The endpoint.
         endpoint: String,
-        /// What the transport says.
+        /// The error of the transport.
         #[source]
         source: TransportError,
     },
-    /// The token is none.
-    #[error("the token is not `oub_` and 64 hex digits")]
+    /// The token is malformed.
+    #[error("the token is malformed: it must be `oub_` and 64 hex digits")]
     Token,
-    /// The server's key is none.
-    #[error("the server key is not 40 characters of Z85")]
+    /// The server key is malformed.
+    #[error("the server key is malformed: it must be 40 characters of Z85")]
     ServerKey,
-    /// Nobody answers.
+    /// No daemon answers.
     #[error(
         "no daemon answers at `{endpoint}` within {timeout:?}; start one with `ringback serve`"
     )]
     Unreachable {
-        /// Where to.
+        /// The endpoint.
         endpoint: String,
-        /// How long was waited.
+        /// How long the client waited.
         timeout: Duration,
     },
-    /// The daemon does not take the token.
+    /// The daemon refuses the token.
     #[error("the daemon at `{endpoint}` refuses the token ({reason})")]
     Refused {
-        /// Where to.
+        /// The endpoint.
         endpoint: String,
-        /// What it says.
+        /// The reason it reports.
         reason: String,
     },
 }
 
-/// The link ended while a call was on it.
+/// Makes the error of a call whose link was lost.
 pub(crate) fn link_lost(reason: &str) -> Error {
     Error::new(ErrorKind::Gone, format!("the connection to the daemon was lost: {reason}"))
         .with_certainty(Certainty::MayHaveRun)
 }
 
-/// There is no link to put a call on.
+/// Makes the error of a call without a link.
 pub(crate) fn no_link() -> Error {
-    Error::new(ErrorKind::Gone, "there is no connection to the daemon; it is being made again")
+    Error::new(ErrorKind::Gone, "not connected to the daemon; reconnecting")
 }
 
-/// The client was closed.
+/// Makes the error of a closed client.
 pub(crate) fn closed() -> Error {
     Error::new(ErrorKind::Gone, "the client is closed").with_certainty(Certainty::MayHaveRun)
 }
 
-/// A reply that does not fit the call.
+/// Makes the error of a reply that does not match the call.
 pub(crate) fn unexpected(what: impl std::fmt::Display) -> Error {
-    Error::new(ErrorKind::Internal, format!("the daemon's reply does not fit the call: {what}"))
+    Error::new(ErrorKind::Internal, format!("the daemon's reply does not match the call: {what}"))
         .with_certainty(Certainty::MayHaveRun)
 }

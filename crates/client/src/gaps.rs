@@ -1,4 +1,4 @@
-//! Which events were missed. Pure: it is shown what arrives.
+//! Detects missed events. Pure: it is passed what arrives.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,12 +10,12 @@ use ringback_proto::event::Heads;
 pub struct Gap {
     /// The topic.
     pub topic: String,
-    /// The `topic_seq` of those missed.
+    /// The missed `topic_seq` numbers.
     pub missed: RangeInclusive<u64>,
 }
 
-/// The last number of each topic in an epoch. A topic never heard of has no past: what was before
-/// the subscription is no gap.
+/// The last number of each topic in an epoch. A new topic has no past: events before the
+/// subscription are not a gap.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     epoch: Option<u64>,
@@ -23,14 +23,14 @@ pub(crate) struct Gaps {
 }
 
 impl Gaps {
-    /// An event arrived: returns what is missing before it.
+    /// Records an event and returns the numbers missing before it.
     pub(crate) fn event(&mut self, epoch: u64, topic: &str, topic_seq: u64) -> Option<Gap> {
         self.enter(epoch);
         self.advance(topic, topic_seq, topic_seq.saturating_sub(1))
     }
 
-    /// The daemon tells the last numbers: returns what is missing up to them, among the topics that
-    /// `wanted` says are subscribed to.
+    /// Records the daemon's last numbers and returns what is missing up to them, among the topics
+    /// that `wanted` accepts.
     pub(crate) fn heads(&mut self, heads: &Heads, wanted: impl Fn(&str) -> bool) -> Vec<Gap> {
         self.enter(heads.epoch);
         heads
@@ -41,7 +41,8 @@ impl Gaps {
             .collect()
     }
 
-    /// A restarted daemon counts from 1 again, and all it has told since then we should have heard.
+    /// Starts a new epoch: a restarted daemon counts from 1 again, and we should have received
+    /// everything since then.
     fn enter(&mut self, epoch: u64) {
         if self.epoch.replace(epoch).is_some_and(|before| before != epoch) {
             self.last.values_mut().for_each(|last| *last = 0);
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(gaps.event(1, "a", 12), None);
     }
 
-    /// Rule: a subscriber learns of a missed event even if none follows it.
+    /// Rule: a subscriber notices a missed event even if none follows it.
     #[test]
     fn the_heads_tell_of_a_missed_last_event_once() {
         let mut gaps = Gaps::default();

@@ -1,15 +1,15 @@
-//! Whether the other side is alive. No clock: it is told of each interval.
+//! Liveness of the other side. No clock: it is notified of each interval.
 
 /// What to do at the end of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beat {
-    /// Send a sign of life.
+    /// Send a heartbeat.
     Send,
-    /// Too long nothing was heard: the link is dead.
+    /// Nothing was received for too long: the link is dead.
     Dead,
 }
 
-/// Counts intervals in which nothing was heard.
+/// Counts intervals in which nothing was received.
 #[derive(Debug)]
 pub(crate) struct Heartbeat {
     heard: bool,
@@ -22,12 +22,12 @@ impl Heartbeat {
         Self { heard: true, n_misses: 0, misses_max }
     }
 
-    /// Any message is a sign of life.
+    /// Records a message; any message is a sign of life.
     pub(crate) const fn heard(&mut self) {
         self.heard = true;
     }
 
-    /// An interval is over.
+    /// Ends an interval.
     pub(crate) const fn interval_over(&mut self) -> Beat {
         if self.heard {
             self.heard = false;

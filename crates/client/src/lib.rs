@@ -1,24 +1,25 @@
-//! The Rust client of HOOT01: calls typed tools of a daemon over ZeroMQ, follows streams, moves
-//! content, and listens to events.
+//! The Rust client for HOOT01: calls typed tools of a daemon over ZeroMQ, follows streams,
+//! transfers content, and subscribes to events.
 //!
 //! Main types:
 //!
-//! * [`Client`]: a cloneable handle to one connection; [`Config`] and [`Credentials`] say which.
-//! * [`Outcome`]: what a call came to: a result, a job, or an acknowledgement.
-//! * [`CallStream`]: the chunks of a call as they come.
+//! * [`Client`]: a cloneable handle to one connection, set up by [`Config`] and [`Credentials`].
+//! * [`Outcome`]: the outcome of a call: a result, a job, or an acknowledgement.
+//! * [`CallStream`]: the chunks of a call as they arrive.
 //! * [`NamedStream`]: the same for a tool on a line, whose input and answer are only bytes here.
-//! * [`Subscriber`]: events, and what was missed of them, as [`Notice`]s.
-//! * [`Worker`]: offers [`WorkerTools`] to a daemon and carries out the calls that come back.
+//! * [`Subscriber`]: events, and gaps between them, as [`Notice`]s.
+//! * [`Worker`]: offers [`WorkerTools`] to a daemon and runs the calls that come back.
 //! * [`line::Line`]: the same over HTTP, as client tools.
 //!
 //! Invariants:
 //!
-//! * One task owns the socket. Whoever drops a call before its answer cancels it there.
+//! * One task owns the socket. Dropping a call before its answer cancels it there.
 //! * Every call ends: with its reply, with the link (`gone`), or with its time (`timeout`). Each
 //!   failure says whether the tool may have run.
 //! * Nothing waits without a limit: calls in flight, frames of a stream and pieces of content are
-//!   all bounded, and a full queue is `busy` at once.
-//! * No call is sent again by itself: after a lost link only the caller knows whether it should be.
+//!   all bounded, and a full queue is an immediate `busy`.
+//! * No call is repeated automatically: after a lost link only the caller knows whether it should
+//!   be.
 
 mod blob;
 mod call;

@@ -1,4 +1,4 @@
-//! Calls of tools that are not of the table, by their full names: bytes in, bytes out.
+//! Calls to tools outside the table, by full name: bytes in, bytes out.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,8 +14,8 @@ use crate::client::Client;
 use crate::error::unexpected;
 use crate::stream::{Replies, StreamItem};
 
-/// The chunks of one call of a tool on a line, then its end. An error is the end too. Dropped before
-/// it, the call is cancelled.
+/// The chunks of one call to a tool on a line, then its end. An error is the end too. Dropping it
+/// earlier cancels the call.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped cancels its call"]
 pub struct NamedStream {
@@ -26,11 +26,11 @@ impl Client {
     /// Calls a tool on a line by its full name; input and answer are MsgPack.
     ///
     /// # Errors
-    /// The tool's, `not_found` for a name that nobody offers to this caller, and those of
+    /// The tool's, `not_found` for a name that is not offered to this caller, and those of
     /// [`Client::call_raw`].
     ///
     /// # Cancel safety
-    /// A call that is dropped is cancelled at the daemon, and there by the tool's party.
+    /// A call that is dropped is cancelled at the daemon, and from there at the tool's party.
     pub async fn call_named(
         &self,
         name: impl Into<String>,
@@ -46,12 +46,12 @@ impl Client {
             }
             ResponseEnvelope::StreamStart { .. }
             | ResponseEnvelope::StreamChunk { .. }
-            | ResponseEnvelope::StreamEnd { .. } => Err(unexpected("a stream nobody asked for")),
+            | ResponseEnvelope::StreamEnd { .. } => Err(unexpected("an unrequested stream")),
         }
     }
 
-    /// Calls a tool on a line by its full name and follows it while it runs, without a limit of its
-    /// own: the call ends with its deadline at the daemon.
+    /// Calls a tool on a line by its full name and follows it while it runs, without its own time
+    /// limit: the call ends with its deadline at the daemon.
     ///
     /// # Errors
     /// `busy` when too many calls are in flight.

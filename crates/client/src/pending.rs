@@ -1,4 +1,4 @@
-//! Who waits for which reply.
+//! The waiters for replies.
 
 use std::collections::HashMap;
 
@@ -7,19 +7,19 @@ use ringback_proto::ids::RequestId;
 use ringback_proto::{Certainty, Error, ErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
-/// A reply, or why there will be none.
+/// A reply, or why there will not be one.
 pub(crate) type Answer = Result<Frame, Error>;
 
-/// Where the replies to one request go.
+/// The destination of the replies to one request.
 #[derive(Debug)]
 pub(crate) enum Waiter {
     /// One reply.
     Once(oneshot::Sender<Answer>),
-    /// Several, until their reader is content.
+    /// Several, until the reader has enough.
     Many(StreamSender),
 }
 
-/// The sending side of a stream, with a place kept free for the reason of an early end.
+/// The sending side of a stream, with a slot reserved for the reason of an early end.
 #[derive(Debug)]
 pub(crate) struct StreamSender {
     frames: mpsc::Sender<Answer>,
@@ -27,7 +27,7 @@ pub(crate) struct StreamSender {
 }
 
 impl StreamSender {
-    /// A stream of at most `frames_max` unread frames.
+    /// Makes a stream with at most `frames_max` unread frames.
     pub(crate) fn channel(frames_max: usize) -> (Self, mpsc::Receiver<Answer>) {
         let (frames, receiver) = mpsc::channel(frames_max.max(1) + 1);
         let last = frames.clone().try_reserve_owned().expect("a new channel has room");
@@ -40,7 +40,7 @@ impl StreamSender {
 }
 
 impl Waiter {
-    /// Whether nobody waits any more.
+    /// Returns whether the receiver is gone.
     pub(crate) fn is_gone(&self) -> bool {
         match self {
             Self::Once(answer) => answer.is_closed(),
@@ -64,7 +64,7 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Adds a waiter; gives it back if the id is in use.
+    /// Adds a waiter; returns it if the id is in use.
     pub(crate) fn insert(&mut self, id: RequestId, waiter: Waiter) -> Result<(), Waiter> {
         if self.waiters.contains_key(&id) {
             return Err(waiter);
@@ -73,12 +73,12 @@ impl Pending {
         Ok(())
     }
 
-    /// Removes a waiter; says whether there was one.
+    /// Removes a waiter; returns whether there was one.
     pub(crate) fn remove(&mut self, id: RequestId) -> bool {
         self.waiters.remove(&id).is_some()
     }
 
-    /// Hands a reply to its waiter; says whether there was one.
+    /// Passes a reply to its waiter; returns whether there was one.
     pub(crate) fn answer(&mut self, frame: Frame) -> bool {
         let id = frame.request_id;
         match self.waiters.remove(&id) {
@@ -111,8 +111,11 @@ impl Pending {
 }
 
 fn lagged() -> Error {
-    Error::new(ErrorKind::Busy, "the stream was not read fast enough; the call goes on without it")
-        .with_certainty(Certainty::MayHaveRun)
+    Error::new(
+        ErrorKind::Busy,
+        "the stream was not read fast enough; the call continues without it",
+    )
+    .with_certainty(Certainty::MayHaveRun)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A call's chunks as they come.
+//! Streams of a call's chunks.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -19,17 +19,17 @@ use crate::client::{Client, InFlight};
 use crate::error::{closed, unexpected};
 use crate::pending::Answer;
 
-/// Half of what the daemon sends without credit, so that the flow does not pause at its end.
+/// Half of what the daemon sends without credit, so that the flow does not pause.
 const CREDIT_STEP: u64 = 512 << 10;
 
-/// One thing a stream brings.
+/// An item of a stream.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StreamItem<R> {
-    /// The stream has begun.
+    /// The stream has started.
     Started {
         /// Its id.
         stream_id: StreamId,
-        /// The job that carries it out.
+        /// The job that does the work.
         job_id: Option<JobId>,
     },
     /// A chunk.
@@ -38,8 +38,8 @@ pub enum StreamItem<R> {
     End(Option<R>),
 }
 
-/// The chunks of one call, then its end. An error is the end too. Dropped before it, the call is
-/// cancelled.
+/// The chunks of one call, then its end. An error is the end too. Dropping it earlier cancels the
+/// call.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped cancels its call"]
 pub struct CallStream<T: Tool> {
@@ -47,7 +47,7 @@ pub struct CallStream<T: Tool> {
     tool: PhantomData<fn() -> T>,
 }
 
-/// The replies to one call, whatever its tool.
+/// The replies to one call, for any tool.
 #[derive(Debug)]
 pub(crate) struct Replies {
     client: Client,
@@ -94,7 +94,8 @@ impl Replies {
         Ok(Self { client: client.clone(), frames, in_flight, uncredited: 0, ended: false })
     }
 
-    /// The next thing of the stream, read in two steps: the reply, and the tool's answer in it.
+    /// Returns the next item of the stream, decoded in two steps: the reply, and the tool's answer
+    /// in it.
     pub(crate) fn poll_next<R>(
         &mut self,
         cx: &mut Context<'_>,
@@ -142,7 +143,7 @@ impl Replies {
         }
     }
 
-    /// Tells the daemon how much was read. If there is no room now, the next chunk tells it.
+    /// Reports to the daemon how much was read. If there is no room now, the next chunk does.
     fn credit(&mut self, chunk: &StreamChunk) {
         if chunk.delivery() == Delivery::Lossless {
             self.uncredited += chunk.weight() as u64;

@@ -1,4 +1,4 @@
-//! Events as they happen, and what was missed of them.
+//! Events as they happen, and notices of missed ones.
 
 use std::collections::VecDeque;
 
@@ -15,18 +15,18 @@ use crate::transport::{Link, Sub};
 /// Long enough for a busy daemon, short enough for a person.
 const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// What a subscriber learns.
+/// A notice to a subscriber.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Notice {
-    /// Something happened.
+    /// An event.
     Event(SequencedEvent),
-    /// Something happened that did not arrive.
+    /// Events that did not arrive.
     Missed(Gap),
     /// A message of a kind this build does not know, or raw stream data.
     Other {
         /// The topic.
         topic: String,
-        /// The body as it came.
+        /// The body as received.
         body: Bytes,
     },
 }
@@ -39,18 +39,19 @@ pub enum SubscribeError {
     Closed,
 }
 
-/// A subscription to a daemon's events. It reconnects by itself; what is missed meanwhile it tells.
+/// A subscription to a daemon's events. It reconnects automatically, and reports what it misses in
+/// the meantime.
 #[derive(Debug)]
 pub struct Subscriber {
     sub: Sub,
     _link: Link,
     prefixes: Vec<String>,
     gaps: Gaps,
-    /// Notices of one message that are yet to be told.
+    /// Notices of one message that have not been returned yet.
     waiting: VecDeque<Notice>,
 }
 
-/// Where an event stands, whatever it says.
+/// The position of an event, regardless of its content.
 #[derive(Deserialize)]
 struct Place {
     epoch: u64,
@@ -62,7 +63,7 @@ impl Subscriber {
     /// `prefixes`. A topic the token may not see is silently left out.
     ///
     /// # Errors
-    /// If nobody answers in time, or the daemon refuses the credentials.
+    /// If no daemon answers in time, or it refuses the credentials.
     pub async fn connect(
         endpoint: &str,
         credentials: &Credentials,
@@ -75,7 +76,7 @@ impl Subscriber {
         Ok(Self { sub, _link: link, prefixes, gaps: Gaps::default(), waiting: VecDeque::new() })
     }
 
-    /// The next notice.
+    /// Returns the next notice.
     ///
     /// # Errors
     /// If the socket was closed.
@@ -122,13 +123,13 @@ impl Subscriber {
                 self.waiting
                     .extend(self.gaps.heads(&heads, wanted).into_iter().map(Notice::Missed));
             }
-            Err(error) => tracing::debug!(%error, "heads that cannot be read"),
+            Err(error) => tracing::debug!(%error, "ignoring malformed heads"),
         }
     }
 }
 
-/// What stands before the topics that the heads tell of: nothing, or a name such as `tok_…/` for
-/// those who hear only their own events. `None` if these are no heads.
+/// Returns the prefix of the topics in the heads: empty, or such as `tok_…/` for subscribers that
+/// only receive their own events. `None` if the topic is not that of heads.
 fn heads_of(topic: &str) -> Option<&str> {
     topic.strip_suffix(Heads::TOPIC).filter(|view| view.is_empty() || view.ends_with('/'))
 }

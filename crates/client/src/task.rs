@@ -1,4 +1,4 @@
-//! The task that owns the socket: orders in, frames out, replies back to who waits for them.
+//! The task that owns the socket: takes orders, sends frames, and passes replies to their waiters.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -18,22 +18,22 @@ use crate::heartbeat::{Beat, Heartbeat};
 use crate::pending::{Pending, Waiter};
 use crate::transport::{Dealer, Link, LinkEvent, LinkState, Unsent};
 
-/// A frame to send, and who waits for the reply; nobody does for a credit.
+/// A frame to send, and the waiter for its reply; a credit has no waiter.
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) frame: Frame,
     pub(crate) waiter: Option<Waiter>,
 }
 
-/// What is heeded even while orders are backed up. Each carries the permit of its call, so there are
-/// never more of them than calls, and the queue for them never fills.
+/// Commands that are handled even while orders are backed up. Each carries the permit of its call,
+/// so there are never more of them than calls, and their queue never fills.
 #[derive(Debug)]
 pub(crate) enum Control {
-    /// Nobody waits any more: tell the daemon.
+    /// The reply is no longer wanted: notify the daemon.
     Cancel { request_id: RequestId, permit: OwnedSemaphorePermit },
-    /// The stream came to its end.
+    /// The stream has ended.
     Finished { request_id: RequestId, permit: OwnedSemaphorePermit },
-    /// Leave, and drop `done` when that is done.
+    /// Disconnect, then drop `done`.
     Close { done: oneshot::Sender<()> },
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct ClientTask {
     state: watch::Sender<LinkState>,
     connection_id: Option<u64>,
     pending: Pending,
-    /// Frames the socket had no room for. Orders wait while there are any.
+    /// Frames that did not fit into the socket. Orders wait while there are any.
     unsent: VecDeque<Unsent>,
     heartbeat: Heartbeat,
     interval: Duration,
@@ -60,7 +60,7 @@ pub(crate) struct Handles {
 }
 
 impl ClientTask {
-    /// A task on a link that is up.
+    /// Makes a task on a link that is up.
     pub(crate) fn new(
         config: &Config,
         dealer: Dealer,
@@ -108,7 +108,7 @@ impl ClientTask {
         };
         self.pending.fail_all(&closed());
         self.dealer.close().await;
-        // Whoever closes waits for this.
+        // The closing side waits for this.
         drop(done);
     }
 
@@ -140,7 +140,7 @@ impl ClientTask {
             LinkEvent::Down { reason } => self.link_down(LinkState::Down, &reason),
             LinkEvent::Refused { reason } => self.link_down(LinkState::Refused, &reason),
             LinkEvent::Unclear => {
-                self.link_down(LinkState::Down, "its events came too fast");
+                self.link_down(LinkState::Down, "its events arrived too fast");
                 if let Some(connection_id) = self.dealer.connection().await {
                     self.link_up(connection_id);
                 }
@@ -160,7 +160,7 @@ impl ClientTask {
 
     fn link_down(&mut self, state: LinkState, reason: &str) {
         tracing::debug!(reason, "the connection to the daemon is lost");
-        // What arrived before the end is still an answer.
+        // A reply that arrived before the end still counts.
         while let Some(received) = self.dealer.try_recv() {
             self.on_frame(received);
         }
@@ -177,7 +177,7 @@ impl ClientTask {
                     self.send(Frame::new(Command::Heartbeat, RequestId::random(), Body::Empty));
                 }
                 Beat::Dead => {
-                    self.link_down(LinkState::Down, "it gave no sign of life");
+                    self.link_down(LinkState::Down, "no heartbeat received");
                     self.dealer.drop_connection(connection_id).await;
                 }
             }
@@ -199,7 +199,7 @@ impl ClientTask {
             Ok(frame) => match frame.command {
                 Command::Reply => {
                     if !self.pending.answer(frame) {
-                        tracing::trace!("a reply nobody waits for");
+                        tracing::trace!("ignoring a reply without a waiter");
                     }
                 }
                 Command::Heartbeat => {}
@@ -208,11 +208,11 @@ impl ClientTask {
                 | Command::Disconnect
                 | Command::Cancel
                 | Command::Credit => {
-                    tracing::debug!(command = ?frame.command, "a frame a caller does not expect");
+                    tracing::debug!(command = ?frame.command, "ignoring an unexpected frame");
                 }
             },
             Err(error) => {
-                tracing::debug!(%error, "a message that is no frame");
+                tracing::debug!(%error, "ignoring a message that is not a frame");
                 if let Some(request_id) = error.request_id {
                     self.pending.fail(request_id, unexpected(error));
                 }
@@ -227,12 +227,12 @@ impl ClientTask {
                 waiter.fail(no_link());
                 return ControlFlow::Continue(());
             }
-            // Dropped before it was sent: then it never will be.
+            // Dropped before it was sent: then it never is.
             if waiter.is_gone() {
                 return ControlFlow::Continue(());
             }
             if let Err(waiter) = self.pending.insert(frame.request_id, waiter) {
-                waiter.fail(Error::new(ErrorKind::Conflict, "the request id is in flight already"));
+                waiter.fail(Error::new(ErrorKind::Conflict, "the request id is already in flight"));
                 return ControlFlow::Continue(());
             }
         }
@@ -264,7 +264,7 @@ impl ClientTask {
     }
 }
 
-/// Whether the task goes on, or ends and tells somebody.
+/// Whether the task continues, or ends and notifies a waiter.
 type Flow = ControlFlow<Option<oneshot::Sender<()>>>;
 
 #[derive(Serialize)]
@@ -274,7 +274,7 @@ struct Ready {
     tools: [&'static str; 0],
 }
 
-/// Sent on every new connection: without it content comes back inside MsgPack.
+/// Sent on every new connection: without it content is returned inside MsgPack.
 fn ready() -> Frame {
     let body =
         rmp_serde::to_vec_named(&Ready { protocol: "HOOT01", accepts_binary: true, tools: [] })
@@ -284,7 +284,7 @@ fn ready() -> Frame {
 
 fn ticks(interval: Duration) -> Interval {
     let mut ticks = tokio::time::interval(interval);
-    // After a pause of ours the other side must get its full interval again.
+    // After a pause on our side the other side must get its full interval again.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

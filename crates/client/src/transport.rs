@@ -1,4 +1,4 @@
-//! The only file that names the ZeroMQ library: sockets as the rest of the crate wants them.
+//! The only file that names the ZeroMQ library: sockets as the rest of the crate needs them.
 
 use bytes::Bytes;
 use omq_tokio::{
@@ -13,47 +13,47 @@ use std::time::Duration;
 use crate::config::Credentials;
 use crate::error::{ConnectError, TransportError};
 
-/// The daemon takes messages of 64 MiB; replies may be as large, plus their envelope.
+/// The daemon accepts messages of 64 MiB; replies may be as large, plus their envelope.
 const MESSAGE_BYTES_MAX: usize = 65 << 20;
-/// Quick enough that a restart is hardly noticed, slow enough not to hammer a dead machine.
+/// Fast enough that a restart is hardly noticed, slow enough not to hammer a dead machine.
 const RECONNECT: ReconnectPolicy =
     ReconnectPolicy::Exponential { min: Duration::from_millis(100), max: Duration::from_secs(5) };
-/// Longer than a frame takes to leave, short enough that nobody notices a close.
+/// Longer than a frame takes to be sent, short enough that a close is not noticed.
 const LINGER: Duration = Duration::from_millis(200);
 /// PLAIN needs a user name; the daemon ignores it.
 const USER: &str = "ringback";
 
-/// Whether there is a connection.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
     /// Connected.
     Up,
-    /// Lost, and being made again.
+    /// Lost; reconnecting.
     Down,
-    /// The daemon refused the token; it is not tried again.
+    /// The daemon refused the token; the client does not try again.
     Refused,
 }
 
-/// What happens to a connection.
+/// A change of the connection.
 #[derive(Debug)]
 pub(crate) enum LinkEvent {
-    /// It is there.
+    /// Connected.
     Up { connection_id: u64 },
-    /// It is lost, for this reason.
+    /// Lost, with the reason.
     Down { reason: String },
     /// The daemon refuses the token.
     Refused { reason: String },
-    /// Some of these were missed; the connection may be another than it was.
+    /// Some changes were missed; the connection may be a different one.
     Unclear,
     /// The socket was closed.
     Closed,
 }
 
-/// A frame that has yet to leave.
+/// A frame that has not been sent yet.
 #[derive(Debug)]
 pub(crate) struct Unsent(Message);
 
-/// The socket calls go out on.
+/// The socket for calls.
 #[derive(Debug)]
 pub(crate) struct Dealer {
     socket: Socket,
@@ -65,26 +65,27 @@ pub(crate) struct Link {
     monitor: MonitorStream,
 }
 
-/// The socket events come in on.
+/// The socket for events.
 #[derive(Debug)]
 pub(crate) struct Sub {
     socket: Socket,
 }
 
 impl Dealer {
-    /// Begins to connect; the link tells when it has.
+    /// Starts to connect; the link reports when it is done.
     pub(crate) async fn open(
         endpoint: &str,
         credentials: &Credentials,
     ) -> Result<(Self, Link), ConnectError> {
-        // Random, so that nobody else has it: a name in use is taken over or refused.
+        // Random, so that it is unique: a name in use is taken over or refused.
         let identity = format!("client-{}", uuid::Uuid::new_v4());
         let options = options(credentials)?.identity(identity).linger(LINGER);
         let (socket, link) = open(SocketType::Dealer, options, endpoint, &[]).await?;
         Ok((Self { socket }, link))
     }
 
-    /// The next frame, or what is known of a message that is none. `None` once closed.
+    /// Receives the next frame, or what is known of a message that is not a frame. `None` once
+    /// closed.
     ///
     /// # Cancel safety
     /// A wait that is dropped loses no message.
@@ -93,28 +94,28 @@ impl Dealer {
         Some(Frame::decode(&Received(&message)))
     }
 
-    /// The next frame if it is already here.
+    /// Returns the next frame if it has already arrived.
     pub(crate) fn try_recv(&self) -> Option<Result<Frame, FrameError>> {
         let message = self.socket.try_recv().ok()?;
         Some(Frame::decode(&Received(&message)))
     }
 
-    /// A frame ready to leave.
+    /// Prepares a frame for sending.
     pub(crate) fn pack(frame: Frame) -> Unsent {
         let mut parts = Outgoing(Vec::with_capacity(8));
         frame.encode(&mut parts);
         Unsent(Message::multipart_payloads(parts.0))
     }
 
-    /// Sends a frame, or gives it back while there is no room. A closed socket takes everything: the
-    /// link tells of that.
+    /// Sends a frame, or returns it while there is no room. A closed socket accepts everything: the
+    /// link reports that.
     pub(crate) fn try_send(&self, unsent: Unsent) -> Result<(), Unsent> {
         match self.socket.try_send(unsent.0) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(message)) => Err(Unsent(message)),
             Err(TrySendError::Closed) => Ok(()),
             Err(TrySendError::Error(error)) => {
-                tracing::debug!(%error, "a frame could not be sent");
+                tracing::debug!(%error, "cannot send a frame");
                 Ok(())
             }
         }
@@ -128,17 +129,17 @@ impl Dealer {
     /// Ends a connection that does not answer, so that another is made.
     pub(crate) async fn drop_connection(&self, connection_id: u64) {
         if let Err(error) = self.socket.disconnect_peer(connection_id).await {
-            tracing::debug!(%error, "the dead connection had ended by itself");
+            tracing::debug!(%error, "the dead connection had already ended");
         }
     }
 
-    /// Whether the connection is still there, for when events were missed.
+    /// Returns the current connection, if any, for when changes were missed.
     pub(crate) async fn connection(&self) -> Option<u64> {
         let connections = self.socket.connections().await.ok()?;
         connections.first().map(|connection| connection.connection_id)
     }
 
-    /// Lets go of the socket after what is queued has left.
+    /// Closes the socket after queued frames have been sent.
     pub(crate) async fn close(self) {
         if let Err(error) = self.socket.close().await {
             tracing::debug!(%error, "the socket did not close cleanly");
@@ -147,7 +148,7 @@ impl Dealer {
 }
 
 impl Link {
-    /// The next thing that happens to the connection.
+    /// Waits for the next change of the connection.
     ///
     /// # Cancel safety
     /// A wait that is dropped loses no event.
@@ -165,7 +166,7 @@ impl Link {
         }
     }
 
-    /// Waits until the connection is there.
+    /// Waits until the connection is up.
     pub(crate) async fn up(
         &mut self,
         endpoint: &str,
@@ -190,7 +191,7 @@ impl Link {
 }
 
 impl Sub {
-    /// Begins to connect and subscribes to topics that start with `prefixes`.
+    /// Starts to connect and subscribes to topics that start with `prefixes`.
     pub(crate) async fn open(
         endpoint: &str,
         credentials: &Credentials,
@@ -201,7 +202,7 @@ impl Sub {
         Ok((Self { socket }, link))
     }
 
-    /// The next topic and body. `None` once closed.
+    /// Receives the next topic and body. `None` once closed.
     ///
     /// # Cancel safety
     /// A wait that is dropped loses no message.
@@ -276,7 +277,7 @@ fn options(credentials: &Credentials) -> Result<Options, ConnectError> {
     }
 }
 
-/// The 32 bytes behind a token's hex digits.
+/// Returns the 32 bytes of a token's hex digits.
 fn token_bytes(token: &Secret) -> Result<[u8; 32], ConnectError> {
     let digits = token.expose().strip_prefix("oub_").ok_or(ConnectError::Token)?;
     if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -1,4 +1,4 @@
-//! A worker: offers tools to a daemon, and carries out the calls that come back.
+//! A worker: offers tools to a daemon, and runs the calls that come back.
 
 mod task;
 mod tools;
@@ -15,18 +15,18 @@ use crate::config::Config;
 use crate::error::{ConnectError, closed};
 use crate::transport::Dealer;
 
-/// Why a worker does not serve.
+/// Why a worker cannot serve.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// There is no connection.
+    /// The connection failed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The daemon does not take its tools.
+    /// The daemon refuses its tools.
     #[error("the daemon refuses the tools of service `{service}`")]
     Refused {
-        /// Whose tools.
+        /// The name of the service.
         service: String,
-        /// What it says.
+        /// The reason it reports.
         #[source]
         source: Error,
     },
@@ -35,18 +35,18 @@ pub enum ServeError {
 /// Whether the tools can be called.
 #[derive(Debug, Clone)]
 pub enum Serving {
-    /// The daemon has yet to answer.
+    /// The daemon has not answered yet.
     Asking,
     /// They can be called.
     Yes,
-    /// The daemon does not take them.
+    /// The daemon refuses them.
     Refused(Error),
-    /// The connection is lost, and being made again.
+    /// The connection is lost; reconnecting.
     Down,
 }
 
 /// A worker that serves until it is closed or dropped. After a lost connection it offers its tools
-/// again by itself.
+/// again automatically.
 #[derive(Debug)]
 #[must_use = "a worker ends when it is dropped"]
 pub struct Worker {
@@ -57,7 +57,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Connects and offers tools; returns once the daemon has taken them.
+    /// Connects and offers tools; returns once the daemon has accepted them.
     ///
     /// # Errors
     /// Without a connection, or when the daemon refuses the tools.
@@ -92,17 +92,17 @@ impl Worker {
         }
     }
 
-    /// Whether its tools can be called, and when that changes.
+    /// Watches whether its tools can be called.
     #[must_use]
     pub fn serving(&self) -> watch::Receiver<Serving> {
         self.serving.clone()
     }
 
-    /// Leaves: tells the daemon, stops what runs, and returns when that is done.
+    /// Disconnects: notifies the daemon, stops running calls, and returns when that is done.
     pub async fn close(self) {
         let (done, closed) = oneshot::channel();
         if self.close.send(done).await.is_ok() {
-            // An error means that it had ended already.
+            // An error means that it had already ended.
             drop(closed.await);
         }
     }

@@ -1,4 +1,4 @@
-//! Calls under way: how many a principal may have, and when each must end.
+//! Calls in progress: how many a principal may have, and when each must end.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,7 +9,7 @@ use ringback_proto::{Error, Result};
 use crate::deadline::Deadline;
 use crate::time::{MonoMs, Now};
 
-/// The calls under way that wait for something.
+/// The calls in progress that wait for something.
 #[derive(Debug)]
 pub struct CallTable {
     live: HashMap<CallId, Live>,
@@ -25,7 +25,7 @@ struct Live {
 }
 
 impl CallTable {
-    /// A table that lets a principal have so many calls under way.
+    /// Makes a table with a limit of calls in progress for each principal.
     #[must_use]
     pub fn new(per_principal_max: usize) -> Self {
         Self {
@@ -36,14 +36,14 @@ impl CallTable {
         }
     }
 
-    /// A call begins.
+    /// Registers a new call.
     ///
     /// # Errors
-    /// `busy` when the principal has too many under way.
+    /// `busy` when the principal has too many calls in progress.
     pub fn admit(&mut self, id: CallId, principal: PrincipalId, deadline: Deadline) -> Result<()> {
         let n_live = self.per_principal.entry(principal).or_default();
         if *n_live >= self.per_principal_max {
-            return Err(Error::busy("the number of your calls under way"));
+            return Err(Error::busy("the number of your calls in progress"));
         }
         *n_live += 1;
         self.by_deadline.insert((deadline.at, id));
@@ -51,7 +51,7 @@ impl CallTable {
         Ok(())
     }
 
-    /// A call ended, however.
+    /// Removes a call that has ended in any way.
     pub fn ended(&mut self, id: CallId) {
         let Some(live) = self.live.remove(&id) else { return };
         self.by_deadline.remove(&(live.deadline.at, id));
@@ -63,8 +63,8 @@ impl CallTable {
         }
     }
 
-    /// A call gets this much time from now on, if that is more than it has, and never more in all
-    /// than `allowed_ms_max`. One whose time was up stays so.
+    /// Gives a call this much time from now on, if that is more than it has left, but never more
+    /// than `allowed_ms_max` in total. A call that has timed out stays so.
     pub fn extend(&mut self, id: CallId, now: Now, ms: u64, allowed_ms_max: u64) {
         let Some(live) = self.live.get_mut(&id) else { return };
         let admitted_at = live.deadline.at.saturating_sub(live.deadline.allowed_ms);
@@ -77,7 +77,7 @@ impl CallTable {
         }
     }
 
-    /// The calls whose time is up, each told once. They stay until they have ended.
+    /// Returns the calls whose time is up, each once. They stay until they have ended.
     pub fn expire(&mut self, now: Now) -> Vec<CallId> {
         let mut expired = Vec::new();
         while let Some((at, id)) = self.by_deadline.first().copied() {
@@ -90,19 +90,19 @@ impl CallTable {
         expired
     }
 
-    /// When to look again.
+    /// Returns when to call [`Self::expire`] next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMs> {
         self.by_deadline.first().map(|(at, _)| *at)
     }
 
-    /// How many calls are under way.
+    /// Returns the number of calls in progress.
     #[must_use]
     pub fn len(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no call is in progress.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.live.is_empty() && self.per_principal.is_empty() && self.by_deadline.is_empty()

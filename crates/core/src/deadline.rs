@@ -1,20 +1,20 @@
-//! How long a call may take: the smallest of what its caller, its tool and its principal allow.
+//! The time limit of a call: the smallest of those of its caller, its tool and its principal.
 
 use crate::time::{MonoMs, Now};
 
-/// Whose limit a deadline came from.
+/// The origin of a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// The caller asked for it.
+    /// The caller requested it.
     Caller,
     /// The tool's own limit.
     Tool,
-    /// The limit of all calls.
+    /// The limit for all calls.
     Daemon,
 }
 
 impl Bound {
-    /// A word for it.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -25,19 +25,19 @@ impl Bound {
     }
 }
 
-/// The end of a call's time, and how it came about.
+/// The deadline of a call, and its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline {
-    /// When.
+    /// When the time is up.
     pub at: MonoMs,
-    /// How long that was when the call was admitted.
+    /// The time the call had when it was admitted.
     pub allowed_ms: u64,
-    /// Whose limit it is.
+    /// The origin of the limit.
     pub bound: Bound,
 }
 
 impl Deadline {
-    /// The smallest of the three. The daemon's limit always exists: no wait is without an end.
+    /// Picks the smallest of the three. The daemon's limit always exists: no wait is unbounded.
     #[must_use]
     pub fn smallest(
         now: Now,
@@ -54,7 +54,7 @@ impl Deadline {
         Self { at: now.mono.saturating_add(allowed_ms), allowed_ms, bound }
     }
 
-    /// What is left of it: the value that goes on to the next hop.
+    /// Returns the remaining time, which is passed on to the next hop.
     #[must_use]
     pub const fn remaining_ms(&self, now: Now) -> u64 {
         self.at.saturating_sub(now.mono)

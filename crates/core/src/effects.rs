@@ -1,16 +1,16 @@
-//! What a step wants done.
+//! The effects of a step.
 
 use ringback_proto::record::Record;
 
-/// The outcome of a step: what must be durable, and what may be said and done once it is.
+/// The outcome of a step: what must be durable, and what may be sent and done once it is.
 ///
-/// The shell commits `write` as one commit and only then carries out `release`, in order. So nobody
-/// ever learns an id that a crash could erase.
+/// The shell writes `write` as one commit and only then performs `release`, in order. So an id that
+/// a crash could erase is never visible outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effects<R> {
-    /// What must be durable first.
+    /// The records that must be durable first.
     pub write: Vec<Record>,
-    /// What may happen then.
+    /// The actions to perform after that.
     pub release: Vec<R>,
 }
 

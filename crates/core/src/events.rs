@@ -1,4 +1,4 @@
-//! Events in one order, kept for a while, each seen by those who may.
+//! Events in one sequence, kept for a while, each visible to those who may see it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use ringback_proto::principal::PrincipalId;
 use crate::policy::Sight;
 use crate::time::Now;
 
-/// An event with its place in the order, and whose it is.
+/// An event with its position in the sequence, and its owner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
-    /// As everyone who sees all events gets it.
+    /// The event as readers of all events get it.
     pub event: SequencedEvent,
-    /// Its number among the events of this topic and owner: gap-free for the owner alone.
+    /// Its number among the events of this topic and owner: gap-free only for the owner.
     pub owner_topic_seq: u64,
-    /// Whose it is.
+    /// The owner.
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
@@ -26,11 +26,11 @@ pub struct Published {
 /// A page of events.
 #[derive(Debug, PartialEq)]
 pub struct Page {
-    /// The events that fit, in order.
+    /// The matching events, in order.
     pub events: Vec<Arc<Published>>,
-    /// The last number looked at: where to go on.
+    /// The number of the last event examined: where to continue.
     pub cursor: u64,
-    /// How many events after the cursor given are no longer kept.
+    /// The number of events after the given cursor that are no longer kept.
     pub missed: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct EventRing {
 }
 
 impl EventRing {
-    /// An empty ring that keeps so many events. The epoch tells this start of the daemon from
+    /// Makes an empty ring of limited size. The epoch distinguishes this run of the daemon from
     /// others.
     #[must_use]
     pub fn new(epoch: u64, kept_max: usize) -> Self {
@@ -60,7 +60,7 @@ impl EventRing {
         }
     }
 
-    /// Gives an event its place.
+    /// Adds an event to the sequence.
     pub fn publish(
         &mut self,
         now: Now,
@@ -92,19 +92,19 @@ impl EventRing {
         published
     }
 
-    /// The epoch of this ring.
+    /// Returns the epoch of this ring.
     #[must_use]
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The number of the last event.
+    /// Returns the number of the last event.
     #[must_use]
     pub const fn last_seq(&self) -> u64 {
         self.last_seq
     }
 
-    /// Up to `limit` events after a cursor that may be seen and that `wanted` picks.
+    /// Returns up to `limit` events after a cursor that are visible and that `wanted` picks.
     pub fn after(
         &self,
         cursor: u64,
@@ -129,13 +129,13 @@ impl EventRing {
         page
     }
 
-    /// The last number of each topic, for a reader who sees all events.
+    /// Returns the last number of each topic, for a reader of all events.
     #[must_use]
     pub fn heads(&self, now: Now) -> Heads {
         self.heads_with(now, |topic_index| self.topic_seqs[topic_index])
     }
 
-    /// The last number of each topic, counting one owner's events alone.
+    /// Returns the last number of each topic, counting only one owner's events.
     #[must_use]
     pub fn heads_of(&self, now: Now, owner: PrincipalId) -> Heads {
         self.heads_with(now, |topic_index| {

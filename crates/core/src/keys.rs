@@ -1,7 +1,8 @@
-//! What the key of a session may do: the one rule for keys that are made, passed and handed down.
+//! The scope of session keys: one rule for keys that are made, passed and inherited.
 //!
-//! A key is a subset. It has no more than who started the session has, and no more than the project
-//! gives; the key of a session that an agent starts has no more than the key of that agent.
+//! A key is a subset. It grants no more than the starter of the session has, and no more than the
+//! project grants; the key of a session that an agent starts grants no more than that agent's own
+//! key.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use ringback_proto::record::ProjectRecord;
 
 use crate::policy::{may_grant, sight_of_projects};
 
-/// Who starts a session.
+/// The starter of a session.
 #[derive(Debug, Clone, Copy)]
 pub enum Starter<'a> {
     /// A user.
@@ -21,17 +22,17 @@ pub enum Starter<'a> {
     Agent(Option<&'a Principal>),
 }
 
-/// What a key may do.
+/// The permissions of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// How much.
+    /// Its scope.
     pub level: Level,
-    /// Where.
+    /// The projects it covers.
     pub target: Target,
 }
 
-/// The key that is made for a session of a project: the intersection of what its starter has and what
-/// the project gives. `None` if nothing is left.
+/// Returns the key for a session of a project: the intersection of what its starter has and what
+/// the project grants. `None` if nothing is left.
 #[must_use]
 pub fn made(starter: Starter<'_>, project: &ProjectRecord) -> Option<Grant> {
     let above = match starter {
@@ -45,10 +46,11 @@ pub fn made(starter: Starter<'_>, project: &ProjectRecord) -> Option<Grant> {
     Some(Grant { level, target: Target::Projects(vec![project.id]) })
 }
 
-/// The key of a session that a token was passed to: as the token, if its starter could have made that.
+/// Returns the key of a session that a token was passed to: the same as the token, if its starter
+/// could have made it.
 ///
 /// # Errors
-/// `forbidden`, with what its starter lacks.
+/// `forbidden`, naming what the starter lacks.
 pub fn passed(starter: &Principal, token: &Principal) -> Result<Grant> {
     may_grant(starter, token.level, &token.target)?;
     Ok(Grant { level: token.level, target: token.target.clone() })

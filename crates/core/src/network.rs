@@ -1,8 +1,8 @@
-//! Which places a session may reach, and which policy is wider than another.
+//! Checks what a session may reach, and which policy is wider than another.
 //!
-//! A name is judged twice: by itself before it is looked up, so that nobody learns of a name that is
-//! not listed, and again with each address that it turns out to have. An address that is not public
-//! is reached only if it is listed as an address, whoever has a name for it.
+//! A name is checked twice: by itself before it is resolved, so that names that are not listed
+//! never reach a resolver, and again with each address it resolves to. An address that is not
+//! public is reached only if it is listed as an address, whatever name resolves to it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,18 +10,18 @@ use ringback_proto::network::{
     Destination, Host, HostPattern, HostRule, Ipv4Net, Ipv6Net, NetworkMode, NetworkPolicy,
 };
 
-/// Why a place is out of reach.
+/// Why a destination is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
     /// The session has no network.
     NoNetwork,
-    /// The place is not listed.
+    /// The destination is not listed.
     NotListed,
-    /// The address is one of this machine or of a private network, and not listed as such.
+    /// The address belongs to this machine or a private network, and is not listed as an address.
     NotPublic,
 }
 
-/// Whether an address is one of the machine that asks. It is passed in, as only the shell knows.
+/// Whether an address belongs to this machine. It is passed in because only the shell knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
     /// It is.
@@ -30,11 +30,11 @@ pub enum Whose {
     Others,
 }
 
-/// Whether a place may be asked for. A name that may still has addresses, each to be judged by
-/// [`permits_address`].
+/// Checks whether a destination may be requested. A permitted name still resolves to addresses,
+/// each to be checked by [`permits_address`].
 ///
 /// # Errors
-/// Why it may not.
+/// The reason for the denial.
 pub fn permits(policy: &NetworkPolicy, to: &Destination) -> Result<(), Denied> {
     match policy.mode {
         NetworkMode::None | NetworkMode::Model => Err(Denied::NoNetwork),
@@ -44,10 +44,11 @@ pub fn permits(policy: &NetworkPolicy, to: &Destination) -> Result<(), Denied> {
     }
 }
 
-/// Whether a place may be reached at this address, which is its own or one that its name has.
+/// Checks whether a destination may be reached at this address, its own or one that its name
+/// resolves to.
 ///
 /// # Errors
-/// Why it may not.
+/// The reason for the denial.
 pub fn permits_address(
     policy: &NetworkPolicy,
     to: &Destination,
@@ -66,7 +67,7 @@ pub fn permits_address(
     }
 }
 
-/// Whether everything that `narrow` allows is allowed by `wide`.
+/// Returns whether `wide` allows everything that `narrow` allows.
 #[must_use]
 pub fn is_within(narrow: &NetworkPolicy, wide: &NetworkPolicy) -> bool {
     let is_covered = |rule: &HostRule| wide.allow.iter().any(|wide| covers(wide, rule));
@@ -77,7 +78,7 @@ pub fn is_within(narrow: &NetworkPolicy, wide: &NetworkPolicy) -> bool {
         (NetworkMode::Allow, NetworkMode::Allow) | (NetworkMode::Full, NetworkMode::Full) => {
             narrow.allow.iter().all(is_covered)
         }
-        // A name alone leads to public places, and those are all there.
+        // A name alone leads only to public destinations, and `full` has them all.
         (NetworkMode::Allow, NetworkMode::Full) => narrow.allow.iter().all(|rule| {
             is_covered(rule)
                 || match rule.host {
@@ -124,13 +125,14 @@ const fn v6(a: u16, b: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), prefix)
 }
 
-/// What the registry of special addresses (RFC 6890 and after) has for other uses than a public host.
+/// Addresses that the special-purpose registry (RFC 6890 and later) assigns to other uses than
+/// public hosts.
 const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(0, 0, 0, 8),       // this network
     v4(10, 0, 0, 8),      // private
-    v4(100, 64, 0, 10),   // shared by customers of one provider
+    v4(100, 64, 0, 10),   // carrier-grade NAT
     v4(127, 0, 0, 8),     // loopback
-    v4(169, 254, 0, 16),  // link-local, where clouds keep credentials of machines
+    v4(169, 254, 0, 16),  // link-local, including cloud metadata services
     v4(172, 16, 0, 12),   // private
     v4(192, 0, 0, 24),    // protocol assignments
     v4(192, 0, 2, 24),    // documentation
@@ -139,14 +141,14 @@ const SPECIAL_V4: [Ipv4Net; 15] = [
     v4(198, 18, 0, 15),   // benchmarks
     v4(198, 51, 100, 24), // documentation
     v4(203, 0, 113, 24),  // documentation
-    v4(224, 0, 0, 4),     // many at once
-    v4(240, 0, 0, 4),     // reserved, and everybody
+    v4(224, 0, 0, 4),     // multicast
+    v4(240, 0, 0, 4),     // reserved, and broadcast
 ];
 
-/// Where public hosts are, of IPv6; everything else is special.
+/// The public range of IPv6; everything else is special.
 const PUBLIC_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// What of that is not: some lead to addresses of IPv4 that nobody would judge.
+/// Special ranges within it: some lead to IPv4 addresses that would go unchecked.
 const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x2001, 0, 23),     // protocol assignments, tunnels
     v6(0x2001, 0xdb8, 32), // documentation
@@ -154,7 +156,7 @@ const SPECIAL_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// Whether an address is one that hosts of the internet have.
+/// Returns whether an address belongs to the public internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !SPECIAL_V4.iter().any(|net| net.contains(&address)),
@@ -176,7 +178,7 @@ mod tests {
         Destination::new(host, port).unwrap()
     }
 
-    /// Whether a host may be reached, at an address that is its own or that its name has.
+    /// Checks a host at its own address or one that its name resolves to.
     fn judged(text: &str, host: &str, address: &str) -> Result<(), Denied> {
         permits_address(&policy(text), &to(host, 443), address.parse().unwrap(), Whose::Others)
     }
@@ -266,7 +268,8 @@ mod tests {
         );
     }
 
-    /// REQ: network policy: an address is reached if it is listed, not because some name has it.
+    /// REQ: network policy: an address is reached if it is listed, not because some name resolves
+    /// to it.
     #[test]
     fn an_address_must_be_listed_itself() {
         let text = "allow example.org:443";
@@ -288,7 +291,7 @@ mod tests {
         assert_eq!(ours("full 93.184.216.34:443"), Ok(()));
     }
 
-    /// REQ: "No elevation": what is wider needs admin, so it must be known.
+    /// REQ: "No elevation": a wider policy needs admin, so it must be recognised.
     #[test]
     fn a_policy_is_within_another_only_if_it_allows_nothing_more() {
         let within = [

@@ -1,7 +1,8 @@
-//! Who may call what: the one rule, the same for every edge.
+//! Authorization: one rule, the same for every edge.
 //!
-//! A key that an agent holds is told apart from a user's token ([`Principal::held_by`]). It loosens
-//! nothing that holds agents back, answers no question, and manages no tokens, whatever its level.
+//! A key that an agent holds is distinguished from a user's token ([`Principal::held_by`]). It
+//! loosens no restriction of agents, answers no permission request, and manages no tokens, whatever
+//! its scope.
 
 #[cfg(test)]
 mod tests;
@@ -11,25 +12,25 @@ use ringback_proto::principal::{AgentKey, HeldBy, Level, Principal, PrincipalId,
 use ringback_proto::tool::{ToolKind, ToolRow};
 use ringback_proto::{Error, Result};
 
-/// What a refusal of an agent's key says is missing.
-const NO_AGENTS: &str = "a token that no agent has";
+/// The missing permission in the refusal of an agent's key.
+const NO_AGENTS: &str = "a token that no agent holds";
 
-/// Whose things a principal sees: its own, its projects', or everything.
+/// What a principal sees: what it owns, what its projects own, or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sight {
     /// Everything.
     All,
-    /// Its own, and what belongs to these projects.
+    /// What it owns, and what belongs to these projects.
     Own {
-        /// Who.
+        /// The owner.
         owner: PrincipalId,
-        /// Whose things it sees besides.
+        /// The projects.
         projects: Vec<ProjectId>,
     },
 }
 
 impl Sight {
-    /// Whether something with this owner and project is seen.
+    /// Returns whether something with this owner and project is visible.
     #[must_use]
     pub fn includes(&self, owner: PrincipalId, project: Option<ProjectId>) -> bool {
         match self {
@@ -41,20 +42,21 @@ impl Sight {
     }
 }
 
-/// What a tool needs of a key besides its level.
+/// The requirements of a tool on a key besides its scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing: what the call names decides.
+    /// Nothing: the named resources decide.
     Level,
-    /// That it is for whole projects, not for one session.
+    /// That it covers whole projects, not just one session.
     Project,
-    /// That it is for all projects.
+    /// That it covers all projects.
     AllProjects,
     /// That no agent holds it.
     User,
 }
 
-/// What a tool needs of a key besides its level. A new tool has to be thought of here.
+/// Returns the requirements of a tool on a key besides its scope. Every new tool needs a decision
+/// here.
 #[must_use]
 pub const fn needs(tool: ToolKind) -> Needs {
     match tool {
@@ -129,14 +131,18 @@ pub const fn needs(tool: ToolKind) -> Needs {
     }
 }
 
-/// Whether a principal may call a tool, whatever its input. A denial says what was missing.
+/// Checks whether a principal may call a tool, regardless of its input. A denial names what is
+/// missing.
 ///
 /// # Errors
-/// `forbidden`, with what is missing.
+/// `forbidden`, naming what is missing.
 pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
     let refused = |missing: String| Err(Error::forbidden(&format!("`{}`", row.name), missing));
     if principal.level < row.level {
-        return refused(format!("a token of level {}; yours is {}", row.level, principal.level));
+        return refused(format!(
+            "a token with scope `{}`; yours has `{}`",
+            row.level, principal.level
+        ));
     }
     match (needs(row.kind), principal) {
         (Needs::User, Principal { held_by: Some(_), .. }) => refused(NO_AGENTS.to_owned()),
@@ -144,14 +150,14 @@ pub fn authorize(principal: &Principal, row: &ToolRow) -> Result<()> {
             refused("a token for all projects".to_owned())
         }
         (Needs::Project, _) if tree(principal).is_some() => {
-            refused("a token for the whole project; yours is for one session".to_owned())
+            refused("a token for the whole project; yours is for a single session".to_owned())
         }
         (Needs::Level | Needs::Project | Needs::AllProjects | Needs::User, _) => Ok(()),
     }
 }
 
-/// Whose jobs, artifacts, sessions and events a principal sees. The key that was made for a session
-/// sees its own: the other sessions of its project are not its.
+/// Returns whose jobs, artifacts, sessions and events a principal sees. A session key sees what its
+/// own session owns, and not the other sessions of its project.
 #[must_use]
 pub fn sight(principal: &Principal) -> Sight {
     match tree(principal) {
@@ -160,7 +166,7 @@ pub fn sight(principal: &Principal) -> Sight {
     }
 }
 
-/// Which projects a principal sees.
+/// Returns which projects a principal sees.
 #[must_use]
 pub fn sight_of_projects(principal: &Principal) -> Sight {
     match (&principal.target, principal.level) {
@@ -174,8 +180,8 @@ pub fn sight_of_projects(principal: &Principal) -> Sight {
     }
 }
 
-/// The session that a principal's key was made for: it opens that session, those that come from it,
-/// and their workspaces. `None` for everybody else.
+/// Returns the session that a principal's key was made for: it gives access to that session, its
+/// descendants, and their workspaces. `None` for every other principal.
 #[must_use]
 pub const fn tree(principal: &Principal) -> Option<SessionId> {
     match principal.held_by {
@@ -184,20 +190,20 @@ pub const fn tree(principal: &Principal) -> Option<SessionId> {
     }
 }
 
-/// Whether a principal may make a token with this level and target, and so see and revoke one that
-/// has them: never more than it has itself.
+/// Checks whether a principal may make a token with this scope and target, and so see and revoke
+/// one that has them: never more than it has itself.
 ///
 /// # Errors
-/// `forbidden`, with what is missing.
+/// `forbidden`, naming what is missing.
 pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<()> {
-    const ACTION: &str = "making this token";
+    const ACTION: &str = "creating this token";
     if level > creator.level {
-        return Err(Error::forbidden(ACTION, format!("a token of level {level} itself")));
+        return Err(Error::forbidden(ACTION, format!("a token that itself has scope `{level}`")));
     }
     match (&creator.target, target) {
         (Target::Everything, _) => Ok(()),
         (Target::Projects(_), Target::Everything) => {
-            Err(Error::forbidden(ACTION, "a token for all projects itself"))
+            Err(Error::forbidden(ACTION, "a token that itself covers all projects"))
         }
         (Target::Projects(own), Target::Projects(wanted)) => {
             match wanted.iter().find(|project| !own.contains(project)) {
@@ -208,22 +214,23 @@ pub fn may_grant(creator: &Principal, level: Level, target: &Target) -> Result<(
     }
 }
 
-/// Whether a principal may raise what holds agents back. No agent may.
+/// Checks whether a principal may loosen the restrictions of agents. No agent may.
 ///
 /// # Errors
-/// `forbidden`, with what is missing.
+/// `forbidden`, naming what is missing.
 pub fn may_loosen(principal: &Principal, what: &str) -> Result<()> {
     no_agent(principal, what)?;
     if principal.level < Level::Admin {
-        return Err(Error::forbidden(what, "a token of level admin"));
+        return Err(Error::forbidden(what, "a token with scope `admin`"));
     }
     Ok(())
 }
 
-/// Whether a principal may stop the work of a session that it sees, or narrow what it reaches.
+/// Checks whether a principal may stop the work of a session that it sees, or narrow its network
+/// policy.
 ///
 /// # Errors
-/// `forbidden`, with what is missing.
+/// `forbidden`, naming what is missing.
 pub fn may_hold_back(principal: &Principal, owner: PrincipalId) -> Result<()> {
     let may = owner == principal.id || principal.level == Level::Admin;
     if may || tree(principal).is_some() {
@@ -232,16 +239,17 @@ pub fn may_hold_back(principal: &Principal, owner: PrincipalId) -> Result<()> {
     Err(Error::forbidden("deciding for this session", "the token that started it"))
 }
 
-/// Whether a principal may answer what the agent of a session asks. No agent may.
+/// Checks whether a principal may answer the permission requests of a session's agent. No agent
+/// may.
 ///
 /// # Errors
-/// `forbidden`, with what is missing.
+/// `forbidden`, naming what is missing.
 pub fn may_answer(principal: &Principal, owner: PrincipalId) -> Result<()> {
-    no_agent(principal, "answering for an agent with a key that an agent has")?;
+    no_agent(principal, "answering for an agent with an agent's key")?;
     may_hold_back(principal, owner)
 }
 
-/// What only users do.
+/// Checks that a principal is not an agent, for what only users may do.
 ///
 /// # Errors
 /// `forbidden` for a key that an agent holds.

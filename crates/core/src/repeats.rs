@@ -9,17 +9,17 @@ use ringback_proto::{Error, ErrorKind, Result};
 
 use crate::time::{MonoMs, Now};
 
-/// How long a call without a job is remembered after it began.
+/// How long a call without a job is remembered after it started.
 pub const WINDOW_MS: u64 = 10 * 60 * 1000;
 
 type Key = (PrincipalId, RequestId);
 
-/// What a call turned out to be.
+/// Whether a call is new or a repeat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Begin<T> {
-    /// The first with this id: run it.
+    /// The first call with this id: run it.
     First,
-    /// Seen before: its answer, or where it will appear.
+    /// A repeat: its answer, or where the answer will appear.
     Again(T),
 }
 
@@ -27,7 +27,7 @@ pub enum Begin<T> {
 #[derive(Debug)]
 pub struct RepeatTable<T> {
     entries: HashMap<Key, Entry<T>>,
-    /// In order of beginning, which is also the order of forgetting.
+    /// In order of arrival, which is also the order of forgetting.
     order: VecDeque<(MonoMs, Key)>,
     entries_max: usize,
 }
@@ -40,14 +40,14 @@ struct Entry<T> {
 }
 
 impl<T: Clone> RepeatTable<T> {
-    /// A table that remembers at most so many calls. When it is full the oldest is forgotten
-    /// early: refusing new work for the sake of an unlikely repeat would be worse.
+    /// Makes a table of limited size. When it is full, the oldest call is forgotten early: refusing
+    /// new work for the sake of an unlikely repeat would be worse.
     #[must_use]
     pub fn new(entries_max: usize) -> Self {
         Self { entries: HashMap::new(), order: VecDeque::new(), entries_max }
     }
 
-    /// A call begins. `answer` is kept if it is the first.
+    /// Registers a call. `answer` is kept if it is the first.
     ///
     /// # Errors
     /// `conflict` when the id was used for another call.
@@ -68,24 +68,24 @@ impl<T: Clone> RepeatTable<T> {
         Ok(Begin::First)
     }
 
-    /// The call was refused before it started, so the same id may try again.
+    /// Forgets a call that was refused before it started, so that the same id may try again.
     pub fn withdraw(&mut self, principal: PrincipalId, request_id: RequestId) {
         self.entries.remove(&(principal, request_id));
     }
 
-    /// How many calls are remembered.
+    /// Returns the number of remembered calls.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether none is.
+    /// Returns whether no call is remembered.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Forgets what is past its window or over the limit.
+    /// Forgets calls past their window or over the limit.
     pub fn forget(&mut self, now: Now) {
         while let Some((began, key)) = self.order.front().copied() {
             let is_over = self.entries.len() >= self.entries_max;
@@ -93,7 +93,7 @@ impl<T: Clone> RepeatTable<T> {
                 return;
             }
             self.order.pop_front();
-            // A withdrawn id may have begun again since, and then has a later place in the order.
+            // A withdrawn id may have started again since, and then has a later position.
             if self.entries.get(&key).is_some_and(|entry| entry.began == began) {
                 self.entries.remove(&key);
             }
@@ -101,7 +101,7 @@ impl<T: Clone> RepeatTable<T> {
     }
 }
 
-/// Whether a repeat asks for the same as the call it repeats.
+/// Checks whether a repeat has the same body as the call it repeats.
 ///
 /// # Errors
 /// `conflict` when it does not.
@@ -111,7 +111,7 @@ pub fn same_body(first: &RepeatKey, again: &RepeatKey) -> Result<()> {
     }
     Err(Error::new(
         ErrorKind::Conflict,
-        format!("request id {} was used for another call; take a new one", again.request_id),
+        format!("request id {} was used for another call; use a new one", again.request_id),
     ))
 }
 
@@ -160,7 +160,7 @@ mod tests {
         table.withdraw(LOCAL, repeat(1, 1).request_id);
         assert_eq!(table.begin(at(50), LOCAL, repeat(1, 1), 'b').unwrap(), Begin::First);
         table.forget(at(WINDOW_MS));
-        assert_eq!(table.len(), 1, "the second beginning is not yet past its window");
+        assert_eq!(table.len(), 1, "the second start is still within its window");
     }
 
     #[test]

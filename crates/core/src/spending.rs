@@ -1,5 +1,5 @@
-//! What a session and all that come from it may spend, what they have spent, and what happens when a
-//! limit is reached: somebody is asked, and until there is an answer nothing more is spent.
+//! The spending of a session and its descendants: its limits, what was spent, and the pause at a
+//! limit, which lasts until it is answered and during which nothing more is spent.
 
 use ringback_proto::money::MicroUsd;
 use ringback_proto::record::SpendingRecord;
@@ -7,68 +7,68 @@ use ringback_proto::request::{ModelUsage, SpendLimits};
 
 use crate::time::{MonoMs, Now};
 
-/// The answer that allows as much again.
+/// The answer that raises the limit by the same amount again.
 pub const MORE: &str = "more";
 /// The answer that ends the work.
 pub const END: &str = "end";
 
-/// What can be reached.
+/// A limit that can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     /// Tokens.
     Tokens,
-    /// Time at work.
+    /// Working time.
     Time,
     /// Money.
     Usd,
-    /// What is limited in money has asked a model without a price.
+    /// A session limited in money requested a model without a price.
     Prices,
 }
 
-/// What somebody is asked when a limit is reached.
+/// The request for approval when a limit is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The limit.
     pub limit: Limit,
-    /// What the answer names.
+    /// The id to answer with.
     pub request_id: String,
-    /// When there is an answer without anybody's.
+    /// When the request expires without an answer.
     pub until: MonoMs,
-    /// When that is, for people.
+    /// The same as Unix time, for people.
     pub until_unix: u64,
 }
 
-/// Whether somebody may go on.
+/// Whether work may continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Yes.
     Goes,
-    /// Not before somebody answers, who is to be asked now.
+    /// Not before an answer; the request is to be made now.
     Asks(Question),
-    /// Not before somebody answers, who was asked already.
+    /// Not before an answer; the request was made before.
     Waits,
-    /// No: nobody allowed more.
+    /// No: more was not approved.
     Refused,
 }
 
-/// What an answer meant.
+/// The meaning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answered {
-    /// It goes on.
+    /// The work continues.
     More,
-    /// It ends.
+    /// The work ends.
     End,
-    /// It is none of those offered.
+    /// Not one of the offered answers.
     Unknown,
 }
 
-/// The account of a session and all that come from it.
+/// The account of a session and its descendants.
 #[derive(Debug)]
 pub struct Ledger {
     spent: SpendingRecord,
-    /// What each limit is raised by.
+    /// The amount each limit is raised by.
     steps: SpendLimits,
-    /// Whether models without a price are asked all the same.
+    /// Whether models without a price are allowed.
     may_be_unpriced: bool,
     standing: Standing,
 }
@@ -81,7 +81,7 @@ enum Standing {
 }
 
 impl Limit {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -94,19 +94,19 @@ impl Limit {
 }
 
 impl Ledger {
-    /// An account that goes on from what was spent before.
+    /// Makes an account that continues from earlier spending.
     #[must_use]
     pub const fn new(spent: SpendingRecord) -> Self {
         Self { steps: spent.limits, spent, may_be_unpriced: false, standing: Standing::Open }
     }
 
-    /// What may be and was spent.
+    /// Returns the limits and the amounts spent.
     #[must_use]
     pub const fn record(&self) -> SpendingRecord {
         self.spent
     }
 
-    /// What somebody is asked, if anybody is.
+    /// Returns the open request, if any.
     #[must_use]
     pub const fn question(&self) -> Option<&Question> {
         match &self.standing {
@@ -115,19 +115,19 @@ impl Ledger {
         }
     }
 
-    /// Models were asked.
+    /// Adds model usage.
     pub fn spend(&mut self, usage: ModelUsage) {
         self.spent.usage = self.spent.usage.plus(usage);
     }
 
-    /// Agents were at work. What they do while somebody is asked does not count.
+    /// Adds working time of agents. Time during an open request does not count.
     pub const fn work(&mut self, ms: u64) {
         if self.question().is_none() {
             self.spent.working_ms = self.spent.working_ms.saturating_add(ms);
         }
     }
 
-    /// The first limit that is reached.
+    /// Returns the first limit that is reached.
     #[must_use]
     pub fn reached(&self) -> Option<Limit> {
         let SpendingRecord { limits, usage, working_ms } = &self.spent;
@@ -149,8 +149,8 @@ impl Ledger {
         }
     }
 
-    /// Whether somebody may go on. If that is to be asked, the question has this id, and an answer is
-    /// waited for so long.
+    /// Checks whether work may continue. If approval is needed, the request gets this id and waits
+    /// this long for an answer.
     pub fn check(&mut self, now: Now, wait_ms: u64, request_id: String) -> Verdict {
         match &self.standing {
             Standing::Closed => return Verdict::Refused,
@@ -165,7 +165,7 @@ impl Ledger {
         Verdict::Asks(question)
     }
 
-    /// Somebody answers. `None` if nothing of this id is asked.
+    /// Handles an answer. `None` if no request with this id is open.
     pub fn answer(&mut self, request_id: &str, option: Option<&str>) -> Option<Answered> {
         let question = self.question().filter(|question| question.request_id == request_id)?;
         let limit = question.limit;
@@ -183,7 +183,7 @@ impl Ledger {
         })
     }
 
-    /// Whether nobody has answered in time; then nothing more is spent.
+    /// Returns whether the request expired; then nothing more is spent.
     pub fn expire(&mut self, now: Now) -> bool {
         let is_late = self.question().is_some_and(|question| question.until <= now.mono);
         if is_late {
@@ -192,19 +192,19 @@ impl Ledger {
         is_late
     }
 
-    /// Whoever was asked wants something new: they are asked again if need be.
+    /// Allows a new request for approval, because the caller wants something new.
     pub fn reopen(&mut self) {
         if matches!(self.standing, Standing::Closed) {
             self.standing = Standing::Open;
         }
     }
 
-    /// Nothing more is spent, whatever is asked.
+    /// Stops all spending, whatever is requested.
     pub fn close(&mut self) {
         self.standing = Standing::Closed;
     }
 
-    /// As much again as at the start; from where it stands if that went further.
+    /// Raises a limit by its initial amount; from the amount spent if that is higher.
     fn raise(&mut self, limit: Limit) {
         let SpendingRecord { limits, usage, working_ms } = &mut self.spent;
         let raised = |max: Option<u64>, step: Option<u64>, spent: u64| {
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(asked(&mut ledger, 1, "b"), Limit::Tokens);
         assert_eq!(ledger.check(at(2), 50, "c".to_owned()), Verdict::Waits);
         assert_eq!(ledger.question().unwrap().until_unix, 1051);
-        assert_eq!(ledger.answer("c", Some(MORE)), None, "nobody asked that");
+        assert_eq!(ledger.answer("c", Some(MORE)), None, "that was not requested");
         assert_eq!(ledger.answer("b", Some("perhaps")), Some(Answered::Unknown));
         assert_eq!(ledger.answer("b", Some(MORE)), Some(Answered::More));
         assert_eq!(ledger.record().limits.max_tokens, Some(200));
@@ -285,11 +285,11 @@ mod tests {
         assert_eq!(
             ledger.record().limits.max_tokens,
             Some(700),
-            "as much again from where it stands"
+            "raised by the initial amount from the amount spent"
         );
     }
 
-    /// Rule: without an answer in time nothing more is spent, until somebody wants something new.
+    /// Rule: without an answer in time nothing more is spent, until the caller wants something new.
     #[test]
     fn a_question_that_nobody_answers_is_answered_with_no() {
         for by in ["time", "end", "taken back"] {
@@ -308,11 +308,11 @@ mod tests {
             ledger.reopen();
             asked(&mut ledger, 100, "c");
             ledger.reopen();
-            assert!(ledger.question().is_some(), "what is asked stays asked");
+            assert!(ledger.question().is_some(), "an open request stays open");
         }
     }
 
-    /// Rule: time is that of the agents at work; what passes while somebody is asked does not count.
+    /// Rule: only working time of agents counts; time during an open request does not.
     #[test]
     fn time_counts_only_while_nobody_is_asked() {
         let mut ledger = ledger(SpendLimits { max_time_ms: Some(10), ..SpendLimits::default() });
@@ -328,7 +328,8 @@ mod tests {
         assert_eq!(asked(&mut ledger, 1, "b"), Limit::Time);
     }
 
-    /// Rule: what is limited in money and has no price is asked about, not guessed.
+    /// Rule: a model without a price in a session limited in money needs approval; its cost is not
+    /// guessed.
     #[test]
     fn a_model_without_a_price_is_asked_about_where_money_is_limited() {
         let max = Some(MicroUsd(50));
@@ -349,7 +350,7 @@ mod tests {
         assert_eq!(free.reached(), None);
     }
 
-    /// Rule: an account goes on from what was spent before a restart.
+    /// Rule: an account continues from what was spent before a restart.
     #[test]
     fn what_was_spent_before_counts() {
         let mut before = tokens(100);

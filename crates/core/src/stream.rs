@@ -1,5 +1,5 @@
-//! What a stream keeps for a reader that is slower than the work: the latest progress, the newest
-//! log lines, and every lossless chunk, for which the work waits.
+//! The buffer of a stream whose reader is slower than the work: the latest progress, the newest log
+//! lines, and every lossless chunk, for which the work waits.
 
 use std::collections::VecDeque;
 
@@ -8,24 +8,24 @@ use ringback_proto::chunk::{Delivery, LogLevel};
 
 use crate::time::{MonoMs, Now};
 
-/// Lossless bytes that flow before the reader gives any credit.
+/// Lossless bytes that flow before the reader grants any credit.
 pub const FIRST_CREDIT: u64 = 1 << 20;
-/// Lossless bytes that wait in the daemon before the work itself has to: one more chunk of a second
-/// of stereo audio fits.
+/// Lossless bytes buffered in the daemon before the work has to wait: one more chunk of a second of
+/// stereo audio fits.
 const LOSSLESS_WAITING_MAX: usize = 512 * 1024;
-/// Log lines that wait; older ones are dropped and counted.
+/// Buffered log lines; older ones are dropped and counted.
 const LOG_LINES_MAX: usize = 256;
-/// A reader that gives no credit for so long is not coming back soon.
+/// A reader that grants no credit for this long is not coming back soon.
 const STALL_MS: u64 = 30_000;
 
-/// What became of a chunk.
+/// What happened to a chunk.
 #[derive(Debug, PartialEq)]
 pub enum Push {
-    /// It is on its way, or replaced an older one.
+    /// It is queued, or replaced an older one.
     Taken,
-    /// There is no room for lossless chunks: try again when the reader has moved on.
+    /// The buffer for lossless chunks is full: try again when the reader has moved on.
     Wait(StreamChunk),
-    /// The stream is over; the work goes on without it.
+    /// The stream has ended; the work continues without it.
     Closed,
 }
 
@@ -34,11 +34,11 @@ pub enum Push {
 pub enum Pop {
     /// The next chunk.
     Chunk(StreamChunk),
-    /// Nothing now.
+    /// Nothing yet.
     Nothing,
     /// The reader stalled for too long.
     Lagged,
-    /// Everything was read, and no more will come.
+    /// Everything was read, and no more will follow.
     End,
 }
 
@@ -51,7 +51,7 @@ pub struct ChunkBuffer {
     n_lines_dropped: u64,
     lossless: VecDeque<(u64, StreamChunk)>,
     lossless_waiting: usize,
-    /// Lossless bytes the reader still takes.
+    /// Lossless bytes the reader still accepts.
     credit: u64,
     stalled_since: Option<MonoMs>,
     state: State,
@@ -81,7 +81,7 @@ impl Default for ChunkBuffer {
 }
 
 impl ChunkBuffer {
-    /// The work sends a chunk.
+    /// Adds a chunk from the work.
     pub fn push(&mut self, chunk: StreamChunk) -> Push {
         if self.state != State::Open {
             return Push::Closed;
@@ -108,21 +108,21 @@ impl ChunkBuffer {
         Push::Taken
     }
 
-    /// The work is over; what waits is still read.
+    /// Ends the work; buffered chunks can still be read.
     pub fn finish(&mut self) {
         if self.state == State::Open {
             self.state = State::Finished;
         }
     }
 
-    /// The reader takes so many more lossless bytes.
+    /// Adds to the lossless bytes the reader accepts.
     pub fn add_credit(&mut self, bytes: u64) {
         self.credit = self.credit.saturating_add(bytes);
         self.stalled_since = None;
     }
 
-    /// The next chunk for the reader, in the order they were sent. Progress and log lines pass
-    /// lossless chunks that wait for credit.
+    /// Returns the next chunk for the reader, in order. Progress and log lines overtake lossless
+    /// chunks that wait for credit.
     pub fn pop(&mut self, now: Now) -> Pop {
         if self.state == State::Lagged {
             return Pop::Lagged;
@@ -149,7 +149,8 @@ impl ChunkBuffer {
         let next = self.lossless.pop_front()?;
         let weight = next.1.weight();
         self.lossless_waiting -= weight;
-        // A chunk larger than the rest of the credit still goes: credit is a brake, not a format.
+        // A chunk larger than the remaining credit is still sent: credit slows down, it does not
+        // split chunks.
         self.credit = self.credit.saturating_sub(weight as u64);
         Some(next)
     }
@@ -166,7 +167,7 @@ impl ChunkBuffer {
         Pop::Lagged
     }
 
-    /// When a stalled reader is given up.
+    /// Returns when a stalled reader is given up.
     #[must_use]
     pub fn stall_deadline(&self) -> Option<MonoMs> {
         self.stalled_since.map(|since| since.saturating_add(STALL_MS))

@@ -2,10 +2,10 @@
 
 use ringback_proto::record::UnixMs;
 
-/// Milliseconds of a clock that never goes back, from any start.
+/// Milliseconds of a monotonic clock, from an arbitrary start.
 pub type MonoMs = u64;
 
-/// The moment of a step, passed in by whoever drives it.
+/// The time of a step, passed in by the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
     /// For deadlines and windows.

@@ -1,4 +1,4 @@
-//! What is remembered of recent calls, so that each can be explained: no input, no result.
+//! A record of recent calls that explains each of them, without input and result.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,57 +9,57 @@ use ringback_proto::principal::{Level, PrincipalId};
 use crate::deadline::Deadline;
 use crate::time::Now;
 
-/// A call as it is remembered.
+/// A remembered call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     /// Its id.
     pub call: CallId,
     /// The id its caller gave it.
     pub request_id: Option<RequestId>,
-    /// The job it made, or repeated.
+    /// The job it created, or repeated.
     pub job: Option<JobId>,
     /// The tool.
     pub tool: String,
-    /// The edge it came in through.
+    /// The edge it came in on.
     pub edge: &'static str,
-    /// Who called.
+    /// The principal that called.
     pub principal: PrincipalId,
-    /// The level the caller had, and the one the tool needs.
+    /// The scope the caller had, and the one the tool needs.
     pub levels: (Level, Level),
     /// When it was admitted.
     pub admitted: Now,
-    /// How long it could take.
+    /// Its deadline.
     pub deadline: Deadline,
     /// Whether it repeated an earlier call.
     pub repeat: bool,
-    /// How it was answered, once it was.
+    /// Its answer, once it has one.
     pub answered: Option<Answered>,
-    /// What happened to it on a line, if its tool is on one.
+    /// Its progress on a line, if its tool is on one.
     pub line: Option<OnLine>,
 }
 
-/// What happened to a call on a line.
+/// The progress of a call on a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnLine {
     /// The line.
     pub line: String,
-    /// When it went out, the first few times.
+    /// When it was sent, the first few times.
     pub delivered: Vec<Now>,
-    /// Answers that came when none was awaited any more.
+    /// The number of answers that arrived after it had ended.
     pub n_late_answers: u32,
 }
 
 impl OnLine {
-    /// Deliveries that are remembered.
+    /// The maximum number of remembered deliveries.
     const DELIVERIES_MAX: usize = 8;
 
-    /// It has just been put on a line.
+    /// Makes the progress of a call that was just put on a line.
     #[must_use]
     pub const fn new(line: String) -> Self {
         Self { line, delivered: Vec::new(), n_late_answers: 0 }
     }
 
-    /// It went out.
+    /// Notes a delivery.
     pub fn delivered(&mut self, now: Now) {
         if self.delivered.len() < Self::DELIVERIES_MAX {
             self.delivered.push(now);
@@ -67,14 +67,14 @@ impl OnLine {
     }
 }
 
-/// How a call was answered.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// When.
+    /// When it was answered.
     pub at: Now,
-    /// `success`, `job_started` or the code of its error.
+    /// `success`, `job_started` or an error code.
     pub outcome: &'static str,
-    /// Whether the tool ran, if it failed.
+    /// Whether the tool ran, if the call failed.
     pub certainty: Option<Certainty>,
 }
 
@@ -82,20 +82,20 @@ pub struct Answered {
 #[derive(Debug)]
 pub struct TraceRing {
     kept: VecDeque<Trace>,
-    /// How many were ever forgotten: the number of the first that is kept.
+    /// The number of forgotten calls: the number of the first kept one.
     n_forgotten: u64,
     numbers: HashMap<CallId, u64>,
     kept_max: usize,
 }
 
 impl TraceRing {
-    /// A ring that remembers so many calls.
+    /// Makes a ring of limited size.
     #[must_use]
     pub fn new(kept_max: usize) -> Self {
         Self { kept: VecDeque::new(), n_forgotten: 0, numbers: HashMap::new(), kept_max }
     }
 
-    /// A call was admitted.
+    /// Adds a call that was admitted.
     pub fn begin(&mut self, trace: Trace) {
         if self.kept.len() == self.kept_max
             && let Some(oldest) = self.kept.pop_front()
@@ -107,7 +107,7 @@ impl TraceRing {
         self.kept.push_back(trace);
     }
 
-    /// Something more is known of a call, if it is still remembered.
+    /// Updates a call, if it is still remembered.
     pub fn amend(&mut self, call: CallId, amend: impl FnOnce(&mut Trace)) {
         let number = self.numbers.get(&call).copied();
         let index = number.and_then(|number| usize::try_from(number - self.n_forgotten).ok());
@@ -116,7 +116,7 @@ impl TraceRing {
         }
     }
 
-    /// The latest call that `is_wanted` picks.
+    /// Returns the latest call that `is_wanted` picks.
     pub fn find(&self, is_wanted: impl Fn(&Trace) -> bool) -> Option<&Trace> {
         self.kept.iter().rev().find(|trace| is_wanted(trace))
     }

@@ -1,16 +1,16 @@
-//! Whether a caller gets the result or the job id: what its options and the tool's timing make of it.
+//! Decides whether a caller gets the result or the job id, from its options and the tool's timing.
 
 use std::time::Duration;
 
 use ringback_proto::envelope::CallOptions;
 use ringback_proto::timing::ToolTiming;
 
-/// What an edge does when the caller asked for nothing.
+/// What an edge does when the caller sets no options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeHabit {
-    /// Answers with the job id at once (HOOT01).
+    /// Answers with the job id immediately (HOOT01).
     JobAtOnce,
-    /// Waits as the tool's class says (MCP, HTTP, the command line).
+    /// Waits as long as the tool's timing class (MCP, HTTP, the command line).
     WaitAsClass,
 }
 
@@ -19,13 +19,13 @@ pub enum EdgeHabit {
 pub enum Waiting {
     /// With the job id, once the job is durable.
     No,
-    /// With the outcome if it comes in time, else with the job id.
+    /// With the outcome if it is ready in time, otherwise with the job id.
     For(Duration),
     /// With chunks as they come, then the outcome.
     Stream,
 }
 
-/// How the caller of a tool that makes a job is answered.
+/// Decides how the caller of a tool that creates a job is answered.
 #[must_use]
 pub fn waiting(timing: ToolTiming, options: &CallOptions, habit: EdgeHabit) -> Waiting {
     if options.stream {

@@ -61,7 +61,7 @@ pub(crate) const fn can_ask_for_more(state: &State) -> bool {
 /// 403 with the scope that would suffice, for clients that can get it.
 pub(crate) fn forbidden(state: &State, headers: &HeaderMap, id: &Id, error: &Error) -> Response {
     let missing = error.context().missing.as_deref().unwrap_or_default();
-    let names = |scope: &&str| missing.contains(&format!("level {scope}"));
+    let names = |scope: &&str| missing.contains(&format!("scope `{scope}`"));
     let scope = SCOPES.into_iter().find(names).unwrap_or("admin");
     let challenge = format!(
         "Bearer error=\"insufficient_scope\", scope=\"{scope}\", resource_metadata=\"{}\"",

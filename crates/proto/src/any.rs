@@ -1,12 +1,12 @@
-//! Payloads that only pass through: bytes in a known encoding, re-encoded only where the two ends
-//! speak different ones.
+//! Payloads that are only passed on: bytes in a known encoding, re-encoded only if the two ends use
+//! different ones.
 
 use bytes::Bytes;
 
 use crate::msgpack;
 use crate::value::Value;
 
-/// How much of what a decoder says is told: it quotes what a stranger sent.
+/// How much of a decoder's message is passed on: it quotes text from untrusted peers.
 const SAID_CHARS_MAX: usize = 300;
 
 /// The encoding of a payload.
@@ -18,7 +18,7 @@ pub enum Format {
     Json,
 }
 
-/// A payload as it came. Cloning shares the bytes.
+/// A payload as received. Cloning shares the bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Any {
     /// How the bytes are encoded.
@@ -27,25 +27,25 @@ pub struct Any {
     pub bytes: Bytes,
 }
 
-/// Why a payload cannot be said in another encoding.
+/// The reason why a payload cannot be translated to another encoding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TranslateError {
-    /// It has an integer that only JSON can hold.
+    /// An integer that only JSON can hold.
     #[error("an integer of more than 64 bits cannot be written as MsgPack")]
     LargeInteger,
-    /// It has a number that JSON has no word for.
+    /// A number that JSON cannot represent.
     #[error("a number that is not finite cannot be written as JSON")]
     NotFinite,
-    /// It is not what its encoding allows, or has what the other has no place for.
+    /// Malformed, or with content that the other encoding cannot represent.
     #[error("the payload cannot be translated: {0}")]
     Unreadable(String),
 }
 
 impl Any {
-    /// The payload in the wanted encoding; the same bytes if it is in it already.
+    /// Returns the payload in the wanted encoding; the same bytes if it already is.
     ///
     /// # Errors
-    /// When the other encoding cannot say it: numbers are never rounded.
+    /// When the other encoding cannot represent it: numbers are never rounded.
     pub fn translate(self, wanted: Format) -> Result<Self, TranslateError> {
         if self.format == wanted {
             return Ok(self);
@@ -63,10 +63,10 @@ impl Any {
         Ok(Self { format: wanted, bytes: bytes.into() })
     }
 
-    /// What the payload says.
+    /// Decodes the payload.
     ///
     /// # Errors
-    /// When it is not readable, or has an integer of more than 64 bits.
+    /// When it is malformed, or has an integer of more than 64 bits.
     pub fn value(&self) -> Result<Value, TranslateError> {
         match self.format {
             Format::Json => {
@@ -85,7 +85,7 @@ fn unreadable(error: &dyn std::error::Error) -> TranslateError {
     TranslateError::Unreadable(error.to_string().chars().take(SAID_CHARS_MAX).collect())
 }
 
-/// JSON would show such a number as null.
+/// Refuses numbers that JSON would write as null.
 pub(crate) fn check_finite(value: &Value) -> Result<(), TranslateError> {
     match value {
         Value::Float(number) if !number.is_finite() => Err(TranslateError::NotFinite),
@@ -101,7 +101,7 @@ pub(crate) fn check_finite(value: &Value) -> Result<(), TranslateError> {
     }
 }
 
-/// MsgPack has no integers beyond 64 bits. Rather than round one, it is refused.
+/// Refuses integers beyond 64 bits, which MsgPack would have to round.
 fn check_integers(json: &[u8]) -> Result<(), TranslateError> {
     let mut rest = json;
     while let Some(at) = rest.iter().position(|byte| matches!(byte, b'"' | b'-' | b'0'..=b'9')) {

@@ -1,64 +1,64 @@
-//! What a call sends while it runs.
+//! Data that a call sends while it runs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
 
-/// One piece of what a call sends before its outcome.
+/// A piece of data that a call sends before its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum StreamChunk {
-    /// How far the work is. Only the latest matters.
+    /// The progress of the work. Only the latest matters.
     Progress {
-        /// 0 to 100.
+        /// The progress in percent, from 0 to 100.
         percent: f32,
-        /// What is being done.
+        /// The current step.
         message: String,
     },
-    /// Audio as it is rendered. None is ever lost.
+    /// Audio as it is rendered. Never dropped.
     PartialAudio {
         /// 32-bit floats, little-endian, interleaved.
         samples: Data,
-        /// Frames per second.
+        /// The sample rate in hertz.
         sample_rate: u32,
-        /// Samples per frame.
+        /// The number of channels.
         channels: u8,
     },
-    /// MIDI as it is made. None is ever lost.
+    /// MIDI as it is generated. Never dropped.
     PartialMidi {
         /// The events in order.
         events: Vec<MidiEvent>,
     },
-    /// A line of a log. Old ones may be dropped, and the next one says how many.
+    /// A log line. Old ones may be dropped; the next one reports how many.
     LogLine {
-        /// How serious.
+        /// Its severity.
         level: LogLevel,
-        /// The line.
+        /// Its text.
         message: String,
     },
-    /// A part of some other content. None is ever lost.
+    /// A part of some other content. Never dropped.
     PartialContent {
         /// The bytes.
         data: Data,
-        /// Their type.
+        /// Their MIME type.
         mime_type: String,
     },
 }
 
-/// How the stream treats a chunk when its reader is slow.
+/// What happens to a chunk when its reader is slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// A newer one replaces an unread one.
     Latest,
-    /// The oldest unread ones go first.
+    /// The oldest unread ones are dropped first.
     DropOldest,
     /// The writer waits for the reader's credit.
     Lossless,
 }
 
 impl StreamChunk {
-    /// How the stream treats it.
+    /// Returns its delivery class.
     #[must_use]
     pub const fn delivery(&self) -> Delivery {
         match self {
@@ -70,7 +70,7 @@ impl StreamChunk {
         }
     }
 
-    /// The bytes it counts against a reader's credit.
+    /// Returns the bytes it counts against a reader's credit.
     #[must_use]
     pub fn weight(&self) -> usize {
         match self {
@@ -85,17 +85,17 @@ impl StreamChunk {
 /// One MIDI event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MidiEvent {
-    /// When, in ticks from the start.
+    /// Its time in ticks from the start.
     pub tick: u64,
     /// The raw message.
     pub data: Data,
 }
 
-/// How serious a log line is.
+/// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LogLevel {
-    /// For whoever debugs the tool.
+    /// For debugging the tool.
     Debug,
     /// Worth knowing.
     Info,

@@ -1,4 +1,4 @@
-//! Bytes on the wire: `bin` in MsgPack, base64 text in formats for people.
+//! Bytes on the wire: `bin` in MsgPack, base64 text in human-readable formats.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,8 +11,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A payload of bytes. Cloning shares it.
 ///
-/// Text is base64 only where the format is one for people. In MsgPack a string is refused: bytes
-/// that happen to look like base64 would otherwise come back as other bytes.
+/// Text is read as base64 only in a human-readable format. In MsgPack a string is refused: bytes
+/// that happen to look like base64 would otherwise be decoded to other bytes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Data(pub Bytes);
 

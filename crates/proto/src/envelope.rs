@@ -1,4 +1,4 @@
-//! What is in the body of a HOOT01 frame: a request with its options, or one of several replies.
+//! The body of a HOOT01 frame: a request with its options, or one of several replies.
 
 use std::num::NonZeroU64;
 
@@ -14,31 +14,31 @@ use crate::msgpack::{self, Fields, Items, ScanError, TopLevel};
 use crate::timing::ToolTiming;
 use crate::tool::{ToolRequest, ToolResponse};
 
-/// Longer than any name of a tool.
+/// Longer than any tool name.
 const TOOL_NAME_BYTES_MAX: usize = 256;
-/// Enough to find the field that does not fit.
+/// Enough to find the mismatched field.
 const MISFIT_BYTES_MAX: usize = 500;
 
 /// A tool and its input.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "a box would cost every native call an allocation, to spare a few rare ones some bytes"
+    reason = "boxing would cost every native call an allocation, to save rare calls some bytes"
 )]
 pub enum ToolCall {
     /// A tool of the table.
     Native(ToolRequest),
-    /// A tool that somebody outside offers, by its full name.
+    /// A tool offered on a line, by its full name.
     Named {
         /// Its full name.
         name: String,
-        /// Its input, as it came.
+        /// Its input, as received.
         arguments: Any,
     },
 }
 
 impl ToolCall {
-    /// The tool's name.
+    /// Returns the tool's name.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -54,20 +54,20 @@ impl<R: Into<ToolRequest>> From<R> for ToolCall {
     }
 }
 
-/// How a caller wants its call handled. All of it is optional.
+/// A caller's options for a call, all optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CallOptions {
-    /// `async_long` means "do not wait", any other class "wait as that class does".
+    /// `async_long` means "do not wait", any other class "wait as long as that class does".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timing_hint: Option<ToolTiming>,
-    /// Wait so long for the result before answering with the job id.
+    /// How long to wait for the result before answering with the job id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
-    /// The call fails when it has not ended by then.
+    /// How long the call may take before it fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<NonZeroU64>,
-    /// Send chunks as they come.
+    /// Whether to send chunks as they come.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
 }
@@ -75,14 +75,14 @@ pub struct CallOptions {
 /// A request with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RequestEnvelope {
-    /// What to call.
+    /// The tool and its input.
     pub request: ToolCall,
-    /// How.
+    /// The options.
     pub options: CallOptions,
 }
 
 impl RequestEnvelope {
-    /// A request without options.
+    /// Makes a request without options.
     #[must_use]
     pub fn plain(request: impl Into<ToolCall>) -> Self {
         Self { request: request.into(), options: CallOptions::default() }
@@ -91,15 +91,15 @@ impl RequestEnvelope {
     /// Reads the body of a Request: a bare request or an envelope, as a map or an array.
     ///
     /// # Errors
-    /// `invalid`, saying what does not fit.
+    /// `invalid`, naming what does not match.
     pub fn decode(body: &Bytes) -> Result<Self, Error> {
         Self::decode_if(body, |_| Ok(()))
     }
 
-    /// The same for a caller who must be let in by the tool's name, before its input is looked at.
+    /// Like [`Self::decode`], but admits the call by the tool's name before its input is read.
     ///
     /// # Errors
-    /// What `admit` says of the name; `invalid` for a body that is no request.
+    /// The error of `admit`, or `invalid` for a body that is not a request.
     pub fn decode_if(
         body: &Bytes,
         admit: impl FnOnce(&str) -> Result<(), Error>,
@@ -132,7 +132,7 @@ impl RequestEnvelope {
         })
     }
 
-    /// Reads a RawBinary Request: the bytes apart from the request that carries them.
+    /// Reads a RawBinary Request, whose bytes are separate from the request.
     ///
     /// # Errors
     /// `invalid` also when there are bytes and the tool takes none.
@@ -140,10 +140,10 @@ impl RequestEnvelope {
         Self::decode_raw_if(header, data, |_| Ok(()))
     }
 
-    /// The same for a caller who must be let in, as [`Self::decode_if`].
+    /// Like [`Self::decode_raw`], but admits the call first, as [`Self::decode_if`] does.
     ///
     /// # Errors
-    /// As there, and as [`Self::decode_raw`].
+    /// Those of both.
     pub fn decode_raw_if(
         header: &Bytes,
         data: Bytes,
@@ -152,11 +152,11 @@ impl RequestEnvelope {
         let mut envelope = Self::decode_if(header, admit)?;
         match &mut envelope.request {
             ToolCall::Native(ToolRequest::CasStore(request)) => request.data = Data(data),
-            // Without bytes it only asks for a RawBinary reply.
+            // Without bytes it only requests a RawBinary reply.
             ToolCall::Native(_) | ToolCall::Named { .. } if data.is_empty() => {}
             ToolCall::Native(_) | ToolCall::Named { .. } => {
                 return Err(Error::invalid(format!(
-                    "`{}` takes no RawBinary; only `cas_store` does",
+                    "`{}` does not take RawBinary; only `cas_store` does",
                     envelope.request.name()
                 )));
             }
@@ -164,23 +164,23 @@ impl RequestEnvelope {
         Ok(envelope)
     }
 
-    /// The body of a Request whose payloads are known to fit.
+    /// Encodes the body of a Request whose payloads are known to fit.
     ///
     /// # Panics
     /// When a payload in the request has a number that MsgPack cannot hold; [`Self::try_encode`]
-    /// says so instead.
+    /// returns an error instead.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.try_encode().expect("a request without such payloads can be encoded")
     }
 
-    /// The body of a Request.
+    /// Encodes the body of a Request.
     ///
     /// # Errors
     /// `invalid` when a payload in the request has a number that MsgPack cannot hold.
     ///
     /// # Panics
-    /// Never: every other request of the table can be encoded, and a test walks them all.
+    /// Never: every other request of the table can be encoded; a test checks them all.
     pub fn try_encode(&self) -> Result<Vec<u8>, Error> {
         let mut body = Vec::with_capacity(128);
         if self.options == CallOptions::default() {
@@ -204,18 +204,18 @@ impl RequestEnvelope {
         {
             if let Some(number) = number {
                 text(&mut body, name);
-                rmp::encode::write_uint(&mut body, number).expect("a Vec takes everything");
+                rmp::encode::write_uint(&mut body, number).expect("writing to a Vec cannot fail");
             }
         }
         if stream {
             text(&mut body, "stream");
-            rmp::encode::write_bool(&mut body, true).expect("a Vec takes everything");
+            rmp::encode::write_bool(&mut body, true).expect("writing to a Vec cannot fail");
         }
         Ok(body)
     }
 }
 
-/// A reply. One request gets one, or with a stream several that share its id.
+/// A reply. A request gets one, or several with its id if it streams.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ResponseEnvelope {
@@ -224,20 +224,20 @@ pub enum ResponseEnvelope {
         /// The answer.
         response: ToolResponse,
     },
-    /// The work goes on as a job.
+    /// The work continues as a job.
     JobStarted {
         /// Its id.
         job_id: JobId,
         /// The tool it runs.
         tool: String,
-        /// How long it may take.
+        /// How long it is expected to take.
         expected_timing: ToolTiming,
     },
     /// The command is accepted.
     Ack {
         /// What was accepted.
         message: String,
-        /// The job that carries it out.
+        /// The job that does the work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job_id: Option<JobId>,
     },
@@ -245,24 +245,24 @@ pub enum ResponseEnvelope {
     Error(ToolError),
     /// Chunks will follow.
     StreamStart {
-        /// The stream's id.
+        /// The id of the stream.
         stream_id: StreamId,
         /// The tool that sends it.
         tool: String,
-        /// The job that carries it out.
+        /// The job that does the work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job_id: Option<JobId>,
     },
     /// A chunk.
     StreamChunk {
-        /// The stream's id.
+        /// The id of the stream.
         stream_id: StreamId,
         /// The chunk.
         chunk: StreamChunk,
     },
-    /// No more chunks will follow.
+    /// The last chunk has been sent.
     StreamEnd {
-        /// The stream's id.
+        /// The id of the stream.
         stream_id: StreamId,
         /// The tool's answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,11 +271,11 @@ pub enum ResponseEnvelope {
 }
 
 impl ResponseEnvelope {
-    /// The body of a Reply. An answer with a payload that MsgPack cannot hold becomes the error that
-    /// says so.
+    /// Encodes the body of a Reply. An answer with a payload that MsgPack cannot hold becomes an
+    /// error.
     ///
     /// # Panics
-    /// Never: an error is all texts, and the golden vectors cover every other reply.
+    /// Never: an error consists of strings, and the golden vectors cover every other reply.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         if let Some(body) = self.encode_passed() {
@@ -292,7 +292,7 @@ impl ResponseEnvelope {
         body
     }
 
-    /// A reply around bytes that only pass through.
+    /// Encodes a reply around bytes that are only passed on.
     fn encode_passed(&self) -> Option<Vec<u8>> {
         let (kind, field, stream_id, passed) = match self {
             Self::Success { response: ToolResponse::Passed(passed) } => {
@@ -320,7 +320,7 @@ impl ResponseEnvelope {
         text(&mut body, field);
         match passed.format {
             Format::MsgPack => body.extend_from_slice(&passed.bytes),
-            // Text that nobody translated stays readable text.
+            // JSON that was not translated stays readable text.
             Format::Json => text(&mut body, &String::from_utf8_lossy(&passed.bytes)),
         }
         Some(body)
@@ -329,16 +329,16 @@ impl ResponseEnvelope {
     /// Reads the body of a Reply.
     ///
     /// # Errors
-    /// `invalid`, saying what does not fit.
+    /// `invalid`, naming what does not match.
     pub fn decode(body: &[u8]) -> Result<Self, Error> {
         msgpack::check(body)?;
         decode_fields(body, "the reply")
     }
 
-    /// Reads the body of a Reply whose answer only passes through: its bytes are shared, not read.
+    /// Reads the body of a Reply whose answer is only passed on: its bytes are shared, not decoded.
     ///
     /// # Errors
-    /// `invalid`, saying what does not fit.
+    /// `invalid`, naming what does not match.
     pub fn decode_passing(body: &Bytes) -> Result<Self, Error> {
         let TopLevel::Map(fields) = msgpack::open(body)? else { return Self::decode(body) };
         let passed = |field: &str| {
@@ -349,7 +349,8 @@ impl ResponseEnvelope {
         };
         match fields.get("kind").and_then(msgpack::as_text) {
             Some("success") => {
-                let missing = || Error::invalid_field("response", "a success has a response");
+                let missing =
+                    || Error::invalid_field("response", "a successful reply needs a response");
                 Ok(Self::Success { response: passed("response").ok_or_else(missing)? })
             }
             Some("stream_end") => {
@@ -364,7 +365,7 @@ impl ResponseEnvelope {
         }
     }
 
-    /// The bytes of `cas_get`, taken out so that they can travel apart as RawBinary.
+    /// Takes out the bytes of `cas_get`, so that they can be sent separately as RawBinary.
     #[must_use]
     pub fn take_data(&mut self) -> Option<Bytes> {
         match self {
@@ -381,7 +382,7 @@ impl ResponseEnvelope {
         }
     }
 
-    /// Puts the bytes of a RawBinary reply back where [`Self::take_data`] found them.
+    /// Puts the bytes of a RawBinary reply back where [`Self::take_data`] took them from.
     pub fn put_data(&mut self, data: Bytes) {
         if let Self::Success { response: ToolResponse::CasContent(content) } = self {
             content.data = Data(data);
@@ -401,7 +402,7 @@ impl From<ScanError> for Error {
     }
 }
 
-/// A request inside the body, as a map or an array.
+/// Reads a request inside the body, as a map or an array.
 fn decode_call(
     body: &Bytes,
     request: &[u8],
@@ -423,7 +424,7 @@ fn decode_map(
         .get("tool")
         .or_else(|| fields.get("type"))
         .and_then(msgpack::as_text)
-        .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+        .ok_or_else(|| Error::invalid_field("tool", "the request does not name a tool"))?;
     admit(name)?;
     let mut decoder = rmp_serde::Deserializer::from_read_ref(request);
     match ToolRequest::deserialize_named(name, &mut decoder) {
@@ -432,7 +433,7 @@ fn decode_map(
     }
 }
 
-/// `["name", field, field…]`: the fields without their names, in the order of the table's type.
+/// Reads `["name", field, field…]`: the fields without names, in the order of the type's fields.
 fn decode_positional(
     body: &Bytes,
     mut items: Items<'_>,
@@ -441,7 +442,7 @@ fn decode_positional(
     let name = items
         .next()
         .and_then(msgpack::as_text)
-        .ok_or_else(|| Error::invalid_field("tool", "the request names no tool"))?;
+        .ok_or_else(|| Error::invalid_field("tool", "the request does not name a tool"))?;
     admit(name)?;
     let fields = as_array(items);
     let mut decoder = rmp_serde::Deserializer::from_read_ref(&fields);
@@ -455,7 +456,7 @@ fn named(body: &Bytes, name: &str, arguments: Option<&[u8]>) -> Result<ToolCall,
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
         return Err(Error::invalid_field("tool", "the tool's name is empty or too long"));
     }
-    /// An empty map: a tool that takes nothing needs no arguments.
+    /// An empty map: a tool without input needs no arguments.
     const NOTHING: &[u8] = &[0x80];
     let bytes = arguments.map_or(Bytes::from_static(NOTHING), |bytes| body.slice_ref(bytes));
     let arguments = Any { format: Format::MsgPack, bytes };
@@ -463,10 +464,10 @@ fn named(body: &Bytes, name: &str, arguments: Option<&[u8]>) -> Result<ToolCall,
 }
 
 fn misfit(tool: &str, error: &rmp_serde::decode::Error) -> Error {
-    Error::invalid(format!("the input of `{tool}` does not fit: {}", bounded(error)))
+    Error::invalid(format!("the input of `{tool}` does not match its schema: {}", bounded(error)))
 }
 
-/// What the decoder says. It quotes the peer's own text, and strangers choose its length.
+/// The decoder's message, shortened: it quotes text whose length an untrusted peer chooses.
 fn bounded(error: &rmp_serde::decode::Error) -> String {
     let mut text = error.to_string();
     if text.len() > MISFIT_BYTES_MAX {
@@ -478,15 +479,15 @@ fn bounded(error: &rmp_serde::decode::Error) -> String {
 
 fn decode_fields<'de, T: Deserialize<'de>>(bytes: &'de [u8], what: &str) -> Result<T, Error> {
     rmp_serde::from_slice(bytes)
-        .map_err(|error| Error::invalid(format!("{what} does not fit: {}", bounded(&error))))
+        .map_err(|error| Error::invalid(format!("{what} is malformed: {}", bounded(&error))))
 }
 
-/// The items left, as an array of their own.
+/// Encodes the remaining items as an array of their own.
 fn as_array(items: Items<'_>) -> Vec<u8> {
     let (len, rest) = items.remaining();
     let mut array = Vec::with_capacity(rest.len() + 5);
     let len = u32::try_from(len).expect("a length that was read from 32 bits");
-    rmp::encode::write_array_len(&mut array, len).expect("a Vec takes everything");
+    rmp::encode::write_array_len(&mut array, len).expect("writing to a Vec cannot fail");
     array.extend_from_slice(rest);
     array
 }
@@ -511,9 +512,9 @@ fn encode_call(body: &mut Vec<u8>, call: &ToolCall) -> Result<(), Error> {
 
 fn map_header(body: &mut Vec<u8>, len: usize) {
     let len = u32::try_from(len).expect("a handful of fields");
-    rmp::encode::write_map_len(body, len).expect("a Vec takes everything");
+    rmp::encode::write_map_len(body, len).expect("writing to a Vec cannot fail");
 }
 
 fn text(body: &mut Vec<u8>, text: &str) {
-    rmp::encode::write_str(body, text).expect("a Vec takes everything");
+    rmp::encode::write_str(body, text).expect("writing to a Vec cannot fail");
 }

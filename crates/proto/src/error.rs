@@ -1,5 +1,5 @@
-//! The one error of the broker's boundary. `message` and `context` are safe for strangers; `source`
-//! is for the log alone.
+//! The error type at the broker's boundary. `message` and `context` may be shown to untrusted
+//! peers; `source` is only for the log.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, as far as a client would act on it. Append only: `code` is stable.
+/// The kind of an error, as far as it affects what a client does. Append only: `code` is stable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// The input is wrong; the same call will fail again.
+    /// The input is wrong; the same call fails again.
     Invalid,
     /// No valid token.
     Unauthenticated,
     /// A valid token that may not do this.
     Forbidden,
-    /// There is no such thing, or it is not yours to see.
+    /// It does not exist, or the caller may not see it.
     NotFound,
     /// The name or id is taken, or was used for something else.
     Conflict,
-    /// Over a limit of size.
+    /// Over a size limit.
     TooLarge,
     /// Too many calls in a period.
     RateLimited,
-    /// A queue is full now.
+    /// A queue is full.
     Busy,
     /// The line that serves the tool dropped.
     Gone,
@@ -33,13 +33,13 @@ pub enum ErrorKind {
     ToolFailed,
     /// The deadline passed.
     Timeout,
-    /// Somebody cancelled it.
+    /// It was cancelled.
     Cancelled,
-    /// Our fault.
+    /// A fault of the daemon.
     Internal,
-    /// The frame's content type is none this peer may send.
+    /// The frame's content type is not one that this peer may send.
     UnsupportedContentType,
-    /// What is stored is not what was stored; storing the right bytes again mends it.
+    /// The stored content is corrupt; storing the right bytes again repairs it.
     Damaged,
 }
 
@@ -63,7 +63,7 @@ impl ErrorKind {
         Self::Damaged,
     ];
 
-    /// Whether the same call may succeed later without being changed.
+    /// Returns whether the same call may succeed later without being changed.
     #[must_use]
     pub const fn is_retryable(self) -> bool {
         match self {
@@ -82,7 +82,7 @@ impl ErrorKind {
         }
     }
 
-    /// The HOOT01 category and code.
+    /// Returns the HOOT01 category and code.
     #[must_use]
     pub const fn category_and_code(self) -> (Category, &'static str) {
         match self {
@@ -104,7 +104,7 @@ impl ErrorKind {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind behind a code, or `None` for a code of a newer peer.
+    /// Returns the kind for a code, or `None` for a code of a newer peer.
     #[must_use]
     pub fn from_code(code: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.category_and_code().1 == code)
@@ -139,17 +139,17 @@ impl ErrorKind {
 pub enum Category {
     /// The request is wrong.
     Validation,
-    /// The caller may not.
+    /// The caller lacks permission.
     Permission,
-    /// There is no such thing.
+    /// It does not exist.
     NotFound,
-    /// The one who should do it cannot, or failed.
+    /// The service cannot do it, or failed.
     Service,
     /// It took too long.
     Timeout,
-    /// Somebody stopped it.
+    /// It was cancelled.
     Cancelled,
-    /// Our fault.
+    /// A fault of the daemon.
     Internal,
 }
 
@@ -157,43 +157,43 @@ pub enum Category {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Certainty {
-    /// Nothing happened.
+    /// The tool did not run.
     NotStarted,
-    /// It may or may not have happened.
+    /// The tool may or may not have run.
     MayHaveRun,
-    /// It happened, and failed.
+    /// The tool ran and failed.
     Ran,
 }
 
-/// What a kind of error tells besides its message. All of it is safe for strangers.
+/// Details of an error besides its message. All of them may be shown to untrusted peers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ErrorContext {
     /// The field that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What kind of thing was not found.
+    /// The type of the missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_type: Option<String>,
-    /// Which one was not found.
+    /// The id of the missing resource.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_id: Option<String>,
     /// The service that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<String>,
-    /// What was being done when time ran out.
+    /// The operation that timed out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The time that ran out.
+    /// The timeout that passed, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
-    /// What the token lacks.
+    /// The scope or permission that the token lacks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// Why it was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Where to look in the daemon's log.
+    /// The id under which the daemon's log has the cause.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_id: Option<String>,
 }
@@ -212,7 +212,7 @@ pub struct Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of a kind, before anything was started.
+    /// Makes an error for a call that has not started.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
@@ -224,13 +224,13 @@ impl Error {
         }
     }
 
-    /// Wrong input.
+    /// Makes an error for invalid input.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// Wrong input in one field.
+    /// Makes an error for an invalid field.
     #[must_use]
     pub fn invalid_field(field: &str, message: impl Into<String>) -> Self {
         let mut error = Self::invalid(message);
@@ -238,18 +238,18 @@ impl Error {
         error
     }
 
-    /// No such thing, or not the caller's to see.
+    /// Makes an error for a resource that does not exist or that the caller may not see.
     #[must_use]
     pub fn not_found(resource_type: &str, resource_id: impl fmt::Display) -> Self {
         let resource_id = resource_id.to_string();
         let mut error =
-            Self::new(ErrorKind::NotFound, format!("there is no {resource_type} `{resource_id}`"));
+            Self::new(ErrorKind::NotFound, format!("no such {resource_type}: `{resource_id}`"));
         error.context.resource_type = Some(resource_type.to_owned());
         error.context.resource_id = Some(resource_id);
         error
     }
 
-    /// A valid token that lacks something.
+    /// Makes an error for a valid token that lacks permission.
     #[must_use]
     pub fn forbidden(action: &str, missing: impl Into<String>) -> Self {
         let missing = missing.into();
@@ -258,7 +258,7 @@ impl Error {
         error
     }
 
-    /// The deadline passed.
+    /// Makes an error for a missed deadline.
     #[must_use]
     pub fn timeout(operation: &str, timeout_ms: u64) -> Self {
         let mut error = Self::new(
@@ -270,7 +270,7 @@ impl Error {
         error
     }
 
-    /// Somebody cancelled it.
+    /// Makes an error for a cancelled call.
     #[must_use]
     pub fn cancelled(reason: &str) -> Self {
         let mut error = Self::new(ErrorKind::Cancelled, format!("cancelled: {reason}"));
@@ -278,13 +278,14 @@ impl Error {
         error
     }
 
-    /// A queue is full.
+    /// Makes an error for a full queue.
     #[must_use]
     pub fn busy(what: &str) -> Self {
-        Self::new(ErrorKind::Busy, format!("{what} is full, try again shortly"))
+        Self::new(ErrorKind::Busy, format!("{what} is at its limit; try again shortly"))
     }
 
-    /// Our fault. The cause goes to the log under `log_id`; the caller gets the id alone.
+    /// Makes an error for a fault of the daemon. The cause goes to the log under `log_id`; the
+    /// caller only gets the id.
     #[must_use]
     pub fn internal(
         log_id: impl Into<String>,
@@ -293,46 +294,46 @@ impl Error {
         let log_id = log_id.into();
         let mut error = Self::new(
             ErrorKind::Internal,
-            format!("something went wrong in the daemon; its log has the cause under {log_id}"),
+            format!("internal error in the daemon; see {log_id} in its log"),
         );
         error.context.log_id = Some(log_id);
         error.source = Some(Arc::from(source.into()));
         error
     }
 
-    /// Says whether the tool ran.
+    /// Sets whether the tool ran.
     #[must_use]
     pub const fn with_certainty(mut self, certainty: Certainty) -> Self {
         self.certainty = certainty;
         self
     }
 
-    /// Names the cause, for the log.
+    /// Sets the cause, for the log.
     #[must_use]
     pub fn with_source(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// What went wrong.
+    /// Returns the kind of error.
     #[must_use]
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether the tool ran.
+    /// Returns whether the tool ran.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         self.certainty
     }
 
-    /// The text for the caller.
+    /// Returns the message for the caller.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The text for a model, which learns from it whether it is safe to try again.
+    /// Returns the message for a model, including whether it is safe to try again.
     #[must_use]
     pub fn told(&self) -> String {
         let ran = match self.certainty {
@@ -345,7 +346,7 @@ impl Error {
         format!("{} ({code}: {ran}{again})", self.message)
     }
 
-    /// What the kind tells besides the message.
+    /// Returns the details besides the message.
     #[must_use]
     pub const fn context(&self) -> &ErrorContext {
         &self.context
@@ -364,35 +365,36 @@ impl std::error::Error for Error {
     }
 }
 
-/// An error on the wire and in a stored job: what [`Error`] says to strangers.
+/// An error on the wire and in a stored job: the parts of [`Error`] that may be shown to untrusted
+/// peers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolError {
-    /// The group of errors it belongs to.
+    /// The category of the error.
     pub category: Category,
-    /// The stable name of its kind.
+    /// The stable name of the kind of error.
     pub code: String,
-    /// What happened, for a person.
+    /// The message, for people.
     pub message: String,
     /// Whether the same call may succeed later.
     pub retryable: bool,
     /// Whether the tool ran.
     pub certainty: Certainty,
-    /// What the kind tells besides.
+    /// Details besides the message.
     #[serde(flatten)]
     pub context: ErrorContext,
 }
 
 impl ToolError {
-    /// As MsgPack, for a job's record.
+    /// Encodes it as MsgPack, for a job's record.
     ///
     /// # Panics
-    /// Never: a struct of texts can always be encoded.
+    /// Never: a struct of strings can always be encoded.
     #[must_use]
     pub fn encode(&self) -> Bytes {
         rmp_serde::to_vec_named(self).expect("texts can be encoded").into()
     }
 
-    /// Reads what [`Self::encode`] made; `None` if it is something else.
+    /// Reads what [`Self::encode`] wrote; `None` for anything else.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         rmp_serde::from_slice(bytes).ok()
@@ -420,7 +422,8 @@ impl From<Error> for ToolError {
 }
 
 impl From<ToolError> for Error {
-    /// A code this build does not know keeps its message and counts as the tool's failure.
+    /// Keeps the message of a code that this build does not know, and treats it as a failure of the
+    /// tool.
     fn from(wire: ToolError) -> Self {
         Self {
             kind: ErrorKind::from_code(&wire.code).unwrap_or(ErrorKind::ToolFailed),

@@ -1,5 +1,4 @@
-//! What happens, told to whoever listens. Events carry ids and states; never arguments, results or
-//! secrets.
+//! Events for subscribers. They carry ids and states, never arguments, results or secrets.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,100 +6,100 @@ use crate::chunk::StreamChunk;
 use crate::ids::{ArtifactId, BlobHash, JobId, ProjectId, SessionId, StreamId};
 use crate::record::{JobState, SessionState};
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type")]
 pub enum Event {
-    /// A job was created or changed its state.
+    /// A job was created or changed state.
     #[serde(rename = "job.state_changed")]
     JobStateChanged {
-        /// Which.
+        /// The id of the job.
         job_id: JobId,
         /// The tool it runs.
         tool: String,
-        /// Where it stands now.
+        /// Its new state.
         state: JobState,
     },
-    /// A running job told how far it is.
+    /// A running job reported its progress.
     #[serde(rename = "job.progress")]
     JobProgress {
-        /// Which.
+        /// The id of the job.
         job_id: JobId,
-        /// 0 to 100.
+        /// The progress in percent, from 0 to 100.
         percent: f32,
-        /// What is being done.
+        /// The current step.
         message: String,
     },
-    /// A chunk of a stream that is kept only in part: progress and log lines.
+    /// A chunk of a stream that is only partly kept: progress and log lines.
     #[serde(rename = "stream.chunk")]
     StreamChunk {
-        /// Which stream.
+        /// The id of the stream.
         stream_id: StreamId,
         /// The chunk.
         chunk: StreamChunk,
     },
-    /// An artifact exists.
+    /// An artifact was created.
     #[serde(rename = "artifact.created")]
     ArtifactCreated {
-        /// Which.
+        /// The id of the artifact.
         artifact_id: ArtifactId,
-        /// Its content.
+        /// The hash of its content.
         content_hash: BlobHash,
-        /// Its content's type.
+        /// The MIME type of its content.
         mime_type: String,
     },
-    /// The tools on a line changed, whoever holds it.
+    /// The tools of any line changed.
     #[serde(rename = "tools.changed")]
     ToolsChanged {
         /// `client`, `worker` or `caller`.
         line: String,
-        /// The line's name.
+        /// The name of the line.
         name: String,
-        /// The full names of tools that are new or were replaced.
+        /// The full names of new or replaced tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         added: Vec<String>,
-        /// The full names of tools that are gone.
+        /// The full names of removed tools.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<String>,
     },
-    /// A call waits for an HTTP client. Its input is not here.
+    /// A call waits for an HTTP client. Its input is left out.
     #[serde(rename = "client-tool.request")]
     ClientToolRequest(ClientToolCall),
     /// An HTTP client registered tools.
     #[serde(rename = "client-tool.registered")]
     ClientToolRegistered(ClientTools),
-    /// Tools of an HTTP client are gone.
+    /// Tools of an HTTP client were removed.
     #[serde(rename = "client-tool.unregistered")]
     ClientToolUnregistered(ClientTools),
-    /// An HTTP client is to carry out a call.
+    /// An HTTP client is about to run a call.
     #[serde(rename = "client-tool.executing")]
     ClientToolExecuting(ClientToolCall),
     /// An HTTP client answered a call.
     #[serde(rename = "client-tool.completed")]
     ClientToolCompleted {
-        /// Which.
+        /// The call.
         #[serde(flatten)]
         call: ClientToolCall,
         /// Always true.
         success: bool,
     },
-    /// A call of an HTTP client's tool failed.
+    /// A call to an HTTP client's tool failed.
     #[serde(rename = "client-tool.failed")]
     ClientToolFailed {
-        /// Which.
+        /// The call.
         #[serde(flatten)]
         call: ClientToolCall,
-        /// What happened; if the client said so, its own words, shortened.
+        /// The error; shortened if the client reported it.
         error: String,
     },
-    /// A session was created or changed its state.
+    /// A session was created or changed state.
     #[serde(rename = "session.state_changed")]
     SessionStateChanged {
-        /// Which.
+        /// The id of the session.
         session_id: SessionId,
-        /// Its project.
+        /// The id of its project.
         project_id: ProjectId,
-        /// Where it stands now.
+        /// Its new state.
         status: SessionState,
     },
 }
@@ -116,22 +115,22 @@ pub struct ClientTools {
     pub tool_ids: Vec<String>,
 }
 
-/// A call of an HTTP client's tool.
+/// A call to an HTTP client's tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClientToolCall {
     /// The client.
     #[serde(rename = "clientID")]
     pub client_id: String,
-    /// The id the client knows the call by.
+    /// The id under which the client knows the call.
     #[serde(rename = "requestID")]
     pub request_id: String,
-    /// The session the caller named.
+    /// The session id given by the caller.
     #[serde(rename = "sessionID")]
     pub session_id: String,
-    /// The message the caller named.
+    /// The message id given by the caller.
     #[serde(rename = "messageID")]
     pub message_id: String,
-    /// The call id the caller named.
+    /// The call id given by the caller.
     #[serde(rename = "callID")]
     pub call_id: String,
     /// The tool's full name.
@@ -155,13 +154,13 @@ impl Event {
         "session.state_changed",
     ];
 
-    /// The event's type, which is also its topic.
+    /// Returns the type of the event, which is also its topic.
     #[must_use]
     pub const fn topic(&self) -> &'static str {
         Self::TOPICS[self.topic_index()]
     }
 
-    /// The job it is about, if it is about one.
+    /// Returns the job it is about, if any.
     #[must_use]
     pub const fn job_id(&self) -> Option<JobId> {
         match self {
@@ -181,7 +180,7 @@ impl Event {
         }
     }
 
-    /// The place of the event's topic in [`Self::TOPICS`].
+    /// Returns the index of the event's topic in [`Self::TOPICS`].
     #[must_use]
     pub const fn topic_index(&self) -> usize {
         match self {
@@ -201,7 +200,7 @@ impl Event {
     }
 }
 
-/// An event with its place in the order of events.
+/// An event with its position in the sequence of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SequencedEvent {
     /// Changes with each start of the daemon.
@@ -210,23 +209,23 @@ pub struct SequencedEvent {
     pub seq: u64,
     /// Counts the events of this topic from 1, without gaps.
     pub topic_seq: u64,
-    /// When, in milliseconds since the Unix epoch.
+    /// When it happened, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
 /// The last number of each topic, published every few seconds on the topic `heads`, so that a
-/// subscriber learns of the events it missed, the last one included.
+/// subscriber notices missed events, including the last one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heads {
     /// Changes with each start of the daemon.
     pub epoch: u64,
-    /// The last of all.
+    /// The last number of all topics.
     pub seq: u64,
-    /// When, in milliseconds since the Unix epoch.
+    /// When they were published, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// The last of each topic that has had any.
+    /// The last number of each topic that has had events.
     pub topics: std::collections::BTreeMap<String, u64>,
 }
 

@@ -1,5 +1,5 @@
-//! HOOT01 frames: seven parts, eight with raw bytes, behind the prefix a ROUTER puts in front. Pure
-//! data in and out: a transport shows its message as [`Parts`] and takes one through [`PartSink`],
+//! HOOT01 frames: seven parts, eight with raw bytes, after the prefix that a ROUTER adds. Pure data
+//! in and out: a transport exposes its message as [`Parts`] and accepts one through [`PartSink`],
 //! so bodies are shared, never copied, and the small parts need no allocation.
 
 mod decode;
@@ -17,37 +17,37 @@ pub use self::prefix::Prefix;
 pub use self::text::{Text, TextError};
 use crate::ids::RequestId;
 
-/// What every frame starts with.
+/// The start of every frame.
 pub const MAGIC: &[u8] = b"HOOT01";
 
-/// Hops between a peer and us, identity and empty delimiter included. Real chains have one or two
-/// proxies; strangers choose the number.
+/// Hops between a peer and us, including identity and empty delimiter. Real chains have one or two
+/// proxies; untrusted peers choose the number.
 pub const PREFIX_PARTS_MAX: usize = 16;
 
-/// Services and trace parents are names of some tens of bytes; strangers choose their length.
+/// Services and trace parents are names of some tens of bytes; untrusted peers choose their length.
 pub const TEXT_BYTES_MAX: usize = 255;
 
-/// What a frame asks for or says.
+/// The command of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// A peer presents itself, perhaps with tools.
+    /// A peer introduces itself, optionally with tools.
     Ready,
     /// A call.
     Request,
-    /// An answer to a call, or one of several.
+    /// The answer to a call, or one of several.
     Reply,
-    /// A sign of life, answered at once.
+    /// A heartbeat, answered immediately.
     Heartbeat,
-    /// The peer leaves.
+    /// The peer disconnects.
     Disconnect,
-    /// The request of the same id is no longer wanted.
+    /// The request with the same id is no longer wanted.
     Cancel,
-    /// More bytes of a stream's lossless chunks may flow.
+    /// Grants more bytes of a stream's lossless chunks.
     Credit,
 }
 
 impl Command {
-    /// Every command, in the order of their numbers.
+    /// Every command, in numerical order.
     pub const ALL: [Self; 7] = [
         Self::Ready,
         Self::Request,
@@ -58,7 +58,7 @@ impl Command {
         Self::Credit,
     ];
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -72,17 +72,17 @@ impl Command {
         }
     }
 
-    /// The command behind a number, or `None` for one of a newer peer.
+    /// Returns the command for a number, or `None` for one of a newer peer.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|command| command.number() == number)
     }
 }
 
-/// How the body of a frame is to be read.
+/// The encoding of a frame's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ContentType {
-    /// There is none.
+    /// No body.
     Empty,
     /// MsgPack.
     MsgPack,
@@ -91,11 +91,11 @@ pub enum ContentType {
 }
 
 impl ContentType {
-    /// Every content type we take, in the order of their numbers. Json (3) has a number, and is
-    /// answered with `unsupported_content_type`.
+    /// Every content type we accept, in numerical order. Json (3) has a number, and is answered
+    /// with `unsupported_content_type`.
     pub const ALL: [Self; 3] = [Self::Empty, Self::MsgPack, Self::RawBinary];
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn number(self) -> u16 {
         match self {
@@ -105,13 +105,13 @@ impl ContentType {
         }
     }
 
-    /// The content type behind a number, or `None` for one we do not take.
+    /// Returns the content type for a number, or `None` for one we do not accept.
     #[must_use]
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|content_type| content_type.number() == number)
     }
 
-    /// How many parts a frame of this type has.
+    /// Returns the number of parts of a frame of this type.
     #[must_use]
     pub const fn n_parts(self) -> usize {
         match self {
@@ -121,27 +121,27 @@ impl ContentType {
     }
 }
 
-/// What a frame carries.
+/// The body of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
     /// Nothing.
     Empty,
-    /// A MsgPack value, undecoded.
+    /// A MsgPack value, not decoded.
     MsgPack(Bytes),
     /// Raw bytes, and the MsgPack request or envelope without them.
     RawBinary {
         /// The bytes.
         data: Bytes,
-        /// The MsgPack that says what they are.
+        /// The MsgPack that describes them.
         header: Bytes,
     },
-    /// How many more bytes may flow; the body of [`Command::Credit`] and of nothing else.
+    /// The number of bytes granted; only the body of [`Command::Credit`].
     Credit(u64),
 }
 
 impl Body {
-    /// How the body is announced. A credit is eight bare bytes, announced as `Empty`: there is
-    /// nothing to decode.
+    /// Returns the content type of the body. A credit is eight bare bytes, sent as `Empty`: there
+    /// is nothing to decode.
     #[must_use]
     pub const fn content_type(&self) -> ContentType {
         match self {
@@ -151,7 +151,7 @@ impl Body {
         }
     }
 
-    /// Payload bytes, for budgets.
+    /// Returns the number of payload bytes, for budgets.
     #[must_use]
     pub const fn n_bytes(&self) -> usize {
         match self {
@@ -163,29 +163,29 @@ impl Body {
     }
 }
 
-/// One frame, without the prefix that routes it.
+/// A frame, without the prefix that routes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// What it asks for or says.
+    /// Its command.
     pub command: Command,
-    /// Which request it belongs to.
+    /// The request it belongs to.
     pub request_id: RequestId,
     /// In a Request the addressed service, empty for the broker; in Ready the peer's own name.
     pub service: Text,
     /// The W3C trace parent, or empty; echoed in replies.
     pub traceparent: Text,
-    /// What it carries.
+    /// Its body.
     pub body: Body,
 }
 
 impl Frame {
-    /// A frame without service and trace parent.
+    /// Makes a frame without service and trace parent.
     #[must_use]
     pub const fn new(command: Command, request_id: RequestId, body: Body) -> Self {
         Self { command, request_id, service: Text::EMPTY, traceparent: Text::EMPTY, body }
     }
 
-    /// The reply to this frame: same id, same trace parent, no service.
+    /// Makes the reply to this frame: same id, same trace parent, no service.
     #[must_use]
     pub fn reply(&self, body: Body) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Ids as types. Each is made from random bytes that the caller passes in, is `Copy`, and has one
-//! text form: a prefix and 32 lower-case hex digits.
+//! Typed ids. Each consists of random bytes that the caller supplies, is `Copy`, and has one text
+//! form: a prefix and 32 lower-case hex digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A text that is not an id of the wanted kind.
+/// A text that is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not {expected}: {found:?}")]
 pub struct ParseIdError {
@@ -16,7 +16,7 @@ pub struct ParseIdError {
 }
 
 impl ParseIdError {
-    /// Enough of a wrong text to recognise it; strangers choose its length.
+    /// Enough of a wrong text to recognise it; untrusted peers choose its length.
     const FOUND_CHARS_MAX: usize = 80;
 
     fn new(expected: &'static str, found: &str) -> Self {
@@ -31,7 +31,7 @@ macro_rules! prefixed_ids {
         pub struct $name([u8; 16]);
 
         impl $name {
-            /// What the text form starts with.
+            /// The prefix of the text form.
             pub const PREFIX: &'static str = $prefix;
 
             /// Makes an id from 16 random bytes.
@@ -40,7 +40,7 @@ macro_rules! prefixed_ids {
                 Self(bytes)
             }
 
-            /// The 16 bytes behind the text form.
+            /// Returns the 16 bytes of the id.
             #[must_use]
             pub const fn as_bytes(&self) -> &[u8; 16] {
                 &self.0
@@ -110,23 +110,23 @@ prefixed_ids! {
     JobId = "job_";
     /// An artifact: content with lineage, tags and a creator.
     ArtifactId = "art_";
-    /// A remark on an artifact.
+    /// An annotation of an artifact.
     AnnotationId = "ann_";
     /// The public id of a token; the secret is never an id.
     TokenId = "tok_";
     /// A project, which groups sessions, jobs and artifacts.
     ProjectId = "proj_";
-    /// A session of an agent.
+    /// An agent session.
     SessionId = "gogol_";
     /// A workspace of a project.
     WorkspaceId = "ws_";
     /// A stream of chunks that belongs to one call.
     StreamId = "str_";
-    /// A group of artifacts that are variations of one another.
+    /// A group of artifacts that are variations of each other.
     VariationSetId = "vset_";
     /// An upload in pieces that has not been completed yet.
     UploadId = "upl_";
-    /// One call, as `ringback why` knows it.
+    /// One call, as shown by `ringback why`.
     CallId = "call_";
 }
 
@@ -135,7 +135,7 @@ prefixed_ids! {
 pub struct RequestId([u8; 16]);
 
 impl RequestId {
-    /// Takes the raw bytes of a UUID.
+    /// Wraps the raw bytes of a UUID.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
@@ -147,13 +147,13 @@ impl RequestId {
         Self(uuid::Builder::from_random_bytes(bytes).into_uuid().into_bytes())
     }
 
-    /// The raw bytes of the UUID.
+    /// Returns the raw bytes of the UUID.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 
-    /// A new random id.
+    /// Makes a new random id.
     #[must_use]
     pub fn random() -> Self {
         Self(*uuid::Uuid::new_v4().as_bytes())
@@ -187,13 +187,13 @@ impl FromStr for RequestId {
 pub struct BlobHash([u8; 32]);
 
 impl BlobHash {
-    /// Takes the 32 bytes of a BLAKE3 hash.
+    /// Wraps the 32 bytes of a BLAKE3 hash.
     #[must_use]
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The 32 bytes of the hash.
+    /// Returns the 32 bytes of the hash.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
@@ -249,8 +249,8 @@ impl JsonSchema for BlobHash {
     }
 }
 
-/// Reads any `FromStr` type from a string, without asking whether the format is human readable:
-/// inside tagged enums that answer lies.
+/// Reads any `FromStr` type from a string, regardless of `is_human_readable`, which is wrong inside
+/// tagged enums.
 struct FromStrVisitor<T>(std::marker::PhantomData<T>);
 
 impl<T> FromStrVisitor<T> {
@@ -280,7 +280,7 @@ fn hex_encode<'a>(bytes: &[u8], text: &'a mut [u8]) -> &'a str {
     std::str::from_utf8(text).expect("hex digits are ASCII")
 }
 
-/// Lower case only: one id has one text form, so that texts can be compared.
+/// Decodes lower-case digits only: an id has exactly one text form, so that texts can be compared.
 fn hex_decode<const N: usize>(text: &[u8]) -> Option<[u8; N]> {
     if text.len() != N * 2 {
         return None;

@@ -1,16 +1,15 @@
 //! The vocabulary of Ringback: ids, the tool table, requests, responses, envelopes, errors, chunks,
-//! events and records, and the HOOT01 frame codec. Everything else speaks in these types.
+//! events and records, and the HOOT01 frame codec. All other crates use these types.
 //!
-//! Main types: [`ToolRequest`] and [`ToolResponse`], made from the table in [`table`];
-//! [`RequestEnvelope`] and [`ResponseEnvelope`]; [`Error`]; [`Event`];
-//! [`record::Record`].
+//! Main types: [`ToolRequest`] and [`ToolResponse`], generated from the table in [`table`];
+//! [`RequestEnvelope`] and [`ResponseEnvelope`]; [`Error`]; [`Event`]; [`record::Record`].
 //!
 //! Invariants:
-//! * No IO, no clock, no tokio. Ids come from random bytes that the caller passes in.
+//! * No IO, no clock, no tokio. Ids are made from random bytes that the caller supplies.
 //! * A native tool is defined once, as a row of the table.
-//! * No JSON but in payloads that only pass through ([`any`], [`raw`]): the serde derives serve the
-//!   edges that speak it.
-//! * Bytes from a stranger pass [`msgpack`]'s limits before any decoder sees them.
+//! * No JSON except in payloads that are only passed on ([`any`], [`raw`]): the serde derives are for
+//!   the edges that use it.
+//! * Bytes from untrusted peers pass the limits of [`msgpack`] before any decoder sees them.
 
 pub mod any;
 pub mod chunk;

@@ -1,4 +1,4 @@
-//! Money, counted in millionths of a dollar and never in fractions.
+//! Money as integer millionths of a dollar, never as floating point.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Millionths in one.
+/// Millionths in one dollar.
 const MILLION: u64 = 1_000_000;
-/// Digits behind the point of an amount in dollars.
+/// Decimal places of an amount in dollars.
 const DIGITS: usize = 6;
 
 /// An amount of money in millionths of a US dollar.
@@ -29,9 +29,9 @@ const DIGITS: usize = 6;
 #[serde(transparent)]
 pub struct MicroUsd(pub u64);
 
-/// A text that is no amount.
+/// A text that is not an amount.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("expected dollars such as `2`, `0.50` or `1.25`, with at most 6 digits behind the point")]
+#[error("expected dollars such as `2`, `0.50` or `1.25`, with at most 6 decimal places")]
 pub struct MicroUsdError;
 
 impl FromStr for MicroUsd {
@@ -51,7 +51,7 @@ impl FromStr for MicroUsd {
     }
 }
 
-/// Dollars, with as many digits as it takes and two at least.
+/// Writes dollars, with as many decimal places as needed and at least two.
 impl fmt::Display for MicroUsd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = format!("{:06}", self.0 % MILLION);
@@ -64,7 +64,7 @@ impl fmt::Display for MicroUsd {
 mod tests {
     use super::*;
 
-    /// Rule: money is exact: what is written is what is read, and nothing is rounded.
+    /// Rule: money is exact: amounts round-trip, and nothing is rounded.
     #[test]
     fn dollars_are_read_and_shown_to_the_millionth() {
         for (text, micros, shown) in [

@@ -1,11 +1,11 @@
-//! A look at MsgPack without decoding it: well-formed, within limits, and where its top-level
-//! fields lie. Runs before any decoder, so that no decoder meets a bomb.
+//! Scans MsgPack without decoding it: checks that it is well-formed and within limits, and finds its
+//! top-level fields. Runs before any decoder, so that no decoder meets hostile nesting or sizes.
 
 use rmp::Marker;
 
-/// Deeper than any message of ours, shallow enough for any decoder's stack.
+/// Deeper than any of our messages, shallow enough for any decoder's stack.
 pub const DEPTH_MAX: usize = 64;
-/// More values than any message of ours: a bound on the work, not on the bytes.
+/// More values than any of our messages: limits the work, not the bytes.
 pub const ITEMS_MAX: usize = 1 << 20;
 
 /// Why bytes are not an acceptable MsgPack value.
@@ -14,8 +14,8 @@ pub enum ScanError {
     /// The bytes end inside a value.
     #[error("the MsgPack ends inside a value")]
     Truncated,
-    /// There is more after the value.
-    #[error("there are {0} bytes after the MsgPack value")]
+    /// Bytes follow the value.
+    #[error("{0} bytes follow the MsgPack value")]
     Trailing(usize),
     /// Nested deeper than [`DEPTH_MAX`].
     #[error("the MsgPack is nested deeper than {DEPTH_MAX}")]
@@ -26,12 +26,12 @@ pub enum ScanError {
     /// A byte that MsgPack never uses.
     #[error("the MsgPack has the reserved marker 0xc1")]
     Reserved,
-    /// A top level that is neither a map nor an array, or a map whose keys are no strings.
+    /// A top level that is neither a map nor an array, or a map whose keys are not strings.
     #[error("the MsgPack is neither a map with string keys nor an array")]
     Shape,
 }
 
-/// The top level of a MsgPack value, as slices of it.
+/// The top level of a MsgPack value, as slices.
 #[derive(Debug, Clone, Copy)]
 pub enum TopLevel<'a> {
     /// A map.
@@ -48,7 +48,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The encoded value of the first field with this name.
+    /// Returns the encoded value of the first field with this name.
     #[must_use]
     pub fn get(mut self, name: &str) -> Option<&'a [u8]> {
         self.find_map(|(key, value)| (key == name.as_bytes()).then_some(value))
@@ -78,7 +78,7 @@ pub struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// How many items are left, and their encoding as it stands.
+    /// Returns the number of remaining items, and their encoding.
     #[must_use]
     pub const fn remaining(&self) -> (usize, &'a [u8]) {
         (self.len, self.rest)
@@ -119,16 +119,16 @@ pub fn check(bytes: &[u8]) -> Result<(), ScanError> {
     if scanner.rest.is_empty() { Ok(()) } else { Err(ScanError::Trailing(scanner.rest.len())) }
 }
 
-/// The text of an encoded string, or `None` if it is no string or no UTF-8.
+/// Returns the text of an encoded string, or `None` if it is not a string or not UTF-8.
 #[must_use]
 pub fn as_text(value: &[u8]) -> Option<&str> {
     Scanner::new(value).text().and_then(|text| std::str::from_utf8(text).ok())
 }
 
 enum Head {
-    /// A value without parts, and how many bytes of it follow the head.
+    /// A value without parts, with the number of bytes that follow the head.
     Scalar(usize),
-    /// A string, and its length in bytes.
+    /// A string, with its length in bytes.
     Text(usize),
     Array(usize),
     Map(usize),
@@ -149,7 +149,7 @@ impl<'a> Scanner<'a> {
         Ok(taken)
     }
 
-    /// A big-endian length of `width` bytes.
+    /// Reads a big-endian length of `width` bytes.
     fn length(&mut self, width: usize) -> Result<usize, ScanError> {
         Ok(self.take(width)?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
     }
@@ -195,7 +195,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Passes over one value. The stack is ours, so nesting cannot overflow the thread's.
+    /// Skips one value. Uses its own stack, so nesting cannot overflow the thread's.
     fn skip(&mut self) -> Result<(), ScanError> {
         let mut open = [0_usize; DEPTH_MAX];
         let mut depth = 0;

@@ -1,4 +1,5 @@
-//! What an agent may reach: a policy, the rules in it, and the places that it is asked about.
+//! Network policies: what an agent may reach, the rules of a policy, and the destinations it is
+//! checked against.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,16 +10,16 @@ pub use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rules in one policy: a person reads them all.
+/// Rules in one policy: a person has to read them all.
 pub const RULES_MAX: usize = 64;
-/// The longest name there is.
+/// The longest valid host name.
 const NAME_BYTES_MAX: usize = 253;
-/// The longest part of a name between dots.
+/// The longest valid label of a host name.
 const LABEL_BYTES_MAX: usize = 63;
-/// The widest range of addresses in one rule; whoever wants more says `full`.
+/// The widest range of addresses in one rule; wider access needs `full`.
 const PREFIX_MIN: u8 = 8;
 
-/// How far a session may reach; each mode includes those before it.
+/// The reach of a session; each mode includes those before it.
 #[derive(
     Debug,
     Clone,
@@ -35,56 +36,55 @@ const PREFIX_MIN: u8 = 8;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkMode {
-    /// Nothing.
+    /// No network.
     #[default]
     None,
-    /// The model of its agent.
+    /// Only the agent's model.
     Model,
-    /// The places that are listed.
+    /// The listed destinations.
     Allow,
-    /// Every public place.
+    /// Every public destination.
     Full,
 }
 
-/// What a session may reach.
+/// The network policy of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkPolicy {
-    /// How far.
+    /// The mode.
     pub mode: NetworkMode,
-    /// The places, as `HOST:PORT`: for `allow` all there are, for `full` the addresses of private
-    /// networks that may be reached too. At most 64.
+    /// The allowed destinations, as `HOST:PORT`: with `allow` the complete list, with `full`
+    /// additional addresses in private networks. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<HostRule>>")]
     pub allow: Vec<HostRule>,
 }
 
-/// Places that may be reached: `example.org:443`, `*.example.org:443` (what is below it, not itself),
-/// `10.1.2.3:80`, `10.0.0.0/8:*`, `[fd00::1]:443`.
+/// Destinations that may be reached: `example.org:443`, `*.example.org:443` (subdomains, not the
+/// domain itself), `10.1.2.3:80`, `10.0.0.0/8:*`, `[fd00::1]:443`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostRule {
-    /// Which hosts.
+    /// The hosts.
     pub host: HostPattern,
-    /// Which port; every one if absent.
+    /// The port; every port if absent.
     pub port: Option<u16>,
 }
 
-/// Hosts that a rule is about.
+/// The hosts that a rule covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// The one of this name.
+    /// The host with this name.
     Name(HostName),
-    /// Those whose names end with this one, not itself.
+    /// The subdomains of this name, not the name itself.
     Below(HostName),
-    /// Those with such an address.
+    /// Hosts with an address in this range.
     Address(IpNet),
 }
 
-/// The name of a host, in small letters and without a dot at its end. It cannot be read as an
-/// address.
+/// A host name, in lower case and without a trailing dot. It can never be read as an address.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostName(String);
 
-/// A host, as somebody asks for it.
+/// A host as requested.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
     /// By its name.
@@ -93,49 +93,52 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// Where a connection is to go.
+/// The destination of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Destination {
-    /// To which host.
+    /// The host.
     pub host: Host,
-    /// To which port.
+    /// The port.
     pub port: u16,
 }
 
-/// Why a text is no policy, or no part of one.
+/// Why a text is not a policy, or not part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
-    /// There is no such mode.
-    #[error("`{0}` is no network; there are `none`, `model`, `allow` and `full`")]
+    /// An unknown mode.
+    #[error("`{0}` is not a network mode; use `none`, `model`, `allow` or `full`")]
     Mode(String),
     /// A rule without a port.
-    #[error("`{0}` has no port; say `{0}:443`, or `{0}:*` for every port")]
+    #[error("`{0}` has no port; write `{0}:443`, or `{0}:*` for every port")]
     NoPort(String),
-    /// A port that is none.
-    #[error("`{0}` is no port: a number from 1 to 65535, or `*`")]
+    /// An invalid port.
+    #[error("`{0}` is not a port: use a number from 1 to 65535, or `*`")]
     Port(String),
-    /// A host that is none.
+    /// An invalid host.
     #[error(
-        "`{0}` is no host: a name such as `example.org` or `*.example.org`, or an address such as \
-         `10.1.2.3`, `10.0.0.0/8` or `[fd00::1]`"
+        "`{0}` is not a host: use a name such as `example.org` or `*.example.org`, or an address \
+         such as `10.1.2.3`, `10.0.0.0/8` or `[fd00::1]`"
     )]
     Host(String),
-    /// A rule for nearly everything.
-    #[error("`{0}` is too wide; `full` is the network for every public place")]
+    /// A rule that covers nearly everything.
+    #[error("`{0}` is too wide; use the mode `full` to allow every public destination")]
     TooWide(String),
     /// Too many rules.
-    #[error("a network has at most {RULES_MAX} rules; `*.example.org:443` is one for many hosts")]
+    #[error(
+        "a network policy has at most {RULES_MAX} rules; one such as `*.example.org:443` covers \
+         many hosts"
+    )]
     TooMany,
-    /// Rules that say nothing.
-    #[error("with `{0}` nothing can be listed; say `allow`")]
+    /// Rules with a mode that ignores them.
+    #[error("`{0}` takes no list of destinations; use `allow`")]
     NothingToList(NetworkMode),
 }
 
 impl NetworkMode {
-    /// All there are.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::None, Self::Model, Self::Allow, Self::Full];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -146,7 +149,7 @@ impl NetworkMode {
         }
     }
 
-    /// Whether there is a door to other places than a model.
+    /// Returns whether there is a network proxy, to other destinations than a model.
     #[must_use]
     pub const fn has_door(self) -> bool {
         match self {
@@ -157,16 +160,16 @@ impl NetworkMode {
 }
 
 impl NetworkPolicy {
-    /// A policy without a list.
+    /// Makes a policy without a list.
     #[must_use]
     pub const fn of(mode: NetworkMode) -> Self {
         Self { mode, allow: Vec::new() }
     }
 
-    /// Whether it says what it can mean.
+    /// Checks that the policy is meaningful.
     ///
     /// # Errors
-    /// A list that is too long, or where there is nothing to list.
+    /// A list that is too long, or given with a mode that takes none.
     pub fn check(&self) -> Result<(), NetworkError> {
         if self.allow.len() > RULES_MAX {
             return Err(NetworkError::TooMany);
@@ -179,13 +182,13 @@ impl NetworkPolicy {
 }
 
 impl HostName {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this name is part of the domain `other`, and not `other` itself.
+    /// Returns whether this name is a subdomain of `other`, and not `other` itself.
     #[must_use]
     pub fn is_below(&self, other: &Self) -> bool {
         self.0.strip_suffix(&other.0).is_some_and(|rest| rest.ends_with('.'))
@@ -193,10 +196,10 @@ impl HostName {
 }
 
 impl Destination {
-    /// A host as it stands in a URL, an IPv6 address in brackets, and a port.
+    /// Parses a host as in a URL, an IPv6 address in brackets, and a port.
     ///
     /// # Errors
-    /// A host that is none, or port 0.
+    /// An invalid host, or port 0.
     pub fn new(host: &str, port: u16) -> Result<Self, NetworkError> {
         if port == 0 {
             return Err(NetworkError::Port(port.to_string()));
@@ -212,7 +215,7 @@ impl Destination {
                 Err(_) => Host::Name(host.parse()?),
             },
         };
-        // An IPv4 address in the clothes of an IPv6 address is one, to the system as well.
+        // An IPv4-mapped IPv6 address is an IPv4 address, to the system as well.
         let host = match host {
             Host::Address(address) => Host::Address(address.to_canonical()),
             Host::Name(name) => Host::Name(name),
@@ -230,7 +233,7 @@ impl FromStr for HostName {
             (1..=LABEL_BYTES_MAX).contains(&label.len())
                 && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         };
-        // `127.1`, `0x7f.1` and `2130706433` are addresses to many a resolver.
+        // Many resolvers read `127.1`, `0x7f.1` and `2130706433` as addresses.
         let is_number = |label: &str| {
             label.bytes().all(|byte| byte.is_ascii_digit()) || label.starts_with("0x")
         };
@@ -246,7 +249,7 @@ impl FromStr for HostRule {
 
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let (host, port) = match text.rsplit_once(':') {
-            // A colon inside of brackets is part of the address.
+            // A colon inside brackets is part of the address.
             Some((_, port)) if port.contains(']') => {
                 return Err(NetworkError::NoPort(shortened(text)));
             }
@@ -299,7 +302,7 @@ impl FromStr for NetworkMode {
     }
 }
 
-/// A mode, and then its rules, with spaces between them.
+/// A mode and its rules, separated by spaces.
 impl FromStr for NetworkPolicy {
     type Err = NetworkError;
 
@@ -392,17 +395,17 @@ impl JsonSchema for HostRule {
     }
 }
 
-/// An address, or a range of them.
+/// Parses an address, or a range of addresses.
 fn net(text: &str) -> Option<IpNet> {
     let found = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
     match found {
-        // Nobody is asked for by such an address: see `Destination::new`.
+        // Never matches a request: see `Destination::new`.
         IpNet::V6(net) if net.addr().to_ipv4_mapped().is_some() => None,
         IpNet::V4(_) | IpNet::V6(_) => Some(found),
     }
 }
 
-/// What an error repeats of a text that a stranger chose.
+/// Shortens a text from an untrusted peer for an error message.
 fn shortened(text: &str) -> String {
     text.chars().take(NAME_BYTES_MAX).collect()
 }
@@ -428,33 +431,33 @@ mod tests {
         let rule: HostRule = "EXAMPLE.org.:443".parse().unwrap();
         assert_eq!(rule.to_string(), "example.org:443");
         let rule: HostRule = "10.1.2.3/8:1".parse().unwrap();
-        assert_eq!(rule.to_string(), "10.0.0.0/8:1", "of a range only the start counts");
+        assert_eq!(rule.to_string(), "10.0.0.0/8:1", "only the start of a range counts");
     }
 
-    /// Rule: what is not clearly a place is refused, and the error says what to write.
+    /// Rule: what is not clearly a destination is refused, and the error shows what to write.
     #[test]
     fn what_is_no_rule_is_refused_with_what_to_write() {
         for (text, part) in [
-            ("example.org", "say `example.org:443`"),
+            ("example.org", "write `example.org:443`"),
             ("[fd00::1]", "has no port"),
-            ("example.org:0", "is no port"),
-            ("example.org:https", "is no port"),
+            ("example.org:0", "is not a port"),
+            ("example.org:https", "is not a port"),
             ("*:443", "`full`"),
             ("0.0.0.0/0:443", "`full`"),
             ("[::/0]:443", "`full`"),
-            ("*.*.org:443", "is no host"),
-            ("ex*mple.org:443", "is no host"),
-            (":443", "is no host"),
-            ("http://example.org:443", "is no host"),
-            ("fd00::1:443", "is no host"),
-            ("[10.0.0.1]:443", "is no host"),
-            ("[::ffff:10.0.0.1]:443", "is no host"),
-            ("127.1:443", "is no host"),
-            ("0x7f000001:443", "is no host"),
-            ("2130706433:443", "is no host"),
-            ("user@example.org:443", "is no host"),
-            ("exämple.org:443", "is no host"),
-            ("a..b:443", "is no host"),
+            ("*.*.org:443", "is not a host"),
+            ("ex*mple.org:443", "is not a host"),
+            (":443", "is not a host"),
+            ("http://example.org:443", "is not a host"),
+            ("fd00::1:443", "is not a host"),
+            ("[10.0.0.1]:443", "is not a host"),
+            ("[::ffff:10.0.0.1]:443", "is not a host"),
+            ("127.1:443", "is not a host"),
+            ("0x7f000001:443", "is not a host"),
+            ("2130706433:443", "is not a host"),
+            ("user@example.org:443", "is not a host"),
+            ("exämple.org:443", "is not a host"),
+            ("a..b:443", "is not a host"),
         ] {
             let refused = text.parse::<HostRule>().unwrap_err().to_string();
             assert!(refused.contains(part), "{text}: {refused}");
@@ -469,9 +472,11 @@ mod tests {
         {
             assert_eq!(text.parse::<NetworkPolicy>().unwrap().to_string(), text);
         }
-        for (text, part) in
-            [("", "is no network"), ("open", "is no network"), ("none a.org:1", "say `allow`")]
-        {
+        for (text, part) in [
+            ("", "is not a network mode"),
+            ("open", "is not a network mode"),
+            ("none a.org:1", "use `allow`"),
+        ] {
             let refused = text.parse::<NetworkPolicy>().unwrap_err().to_string();
             assert!(refused.contains(part), "{text}: {refused}");
         }
@@ -479,7 +484,7 @@ mod tests {
         assert_eq!(format!("allow{rules}").parse::<NetworkPolicy>(), Err(NetworkError::TooMany));
     }
 
-    /// Rule: an address is known as one however it is written.
+    /// Rule: an address is recognised however it is written.
     #[test]
     fn a_destination_is_a_name_or_an_address_and_never_in_between() {
         let shown = |host: &str| Destination::new(host, 80).map(|found| found.to_string());

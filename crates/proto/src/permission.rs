@@ -1,4 +1,4 @@
-//! Who answers when an agent asks for permission: a policy, and the rules in it.
+//! The answers to an agent's permission requests: a policy, and its rules.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,65 +6,65 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Rules in one policy: a person reads them all.
+/// Rules in one policy: a person has to read them all.
 pub const RULES_MAX: usize = 64;
-/// Bytes of a pattern.
+/// The maximum length of a pattern in bytes.
 pub const PATTERN_BYTES_MAX: usize = 200;
 
-/// Who answers an agent that asks for permission.
+/// The answer to an agent's permission request.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionMode {
-    /// The answer is no.
+    /// Deny the request.
     Deny,
-    /// Whoever started the session, or may decide for it.
+    /// Ask the caller, or anyone who may decide for the session.
     Ask,
-    /// The answer is yes.
+    /// Allow the request.
     Allow,
 }
 
-/// What holds for some tools.
+/// A rule for some tools.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionRule {
-    /// What the agent calls what it wants to do; `*` stands for anything, `?` for one character.
+    /// The agent's name for the action; `*` matches anything, `?` one character.
     pub tool: String,
-    /// What is answered.
+    /// The answer.
     pub answer: PermissionMode,
 }
 
-/// What is answered when an agent asks for permission.
+/// The answers to an agent's permission requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PermissionPolicy {
-    /// Where no rule fits; if absent, as the agent's settings or the daemon's say.
+    /// The answer if no rule matches; if absent, the agent's settings or the daemon's decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub otherwise: Option<PermissionMode>,
-    /// Rules, of which the first that fits counts. At most 64.
+    /// The rules; the first match counts. At most 64.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Option<Vec<PermissionRule>>")]
     pub rules: Vec<PermissionRule>,
 }
 
-/// Why a text is no policy, or no part of one.
+/// Why a text is not a policy, or not part of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PermissionError {
-    /// There is no such answer.
-    #[error("`{0}` is no answer; there are `ask`, `allow` and `deny`")]
+    /// An unknown answer.
+    #[error("`{0}` is not an answer; use `ask`, `allow` or `deny`")]
     Mode(String),
     /// A rule without an answer.
-    #[error("`{0}` has no answer; say `{0}=deny`, `{0}=ask` or `{0}=allow`")]
+    #[error("`{0}` has no answer; write `{0}=deny`, `{0}=ask` or `{0}=allow`")]
     NoAnswer(String),
-    /// A pattern that nothing can fit, or that cannot be shown.
-    #[error("a pattern has 1 to {PATTERN_BYTES_MAX} bytes and no line ends")]
+    /// A pattern that cannot match anything, or cannot be displayed.
+    #[error("a pattern must have 1 to {PATTERN_BYTES_MAX} bytes and no line breaks")]
     Pattern,
-    /// More rules than anybody reads.
-    #[error("a policy has at most {RULES_MAX} rules")]
+    /// Too many rules for a person to read.
+    #[error("a permission policy has at most {RULES_MAX} rules")]
     TooMany,
 }
 
 impl PermissionMode {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,22 +76,22 @@ impl PermissionMode {
 }
 
 impl PermissionPolicy {
-    /// Whether it says nothing at all.
+    /// Returns whether the policy answers nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The most that it answers, if it answers anything.
+    /// Returns its most permissive answer, if any.
     #[must_use]
     pub fn most(&self) -> Option<PermissionMode> {
         self.rules.iter().map(|rule| rule.answer).chain(self.otherwise).max()
     }
 
-    /// Whether it is one that can be kept.
+    /// Checks that the policy can be stored.
     ///
     /// # Errors
-    /// When it has too many rules, or a pattern that is none.
+    /// When it has too many rules, or an invalid pattern.
     pub fn check(&self) -> Result<(), PermissionError> {
         if self.rules.len() > RULES_MAX {
             return Err(PermissionError::TooMany);
@@ -132,7 +132,7 @@ impl fmt::Display for PermissionRule {
     }
 }
 
-/// A line for what holds where no rule fits, `-` if that is not said, and one for each rule.
+/// A line of text with the answer if no rule matches, or `-`, and one for each rule.
 impl fmt::Display for PermissionPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.otherwise.map_or("-", PermissionMode::name))?;
@@ -159,7 +159,7 @@ impl FromStr for PermissionPolicy {
 mod tests {
     use super::*;
 
-    /// Rule: what was stored is what is read.
+    /// Rule: a policy round-trips through its text form.
     #[test]
     fn a_policy_is_the_same_after_a_text() {
         for text in ["-", "ask", "deny\nread*=allow\na=b=ask", "-\n*=deny"] {

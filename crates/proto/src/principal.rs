@@ -1,4 +1,4 @@
-//! Who calls: a principal and what it may do.
+//! Principals: who makes a call, and what they may do.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ParseIdError, ProjectId, SessionId, TokenId};
 
-/// How much a principal may do; each level includes those before it.
+/// The scope of a principal; each includes those before it.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
-    /// Look, change nothing.
+    /// Read, change nothing.
     Read,
-    /// Look and change.
+    /// Read and change.
     Write,
     /// Everything, tokens included.
     Admin,
 }
 
 impl Level {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -40,23 +40,23 @@ impl fmt::Display for Level {
     }
 }
 
-/// How much the key of a session may do. An agent is never an administrator.
+/// The scope of a session key. An agent is never an administrator.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum KeyLevel {
-    /// There is no key.
+    /// No key.
     #[default]
     None,
-    /// Look, change nothing.
+    /// Read, change nothing.
     Read,
-    /// Look and change.
+    /// Read and change.
     Write,
 }
 
 impl KeyLevel {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl KeyLevel {
         }
     }
 
-    /// The level of the key, if there is one.
+    /// Returns the scope of the key, if there is one.
     #[must_use]
     pub const fn level(self) -> Option<Level> {
         match self {
@@ -91,18 +91,18 @@ impl<'de> Deserialize<'de> for KeyLevel {
                 let why = if text == Level::Admin.as_str() {
                     "an agent is never an administrator"
                 } else {
-                    "there is no other level"
+                    "unknown level"
                 };
                 serde::de::Error::custom(format_args!(
-                    "`key_level` is `none`, `read` or `write`: {why}"
+                    "`key_level` must be `none`, `read` or `write`: {why}"
                 ))
             },
         )
     }
 }
 
-/// Who owns a job, an artifact or an upload: the public id of a token, or whoever reaches the
-/// daemon in a way only its own user can (the runtime directory's sockets, `serve --open`).
+/// The owner of a job, an artifact or an upload: the public id of a token, or the daemon's own
+/// user, who alone can use the sockets in the runtime directory and `serve --open`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PrincipalId {
     /// The user the daemon runs as.
@@ -134,49 +134,49 @@ impl FromStr for PrincipalId {
     }
 }
 
-/// Which projects a principal may touch.
+/// The projects a principal may access.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// All of them, and what belongs to none.
+    /// All projects, and what belongs to no project.
     Everything,
-    /// These alone, and what is its own.
+    /// Only these, and what the principal owns.
     Projects(Vec<ProjectId>),
 }
 
 /// The agent that holds a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeldBy {
-    /// Its session, with which the key ends.
+    /// Its session; the key ends with it.
     pub session: SessionId,
-    /// Where the key comes from.
+    /// The origin of the key.
     pub key: AgentKey,
 }
 
-/// Where the key of an agent comes from, and with that what it opens.
+/// The origin of an agent's key, which decides what it gives access to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentKey {
-    /// It was made for the session: of the project it opens the session itself, the sessions that
-    /// come from it, and their workspaces.
+    /// Made for the session: of the project, it gives access to the session itself, its
+    /// descendants, and their workspaces.
     Made,
-    /// A user passed it: it opens what the user's token opens.
+    /// Passed by a user: it gives access to what the user's token does.
     Passed,
 }
 
-/// A principal: an identity, a level and a target. Made by an edge for each request.
+/// A principal: an identity, a scope and a target. An edge makes one for each request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// Whose it is.
+    /// Its identity.
     pub id: PrincipalId,
-    /// How much it may do.
+    /// Its scope.
     pub level: Level,
-    /// Where.
+    /// The projects it may access.
     pub target: Target,
     /// The agent that holds the key, if one does.
     pub held_by: Option<HeldBy>,
 }
 
 impl Principal {
-    /// The user the daemon runs as, who may do everything.
+    /// Makes the principal of the user the daemon runs as, who may do everything.
     #[must_use]
     pub const fn local() -> Self {
         let (id, level) = (PrincipalId::Local, Level::Admin);

@@ -1,4 +1,4 @@
-//! A field of any shape that keeps its bytes: what callers and agents say to one another.
+//! A field of any shape that keeps its bytes, for data exchanged between callers and agents.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 use crate::any::{Any, Format, check_finite};
 use crate::value::Value;
 
-/// A payload of any shape as a field. Read from JSON it keeps its text, and goes into JSON as the
-/// same text: large integers, key order and nulls survive. From MsgPack it keeps MsgPack.
+/// A payload of any shape as a field. Read from JSON, it keeps its text and is written to JSON as
+/// the same text: large integers, key order and nulls survive. Read from MsgPack, it keeps MsgPack.
 #[derive(Clone)]
 pub struct Raw(pub Any);
 
 impl Raw {
-    /// The payload null.
+    /// Makes the payload null.
     #[must_use]
     pub const fn null() -> Self {
         Self(Any { format: Format::Json, bytes: Bytes::from_static(b"null") })
@@ -37,14 +37,14 @@ impl From<Raw> for Any {
     }
 }
 
-/// Nothing of the payload: it may be large, and is not for logs.
+/// Shows nothing of the payload: it may be large, and does not belong in logs.
 impl fmt::Debug for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Raw({:?}, {} bytes)", self.0.format, self.0.bytes.len())
     }
 }
 
-/// Equal are payloads that say the same, in whichever encoding.
+/// Payloads are equal if their values are, in any encoding.
 impl PartialEq for Raw {
     fn eq(&self, other: &Self) -> bool {
         self.0 == other.0
@@ -97,14 +97,14 @@ impl<'de> de::Visitor<'de> for RawVisitor {
         f.write_str("any value")
     }
 
-    /// serde_json's answer to the name of `RawValue`, which alone knows what is in it.
+    /// Called by serde_json for the name of `RawValue`, which alone knows its content.
     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Raw, A::Error> {
         let text: Box<RawValue> = Deserialize::deserialize(MapAccessDeserializer::new(map))?;
         let bytes = Box::<str>::from(text).into_boxed_bytes().into_vec().into();
         Ok(Raw(Any { format: Format::Json, bytes }))
     }
 
-    /// Any other format's answer.
+    /// Called by any other format.
     fn visit_newtype_struct<D: Deserializer<'de>>(self, inner: D) -> Result<Raw, D::Error> {
         let value = Value::deserialize(inner)?;
         let bytes = rmp_serde::to_vec_named(&value).map_err(de::Error::custom)?;
@@ -112,8 +112,8 @@ impl<'de> de::Visitor<'de> for RawVisitor {
     }
 }
 
-/// The name by which `RawValue` asks its deserializer for the text. It is serde_json's secret, so
-/// `RawValue` is asked for it.
+/// The name with which `RawValue` requests the text from its deserializer. It is private to
+/// serde_json, so it is read from `RawValue` itself.
 fn raw_value_name() -> &'static str {
     match <&RawValue>::deserialize(NameProbe) {
         Err(Asked(Some(name))) => name,
@@ -121,7 +121,7 @@ fn raw_value_name() -> &'static str {
     }
 }
 
-/// A deserializer that holds nothing and answers with the name it is asked for.
+/// A deserializer without content that captures the requested name.
 struct NameProbe;
 
 #[derive(Debug, thiserror::Error)]
@@ -175,7 +175,7 @@ mod tests {
 
     const AWKWARD: &str = r#"{"z": 12345678901234567890123, "a":[null,1.0,-0 , "\u0041"],"a":{}}"#;
 
-    /// Rule: a payload is the same bytes from JSON to JSON.
+    /// Rule: a payload keeps its bytes from JSON to JSON.
     #[test]
     fn json_comes_out_as_the_text_that_went_in() {
         for payload in [AWKWARD, "null", "[]", "\"x\"", "9007199254740993", "1e400"] {

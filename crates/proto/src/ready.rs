@@ -1,4 +1,4 @@
-//! What a peer says of itself when it presents itself.
+//! A peer's introduction.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::value::Value;
 pub struct Ready {
     /// `HOOT01`.
     pub protocol: String,
-    /// The names of the tools the peer offers; none for a mere caller.
+    /// The tools the peer offers; empty for a mere caller.
     #[serde(default)]
     pub tools: Vec<OfferedTool>,
     /// Whether replies may be RawBinary.
@@ -18,7 +18,7 @@ pub struct Ready {
     pub accepts_binary: bool,
 }
 
-/// A tool that a peer offers: its name alone, or with what is known of it.
+/// A tool that a peer offers: its name alone, or with a description.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum OfferedTool {
@@ -34,10 +34,10 @@ pub enum OfferedTool {
         /// The JSON Schema of its input; any object if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_schema: Option<Value>,
-        /// How long it takes; short if absent.
+        /// Its timing class; short if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timing: Option<ToolTiming>,
-        /// Whether running it twice does no harm: its calls may move to another worker.
+        /// Whether running it twice is harmless: its calls may move to another worker.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         idempotent: bool,
         /// How long a call may take, in milliseconds.

@@ -1,5 +1,5 @@
-//! What must survive a restart, as values: core says what to write, the store writes it. These are
-//! the records' meaning; how they lie on disk is the store's own affair.
+//! Records that must survive a restart: core decides what to write, the store writes it. This is
+//! their meaning; the layout on disk is up to the store.
 
 use bytes::Bytes;
 
@@ -12,7 +12,7 @@ use crate::permission::PermissionPolicy;
 use crate::principal::{KeyLevel, Level, PrincipalId, Target};
 use crate::request::{ModelUsage, ProjectLimits, SpendLimits};
 
-/// Milliseconds since the Unix epoch, always passed in.
+/// Milliseconds since the Unix epoch, always supplied by the caller.
 pub type UnixMs = u64;
 
 /// The state of a job.
@@ -29,9 +29,9 @@ pub type UnixMs = u64;
 )]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Waits for its turn.
+    /// Waiting for its turn.
     Pending,
-    /// Runs.
+    /// Running.
     Running,
     /// Ended with a result.
     Complete,
@@ -46,7 +46,7 @@ impl JobState {
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Running, Self::Complete, Self::Failed, Self::Cancelled];
 
-    /// Whether the job has ended.
+    /// Returns whether the job has ended.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl JobState {
         }
     }
 
-    /// The name on the wire and in the store.
+    /// Returns the name on the wire and in the store.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -82,17 +82,17 @@ impl JobState {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SessionState {
-    /// Its agent is being started.
+    /// Its agent is starting.
     Starting,
-    /// Its agent works on a message.
+    /// Its agent is working on a message.
     Running,
-    /// Its agent waits for a message.
+    /// Its agent is waiting for a message.
     Idle,
     /// It was ended.
     Ended,
-    /// Its agent could not start, or broke off.
+    /// Its agent could not start, or crashed.
     Failed,
-    /// The daemon stopped under it; a message continues it.
+    /// The daemon stopped during the session; a message continues it.
     Interrupted,
 }
 
@@ -101,7 +101,7 @@ impl SessionState {
     pub const ALL: [Self; 6] =
         [Self::Starting, Self::Running, Self::Idle, Self::Ended, Self::Failed, Self::Interrupted];
 
-    /// Whether the session has an agent, or is about to.
+    /// Returns whether the session has an agent, or is about to.
     #[must_use]
     pub const fn is_live(self) -> bool {
         match self {
@@ -110,7 +110,7 @@ impl SessionState {
         }
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ impl SessionState {
     }
 }
 
-/// The call a job came from, so that a repeat of it is recognised.
+/// The call a job came from, to recognise a repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RepeatKey {
     /// The request id or idempotency key, as 16 bytes.
@@ -133,24 +133,25 @@ pub struct RepeatKey {
     pub body_hash: BlobHash,
 }
 
-/// A job as it is stored.
+/// A stored job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRecord {
     /// Its id.
     pub id: JobId,
     /// The tool's name.
     pub tool: String,
-    /// Who started it.
+    /// Its owner.
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// The session whose agent started it with its key: it does not go on without that session.
+    /// The session whose agent started it with its session key: it does not run on without that
+    /// session.
     pub session: Option<SessionId>,
     /// The call it came from.
     pub repeat: Option<RepeatKey>,
     /// The request as MsgPack, so that a pending job can run after a restart.
     pub request: Bytes,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
     /// The result as MsgPack, once complete.
     pub result: Option<Bytes>,
@@ -160,15 +161,15 @@ pub struct JobRecord {
     pub error: Option<Bytes>,
     /// When it was accepted.
     pub created_at: UnixMs,
-    /// When it began to run.
+    /// When it started to run.
     pub started_at: Option<UnixMs>,
     /// When it ended.
     pub completed_at: Option<UnixMs>,
-    /// When the record may be dropped; only ended jobs have it.
+    /// When the record may be dropped; set only for ended jobs.
     pub expires_at: Option<UnixMs>,
 }
 
-/// How a job ended.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobEnd {
     /// A terminal state.
@@ -185,10 +186,10 @@ pub struct JobEnd {
     pub expires_at: UnixMs,
 }
 
-/// An artifact as it is stored.
+/// A stored artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactRecord {
-    /// Its own id: the same content twice is two artifacts.
+    /// Its id: storing the same content twice makes two artifacts.
     pub id: ArtifactId,
     /// The blob with the content.
     pub content_hash: BlobHash,
@@ -196,110 +197,110 @@ pub struct ArtifactRecord {
     pub mime_type: String,
     /// The content's length in bytes.
     pub size: u64,
-    /// Who made the record.
+    /// Its owner.
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// Labels, in the order given.
+    /// Its tags, in the given order.
     pub tags: Vec<String>,
-    /// Who made the content, as the caller says.
+    /// The creator of the content, as given by the caller.
     pub creator: String,
-    /// What it was made from.
+    /// The artifact it was derived from.
     pub parent_id: Option<ArtifactId>,
-    /// The set of variations it belongs to.
+    /// The variation set it belongs to.
     pub variation_set_id: Option<VariationSetId>,
-    /// Its place in that set, from 0. The store fills it in: see [`Record::ArtifactCreated`].
+    /// Its index in that set, from 0. Filled in by the store: see [`Record::ArtifactCreated`].
     pub variation_index: Option<u32>,
-    /// Free metadata as MsgPack.
+    /// Arbitrary metadata as MsgPack.
     pub metadata: Option<Bytes>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
 }
 
-/// A remark on an artifact as it is stored.
+/// A stored annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotationRecord {
     /// Its id.
     pub id: AnnotationId,
-    /// What it is about.
+    /// The annotated artifact.
     pub artifact_id: ArtifactId,
-    /// What it says.
+    /// Its text.
     pub message: String,
-    /// Who says so.
+    /// Its author.
     pub source: String,
-    /// How it feels.
+    /// Its mood.
     pub vibe: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
 }
 
-/// A token as it is stored: never the secret, only its hash.
+/// A stored token: never the secret, only its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
     /// Its public id.
     pub id: TokenId,
-    /// What a person calls it.
+    /// Its name.
     pub name: String,
     /// BLAKE3 of the secret.
     pub secret_hash: [u8; 32],
-    /// The public key whose secret key the token's bytes are: how a CURVE peer shows the token
-    /// without sending it.
+    /// The public key that belongs to the token's bytes as a secret key: a CURVE peer proves the
+    /// token with it without sending it.
     pub public_key: [u8; 32],
-    /// How much it may do.
+    /// Its scope.
     pub level: Level,
-    /// Where.
+    /// The projects it is limited to.
     pub target: Target,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires_at: Option<UnixMs>,
-    /// When it was last used, to the minute.
+    /// When it was last used, accurate to the minute.
     pub last_used_at: Option<UnixMs>,
     /// When it was revoked.
     pub revoked_at: Option<UnixMs>,
-    /// The one session it was minted for, and works for.
+    /// The only session it was made for, and is valid for.
     pub session: Option<SessionId>,
 }
 
-/// A project as it is stored.
+/// A stored project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProjectRecord {
     /// Its id.
     pub id: ProjectId,
-    /// What a person calls it.
+    /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: Option<String>,
-    /// Who made it.
+    /// Its owner.
     pub owner: PrincipalId,
-    /// The agent its sessions run, unless they say otherwise.
+    /// The agent of its sessions, unless a session sets another.
     pub agent: Option<String>,
-    /// The level of the keys minted for its sessions.
+    /// The scope of the keys made for its sessions.
     pub key_level: KeyLevel,
-    /// What its sessions are limited to, where it differs from the daemon's own limits.
+    /// The limits of its sessions, where they differ from the daemon's own.
     pub limits: ProjectLimits,
-    /// What its sessions may reach, unless they say otherwise.
+    /// The network policy of its sessions, unless a session sets another.
     pub network: Option<NetworkPolicy>,
-    /// What its sessions and its container run in.
+    /// The image of its sessions and its container.
     pub image: Option<ProjectImage>,
-    /// What is answered when its agents ask for permission, where it says.
+    /// The answers to permission requests of its agents, if set.
     pub permissions: Option<PermissionPolicy>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
 }
 
-/// The image of a project. The two are kept apart, so that a name that leaves the configuration is
-/// never taken for an image of somebody else's.
+/// The image of a project. The two kinds are kept apart, so that a name removed from the
+/// configuration is never taken for an unrelated image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProjectImage {
-    /// One of the configuration, by its name there.
+    /// An image of the configuration, by its name there.
     Named(String),
-    /// Any other, as the engine knows it.
+    /// Any other image, as the engine knows it.
     Reference(String),
 }
 
 impl ProjectImage {
-    /// As it was given.
+    /// Returns the name or reference as given.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -308,175 +309,175 @@ impl ProjectImage {
     }
 }
 
-/// A workspace as it is stored.
+/// A stored workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceRecord {
     /// Its id.
     pub id: WorkspaceId,
     /// The project it belongs to.
     pub project: ProjectId,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
-    /// When a session last began in it.
+    /// When a session last started in it.
     pub last_session_at: Option<UnixMs>,
 }
 
-/// A session as it is stored.
+/// A stored session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
     /// Its id.
     pub id: SessionId,
     /// The project it belongs to.
     pub project: ProjectId,
-    /// The workspace its agent works in.
+    /// The workspace of its agent.
     pub workspace: WorkspaceId,
-    /// Who started it; of a child, who started its root.
+    /// Its owner; for a child session, the owner of its root.
     pub owner: PrincipalId,
     /// The session whose agent started it.
     pub parent: Option<SessionId>,
-    /// The first of its ancestors; itself if it has no parent.
+    /// Its first ancestor; itself if it has no parent.
     pub root: SessionId,
-    /// How many ancestors it has.
+    /// The number of its ancestors.
     pub depth: u32,
-    /// The agent it runs.
+    /// Its agent.
     pub agent: String,
-    /// Where it stands.
+    /// Its state.
     pub state: SessionState,
-    /// When it was made.
+    /// When it was created.
     pub created_at: UnixMs,
     /// When its state last changed.
     pub updated_at: UnixMs,
-    /// When it came to be without an agent.
+    /// When it ended, failed or was interrupted.
     pub ended_at: Option<UnixMs>,
-    /// The key minted for it.
+    /// The session key made for it.
     pub key: Option<TokenId>,
-    /// What it may reach; absent for an agent that is not confined.
+    /// Its network policy; absent for an agent that is not confined.
     pub network: Option<NetworkPolicy>,
-    /// What it may spend, and has spent.
+    /// Its spending limits, and what it has spent.
     pub spending: SpendingRecord,
 }
 
-/// What a session may spend and has spent, as it is stored. All of it only grows.
+/// The stored spending limits and usage of a session. All values only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpendingRecord {
-    /// What it may spend.
+    /// Its spending limits.
     pub limits: SpendLimits,
-    /// What its models have used, with those of the sessions that its agent started.
+    /// The usage of its models, including sessions that its agent started.
     pub usage: ModelUsage,
-    /// How long its agents were at work, in milliseconds.
+    /// How long its agents have worked, in milliseconds.
     pub working_ms: u64,
 }
 
-/// One thing to write. A list of them is one atomic commit.
+/// A write. A list of them is one atomic commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// A new job.
     JobCreated(Box<JobRecord>),
-    /// A pending job begins to run.
+    /// A pending job starts to run.
     JobStarted {
-        /// Which.
+        /// The id of the job.
         id: JobId,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
     /// A job ended.
     JobEnded {
-        /// Which.
+        /// The id of the job.
         id: JobId,
-        /// How.
+        /// Its outcome.
         end: Box<JobEnd>,
     },
-    /// A new artifact. With a variation set, its index is the next free one of that set, given by
-    /// the store in the same commit.
+    /// A new artifact. In a variation set, the store gives it the next free index in the same
+    /// commit.
     ArtifactCreated(Box<ArtifactRecord>),
-    /// A remark on an artifact.
+    /// A new annotation of an artifact.
     AnnotationAdded(AnnotationRecord),
     /// A new token.
     TokenCreated(TokenRecord),
     /// A token is no longer valid.
     TokenRevoked {
-        /// Which.
+        /// The id of the token.
         id: TokenId,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
     /// A token was used.
     TokenUsed {
-        /// Which.
+        /// The id of the token.
         id: TokenId,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
-    /// A principal uploaded a blob, and so may read it.
+    /// A principal uploaded a blob, and may therefore read it.
     BlobUploaded {
-        /// The content.
+        /// The hash of the content.
         hash: BlobHash,
-        /// Whose upload.
+        /// The uploader.
         owner: PrincipalId,
         /// The project it belongs to.
         project: Option<ProjectId>,
-        /// The type that this owner stored it with.
+        /// The MIME type that this owner stored it with.
         mime_type: String,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
     /// A new project.
     ProjectCreated(Box<ProjectRecord>),
-    /// Agents of a project get other answers.
+    /// A project has new answers to permission requests.
     ProjectPermissions {
-        /// Which.
+        /// The id of the project.
         id: ProjectId,
-        /// What is answered now; none if the project does not say.
+        /// The new answers; absent if the project does not set them.
         permissions: Option<PermissionPolicy>,
     },
-    /// A project is gone, and with it its workspaces and sessions. Refused while one is live.
+    /// A project is deleted, with its workspaces and sessions. Refused while a session is live.
     ProjectDeleted {
-        /// Which.
+        /// The id of the project.
         id: ProjectId,
     },
     /// A new workspace.
     WorkspaceCreated(WorkspaceRecord),
-    /// A session began in a workspace.
+    /// A session started in a workspace.
     WorkspaceUsed {
-        /// Which.
+        /// The id of the workspace.
         id: WorkspaceId,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
-    /// A workspace is gone, and with it its sessions. Refused while one is live.
+    /// A workspace is deleted, with its sessions. Refused while a session is live.
     WorkspaceDeleted {
-        /// Which.
+        /// The id of the workspace.
         id: WorkspaceId,
     },
     /// A new session.
     SessionCreated(Box<SessionRecord>),
-    /// A session changed its state.
+    /// A session changed state.
     SessionChanged {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
-        /// Where it stands now.
+        /// Its new state.
         state: SessionState,
-        /// When.
+        /// When it happened.
         at: UnixMs,
     },
-    /// A session may reach something else.
+    /// A session has a new network policy.
     SessionNetwork {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
-        /// What it may reach now.
+        /// Its new network policy.
         network: NetworkPolicy,
     },
-    /// A session may spend more, or has spent something: each of these numbers is that of the session if
-    /// it is the larger one, so that their order does not matter.
+    /// A session has a higher limit or has spent something. Each number only replaces a smaller
+    /// one, so that the order of writes does not matter.
     SessionSpent {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
-        /// What it may spend now, and has spent.
+        /// Its current limits and usage.
         spending: Box<SpendingRecord>,
     },
-    /// A session is gone, and with it the keys minted for it. Refused while it is live.
+    /// A session is deleted, with the keys made for it. Refused while it is live.
     SessionDeleted {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
     },
 }

@@ -1,4 +1,4 @@
-//! A text that no log, error or event may show.
+//! Text that must never appear in a log, error or event.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ impl Secret {
         Self(text)
     }
 
-    /// The secret itself, for whoever must send or hash it.
+    /// Returns the secret itself, to be sent or hashed.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0

@@ -1,68 +1,68 @@
-//! The tool table: the one place where a native tool is defined. A row gives its name, request,
-//! response, timing, whether it makes a job, who may call it, how it is audited and what it does.
+//! The tool table: the only place where a native tool is defined. A row holds its name, request,
+//! response, timing, scope, audit class and description, and whether it creates a job.
 //!
-//! Adding a native tool is one row here, its two types in [`crate::request`] and its handler.
+//! Adding a native tool takes one row here, its two types in [`crate::request`] and its handler.
 
-/// Hands every row of the tool table to the macro named.
+/// Passes every row of the tool table to the named macro.
 #[macro_export]
 macro_rules! tool_table {
     ($callback:ident) => {
         $callback! {
             Ping(PingRequest) -> PongResponse {
                 name: "ping", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Answers at once with the daemon's uptime and version.",
+                about: "Returns the daemon's uptime and version immediately.",
             }
             ListTools(ListToolsRequest) -> ToolsListResponse {
                 name: "list_tools", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Lists the tools you may call, with the schema of their input.",
+                about: "Lists the tools you may call, with their input schemas.",
             }
             ConfigGet(ConfigGetRequest) -> ConfigValueResponse {
                 name: "config_get", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Reads the configuration: all of it, a section or one key. Secrets are masked.",
+                about: "Reads the configuration: all of it, one section or one key. Secrets are masked.",
             }
             CasStore(CasStoreRequest) -> CasStoredResponse {
                 name: "cas_store", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Stores content and answers with its hash. Large content goes in pieces: the same upload_id, rising offset, and last on the final piece.",
+                about: "Stores content and returns its hash. Send large content in pieces: the same upload_id, a rising offset, and last on the final piece.",
             }
             CasGet(CasGetRequest) -> CasContentResponse {
                 name: "cas_get", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Reads stored content by its hash, whole or a range of it.",
+                about: "Reads stored content by its hash, in full or as a byte range.",
             }
             CasInspect(CasInspectRequest) -> CasInspectedResponse {
                 name: "cas_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells whether content with this hash is stored, its size, type and a short preview.",
+                about: "Reports whether content with this hash is stored, with its size, type and a short preview.",
             }
             CasUploadFile(CasUploadFileRequest) -> CasStoredResponse {
                 name: "cas_upload_file", timing: AsyncShort, job: true, level: Write, audit: Each,
-                about: "Stores a file of the daemon's machine, which must lie in an allowed directory (files.roots).",
+                about: "Stores a file from the daemon's machine. The file must be in an allowed directory (files.roots).",
             }
             CasStats(CasStatsRequest) -> CasStatsResponse {
                 name: "cas_stats", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Counts the stored content.",
+                about: "Returns the number of stored blobs and their total size.",
             }
             ArtifactUpload(ArtifactUploadRequest) -> ArtifactCreatedResponse {
                 name: "artifact_upload", timing: AsyncShort, job: true, level: Write, audit: Each,
-                about: "Stores a file of the daemon's machine and makes an artifact of it.",
+                about: "Stores a file from the daemon's machine and creates an artifact from it.",
             }
             ArtifactCreate(ArtifactCreateRequest) -> ArtifactCreatedResponse {
                 name: "artifact_create", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Makes an artifact of stored content, with tags, creator and lineage.",
+                about: "Creates an artifact from stored content, with tags, creator and lineage.",
             }
             ArtifactGet(ArtifactGetRequest) -> ArtifactInfoResponse {
                 name: "artifact_get", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells everything about one artifact, its annotations included.",
+                about: "Returns everything about one artifact, including its annotations.",
             }
             ArtifactList(ArtifactListRequest) -> ArtifactListResponse {
                 name: "artifact_list", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Lists artifacts, newest first, by tag or creator if given.",
+                about: "Lists artifacts, newest first, optionally filtered by tag or creator.",
             }
             AddAnnotation(AddAnnotationRequest) -> AnnotationAddedResponse {
                 name: "add_annotation", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Adds a remark to an artifact.",
+                about: "Adds an annotation to an artifact.",
             }
             JobStatus(JobStatusRequest) -> JobStatusResponse {
                 name: "job_status", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells where a job stands, with its result or error once it has ended.",
+                about: "Returns the state of a job, with its result or error once it has ended.",
             }
             JobList(JobListRequest) -> JobListResponse {
                 name: "job_list", timing: AsyncShort, job: false, level: Read, audit: Each,
@@ -70,19 +70,19 @@ macro_rules! tool_table {
             }
             JobPoll(JobPollRequest) -> JobPollResponse {
                 name: "job_poll", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Waits until any or all of some jobs have ended, at most 30 seconds.",
+                about: "Waits until any or all of the given jobs have ended, for at most 30 seconds.",
             }
             JobCancel(JobCancelRequest) -> JobCancelledResponse {
                 name: "job_cancel", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Cancels a job and answers when the work has stopped.",
+                about: "Cancels a job and answers once its work has stopped.",
             }
             JobSleep(JobSleepRequest) -> SleptResponse {
                 name: "job_sleep", timing: AsyncShort, job: true, level: Write, audit: Each,
-                about: "Sleeps, with progress: for trying jobs out.",
+                about: "Sleeps and reports progress: for trying out jobs.",
             }
             EventPoll(EventPollRequest) -> EventsResponse {
                 name: "event_poll", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Reads events after a cursor, waiting for the first if asked.",
+                about: "Reads events after a cursor, and optionally waits for the first one.",
             }
             CallWhy(CallWhyRequest) -> CallExplainedResponse {
                 name: "call_why", timing: AsyncShort, job: false, level: Read, audit: Each,
@@ -90,23 +90,23 @@ macro_rules! tool_table {
             }
             AbcParse(AbcParseRequest) -> AbcParsedResponse {
                 name: "abc_parse", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Reads a tune or a tunebook in ABC notation and tells what is in it.",
+                about: "Parses a tune or a tunebook in ABC notation and describes its contents.",
             }
             AbcValidate(AbcValidateRequest) -> AbcValidatedResponse {
                 name: "abc_validate", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Checks a text in ABC notation: errors and warnings with line, column and what to do.",
+                about: "Checks a text in ABC notation and returns errors and warnings, each with its line, its column and a suggested fix.",
             }
             AbcTranspose(AbcTransposeRequest) -> AbcTransposedResponse {
                 name: "abc_transpose", timing: Sync, job: false, level: Read, audit: Counted,
-                about: "Transposes a text in ABC notation by semitones or to a key, well spelled.",
+                about: "Transposes a text in ABC notation by semitones or to a key, with correct note spelling.",
             }
             AbcToMidi(AbcToMidiRequest) -> AbcConvertedResponse {
                 name: "abc_to_midi", timing: AsyncShort, job: true, level: Write, audit: Each,
-                about: "Makes a MIDI file of a tune in ABC notation, with its repeats, and an artifact of it.",
+                about: "Converts a tune in ABC notation to a MIDI file, with its repeats, and stores it as an artifact.",
             }
             TokenCreate(TokenCreateRequest) -> TokenCreatedResponse {
                 name: "token_create", timing: AsyncShort, job: false, level: Admin, audit: Each,
-                about: "Makes a token. Its secret is in this answer and nowhere else.",
+                about: "Creates a token. Only this answer contains its secret.",
             }
             TokenList(TokenListRequest) -> TokenListResponse {
                 name: "token_list", timing: AsyncShort, job: false, level: Admin, audit: Each,
@@ -114,35 +114,35 @@ macro_rules! tool_table {
             }
             TokenRevoke(TokenRevokeRequest) -> AckResponse {
                 name: "token_revoke", timing: AsyncShort, job: false, level: Admin, audit: Each,
-                about: "Ends a token: its open connections close, and no further call is accepted.",
+                about: "Revokes a token: its open connections are closed, and no further call is accepted.",
             }
             SoundfontInspect(SoundfontInspectRequest) -> SoundfontInfoResponse {
                 name: "soundfont_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Lists the presets of a SoundFont, and what its drum kits play.",
+                about: "Lists the presets of a SoundFont, and the sounds of its drum kits.",
             }
             SoundfontPresetInspect(SoundfontPresetInspectRequest) -> SoundfontPresetInfoResponse {
                 name: "soundfont_preset_inspect", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Shows the regions of a preset of a SoundFont: which sample plays for which keys and velocities.",
+                about: "Lists the regions of a SoundFont preset: which sample plays for which keys and velocities.",
             }
             MidiToWav(MidiToWavRequest) -> ArtifactsCreatedResponse {
                 name: "midi_to_wav", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Renders a MIDI file with a SoundFont to a WAV file, and sends the sound while it renders.",
+                about: "Renders a MIDI file with a SoundFont to a WAV file, and streams the audio while it renders.",
             }
             BeatthisAnalyze(BeatthisAnalyzeRequest) -> BeatsAnalyzedResponse {
                 name: "beatthis_analyze", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Finds the beats, downbeats and tempo of a sound.",
+                about: "Finds the beats, downbeats and tempo of an audio file.",
             }
             ClapAnalyze(ClapAnalyzeRequest) -> ClapAnalyzedResponse {
                 name: "clap_analyze", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Describes a sound: a vector to compare it by, loudness, key, onsets, its colour, and how alike two sounds are.",
+                about: "Analyzes an audio file: an embedding vector, loudness, key, onsets, timbre, and the similarity of two files.",
             }
             OrpheusGenerate(OrpheusGenerateRequest) -> ArtifactsCreatedResponse {
                 name: "orpheus_generate", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Makes new music as MIDI files: by the Orpheus service, or by an embedded statistical model of note sequences.",
+                about: "Generates new music as MIDI files, with the Orpheus service or an embedded statistical model of note sequences.",
             }
             OrpheusGenerateSeeded(OrpheusGenerateSeededRequest) -> ArtifactsCreatedResponse {
                 name: "orpheus_generate_seeded", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Makes new music that starts as a MIDI file does and keeps its manner.",
+                about: "Generates new music that starts like a given MIDI file and keeps its style.",
             }
             OrpheusContinue(OrpheusContinueRequest) -> ArtifactsCreatedResponse {
                 name: "orpheus_continue", timing: AsyncMedium, job: true, level: Write, audit: Each,
@@ -150,27 +150,27 @@ macro_rules! tool_table {
             }
             OrpheusBridge(OrpheusBridgeRequest) -> ArtifactsCreatedResponse {
                 name: "orpheus_bridge", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Makes music that leads from one MIDI file to another.",
+                about: "Generates music that leads from one MIDI file to another.",
             }
             OrpheusLoops(OrpheusLoopsRequest) -> ArtifactsCreatedResponse {
                 name: "orpheus_loops", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Makes music that can be played round and round.",
+                about: "Generates music that can be looped.",
             }
             OrpheusClassify(OrpheusClassifyRequest) -> OrpheusClassifiedResponse {
                 name: "orpheus_classify", timing: AsyncShort, job: true, level: Read, audit: Each,
-                about: "Judges what a MIDI file seems to be: made by a human or an AI by the service, performed or programmed by the embedded method.",
+                about: "Classifies a MIDI file: the Orpheus service estimates whether a human or an AI composed it, the embedded method whether it was performed or programmed.",
             }
             MusicgenGenerate(MusicgenGenerateRequest) -> ArtifactsCreatedResponse {
                 name: "musicgen_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
-                about: "Makes sound from a description in words, by the MusicGen service.",
+                about: "Generates audio from a text description, with the MusicGen service.",
             }
             YueGenerate(YueGenerateRequest) -> ArtifactsCreatedResponse {
                 name: "yue_generate", timing: AsyncLong, job: true, level: Write, audit: Each,
-                about: "Makes a song from lyrics and a genre, by the YuE service.",
+                about: "Generates a song from lyrics and a genre, with the YuE service.",
             }
             ProjectCreate(ProjectCreateRequest) -> ProjectResponse {
                 name: "project_create", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Makes a project: a name for sessions that belong together, with their agent, limits and keys.",
+                about: "Creates a project: a group of sessions that share an agent, limits and a session key scope.",
             }
             ProjectList(ProjectListRequest) -> ProjectListResponse {
                 name: "project_list", timing: AsyncShort, job: false, level: Read, audit: Each,
@@ -178,15 +178,15 @@ macro_rules! tool_table {
             }
             ProjectGet(ProjectGetRequest) -> ProjectResponse {
                 name: "project_get", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells everything about one project.",
+                about: "Returns everything about one project.",
             }
             ProjectUpdate(ProjectUpdateRequest) -> ProjectResponse {
                 name: "project_update", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Changes what is answered when the agents of a project ask for permission. Sessions that live follow at their next question.",
+                about: "Changes the answers to the permission requests of a project's agents. Live sessions use them from their next request on.",
             }
             ProjectDelete(ProjectDeleteRequest) -> AckResponse {
                 name: "project_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Deletes a project with its workspaces and past sessions. Sessions that live must be ended first.",
+                about: "Deletes a project with its workspaces and past sessions. End its live sessions first.",
             }
             WorkspaceList(WorkspaceListRequest) -> WorkspaceListResponse {
                 name: "workspace_list", timing: AsyncShort, job: false, level: Read, audit: Each,
@@ -194,23 +194,23 @@ macro_rules! tool_table {
             }
             WorkspaceDelete(WorkspaceDeleteRequest) -> AckResponse {
                 name: "workspace_delete", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Deletes a workspace, its files and its past sessions. Sessions that live in it must be ended first.",
+                about: "Deletes a workspace, its files and its past sessions. End its live sessions first.",
             }
             WorkspaceGet(WorkspaceGetRequest) -> WorkspaceContentResponse {
                 name: "workspace_get", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Gets a file of a workspace, lists a directory of it, or makes an artifact of it: a tar archive. Symbolic links are shown, never followed.",
+                about: "Reads a file of a workspace, lists a directory, or archives a directory as a tar artifact. Symbolic links are reported, never followed.",
             }
             WorkspacePut(WorkspacePutRequest) -> AckResponse {
                 name: "workspace_put", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Writes a file into a workspace, or all files of a tar archive, with the directories they are in. Symbolic links are replaced, never followed.",
+                about: "Writes a file, or all files of a tar archive, into a workspace, and creates their directories. Symbolic links are replaced, never followed.",
             }
             WorkspaceDiff(WorkspaceDiffRequest) -> WorkspaceDiffResponse {
                 name: "workspace_diff", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Shows what changed in a workspace since before its first agent was started: a unified diff, and a list. What .gitignore named then is left out.",
+                about: "Returns the changes in a workspace since just before its first agent started, as a unified diff and a list. Files that .gitignore excluded at that time are left out.",
             }
             ContainerStart(ContainerStartRequest) -> ContainerStateResponse {
                 name: "container_start", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Starts the container of a project: a sandbox beside its sessions, with a directory of its own that is kept. One that runs already is left as it is.",
+                about: "Starts the container of a project: a sandbox beside its sessions, with its own persistent directory. A running container is left as it is.",
             }
             ContainerStop(ContainerStopRequest) -> ContainerStateResponse {
                 name: "container_stop", timing: AsyncMedium, job: true, level: Write, audit: Each,
@@ -218,73 +218,73 @@ macro_rules! tool_table {
             }
             ContainerLogs(ContainerLogsRequest) -> ContainerLogsResponse {
                 name: "container_logs", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Shows the last lines that the program of a project's container wrote.",
+                about: "Returns the last lines of output of the program in a project's container.",
             }
             ContainerExec(ContainerExecRequest) -> ExecResultResponse {
                 name: "container_exec", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Runs a command in the container of a project, and answers with its exit code and what it wrote. With a workspace, or without Docker, the command gets a sandbox of its own.",
+                about: "Runs a command in the container of a project, and returns its exit code and output. With a workspace, or without Docker, the command runs in a sandbox of its own.",
             }
             ImageRebuild(ImageRebuildRequest) -> ImageRebuiltResponse {
                 name: "image_rebuild", timing: AsyncLong, job: true, level: Write, audit: Each,
-                about: "Builds an image of the configuration anew, for Docker, and sends the lines of its log.",
+                about: "Rebuilds a configured Docker image, and streams the build log.",
             }
             SessionSpawn(SessionSpawnRequest) -> SessionResponse {
                 name: "session_spawn", timing: AsyncMedium, job: true, level: Write, audit: Each,
-                about: "Starts an agent in a workspace of a project. You may offer it tools of your own.",
+                about: "Starts an agent in a workspace of a project. You can offer it tools of your own.",
             }
             SessionMessage(SessionMessageRequest) -> SessionMessagedResponse {
                 name: "session_message", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Sends an agent a message, and starts one if none is named. You may offer it tools of your own.",
+                about: "Sends a message to an agent, and starts one if no session is given. You can offer it tools of your own.",
             }
             SessionEvents(SessionEventsRequest) -> SessionEventsResponse {
                 name: "session_events", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Reads what happened in a session after an index, and waits for it if asked.",
+                about: "Reads the events of a session after an index, and optionally waits for new ones.",
             }
             SessionList(SessionListRequest) -> SessionListResponse {
                 name: "session_list", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Lists sessions, newest first, of a project or in a state if given.",
+                about: "Lists sessions, newest first, optionally filtered by project or state.",
             }
             SessionGet(SessionGetRequest) -> SessionResponse {
                 name: "session_get", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells where a session stands.",
+                about: "Returns the state of a session.",
             }
             SessionEnd(SessionEndRequest) -> AckResponse {
                 name: "session_end", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Ends a session: its agent stops, its key and its callers' tools are gone. Its events stay.",
+                about: "Ends a session: stops its agent and removes its session key and caller tools. Its events are kept.",
             }
             SessionNetwork(SessionNetworkRequest) -> SessionResponse {
                 name: "session_network", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Changes what a live session may reach. Connections that are no longer allowed are closed. More than before needs admin.",
+                about: "Changes the network policy of a live session. Connections that are no longer allowed are closed. Widening the policy needs admin.",
             }
             SessionCleanup(SessionCleanupRequest) -> CleanedResponse {
                 name: "session_cleanup", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Deletes sessions that are over, with their events.",
+                about: "Deletes sessions that are no longer live, with their events.",
             }
             SessionOpen(SessionOpenRequest) -> SessionOpenedResponse {
                 name: "session_open", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Opens a session for an agent that runs elsewhere, at a URL with a token of its own. You may offer it tools of your own.",
+                about: "Opens a session for an agent that runs elsewhere, with its own URL and token. You can offer it tools of your own.",
             }
             CallerToolResponse(CallerToolResponseRequest) -> AckResponse {
                 name: "caller_tool_response", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Answers an agent's call of a tool you offered it.",
+                about: "Answers an agent's call to a tool that you offer.",
             }
             CallerToolProgress(CallerToolProgressRequest) -> AckResponse {
                 name: "caller_tool_progress", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Tells how far an agent's call of a tool you offered it is.",
+                about: "Reports the progress of an agent's call to a tool that you offer.",
             }
             CallerToolRequests(CallerToolRequestsRequest) -> CallerToolRequestsResponse {
                 name: "caller_tool_requests", timing: AsyncShort, job: false, level: Write, audit: Each,
-                about: "Lists the agents' calls of tools you offered that wait for your answer, and waits for one if asked.",
+                about: "Lists pending agent calls to tools that you offer, and optionally waits for one.",
             }
             ConfigLimits(ConfigLimitsRequest) -> LimitsResponse {
                 name: "config_limits", timing: AsyncShort, job: false, level: Read, audit: Each,
-                about: "Tells the limits of a project's sessions and what remains of them.",
+                about: "Returns the limits of a project's sessions and what remains of them.",
             }
         }
     };
 }
 
-/// Hands every response type, with its variant and its tag on the wire, to the macro named.
+/// Passes every response type, with its variant and its tag on the wire, to the named macro.
 #[macro_export]
 macro_rules! response_table {
     ($callback:ident) => {
@@ -341,7 +341,7 @@ macro_rules! response_table {
             SoundfontInfo(SoundfontInfoResponse) = "soundfont_info";
             /// Of `soundfont_preset_inspect`.
             SoundfontPresetInfo(SoundfontPresetInfoResponse) = "soundfont_preset_info";
-            /// Of `midi_to_wav` and of tools that make music.
+            /// Of `midi_to_wav` and of tools that generate music.
             ArtifactsCreated(ArtifactsCreatedResponse) = "artifacts_created";
             /// Of `beatthis_analyze`.
             BeatsAnalyzed(BeatsAnalyzedResponse) = "beats_analyzed";
@@ -383,7 +383,7 @@ macro_rules! response_table {
             CallerToolRequests(CallerToolRequestsResponse) = "caller_tool_requests";
             /// Of `config_limits`.
             Limits(LimitsResponse) = "limits";
-            /// Of tools that have nothing more to say.
+            /// Of tools that have nothing more to return.
             Ack(AckResponse) = "ack";
         }
     };

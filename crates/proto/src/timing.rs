@@ -1,4 +1,4 @@
-//! How long a tool takes, as its caller should expect it.
+//! Timing classes: how long a caller should expect a tool to take.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolTiming {
-    /// The result, now: computed from memory, never waits.
+    /// The result, immediately: computed from memory, never waits.
     Sync,
-    /// The result if it comes within 30 s, else the job id.
+    /// The result if it is ready within 30 s, otherwise the job id.
     AsyncShort,
-    /// The result if it comes within 120 s, else the job id.
+    /// The result if it is ready within 120 s, otherwise the job id.
     AsyncMedium,
-    /// The job id at once.
+    /// The job id, immediately.
     AsyncLong,
     /// An acknowledgement with the job id, once the command is accepted.
     FireAndForget,
 }
 
 impl ToolTiming {
-    /// How long an edge waits for the result before it answers with the job id.
+    /// Returns how long an edge waits for the result before it answers with the job id.
     #[must_use]
     pub const fn edge_wait(self) -> Duration {
         match self {
@@ -32,7 +32,7 @@ impl ToolTiming {
         }
     }
 
-    /// The most a caller may ask to wait for a tool of this class.
+    /// Returns the longest wait a caller may request for a tool of this class.
     #[must_use]
     pub const fn wait_max(self) -> Duration {
         match self {
@@ -42,7 +42,7 @@ impl ToolTiming {
         }
     }
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! What the tool table makes: the `Tool` trait, the request and response enums, and the rows.
+//! The types generated from the tool table: the `Tool` trait, the request and response enums, and
+//! the rows.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,8 +15,8 @@ use crate::timing::ToolTiming;
 
 /// A native tool as a type: its request, its response and its row of the table.
 ///
-/// Implemented by the markers in [`tools`]; the table makes them. Code for any tool names its types
-/// through the marker:
+/// Implemented by the markers in [`tools`], which the table generates. Code for any tool names its
+/// types through the marker:
 ///
 /// ```
 /// use ringback_proto::{Tool, request::PongResponse, tool::tools::Ping};
@@ -37,9 +38,9 @@ use crate::timing::ToolTiming;
 /// handle::<Ping>(Default::default(), |_| SleptResponse { milliseconds: 1 });
 /// ```
 pub trait Tool {
-    /// What the caller sends.
+    /// The type of the request.
     type Request: Serialize + DeserializeOwned + JsonSchema + Into<ToolRequest>;
-    /// What the caller gets.
+    /// The type of the response.
     type Response: Serialize
         + DeserializeOwned
         + JsonSchema
@@ -48,18 +49,18 @@ pub trait Tool {
 
     /// The name on every wire.
     const NAME: &'static str;
-    /// How long it takes.
+    /// Its timing class.
     const TIMING: ToolTiming;
-    /// What it does, for whoever chooses a tool.
+    /// Its description, for choosing a tool.
     const DESCRIPTION: &'static str;
     /// Its row of the table.
     const ROW: &'static ToolRow;
 }
 
-/// How the audit tells of a tool's calls. Refusals are always told one by one.
+/// How the audit log records a tool's calls. Refusals are always recorded one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audit {
-    /// Each call by itself.
+    /// Each call separately.
     Each,
     /// As a count: too frequent and too harmless for more.
     Counted,
@@ -67,19 +68,19 @@ pub enum Audit {
 
 /// One row of the tool table.
 pub struct ToolRow {
-    /// Which tool; also its place in [`TOOLS`].
+    /// The tool; also its index in [`TOOLS`].
     pub kind: ToolKind,
     /// The name on every wire.
     pub name: &'static str,
-    /// How long it takes.
+    /// Its timing class.
     pub timing: ToolTiming,
-    /// Whether a call makes a job record.
+    /// Whether a call creates a job record.
     pub makes_job: bool,
-    /// The least level that may call it.
+    /// The minimum scope to call it.
     pub level: Level,
-    /// How the audit tells of it.
+    /// How the audit log records it.
     pub audit: Audit,
-    /// What it does.
+    /// Its description.
     pub description: &'static str,
     /// The JSON Schema of its request.
     pub request_schema: fn() -> Schema,
@@ -88,13 +89,13 @@ pub struct ToolRow {
 }
 
 impl ToolRow {
-    /// Whether a repeat of the same call must not run again.
+    /// Returns whether a repeat of the same call must not run again.
     #[must_use]
     pub const fn recognises_repeats(&self) -> bool {
         self.makes_job || !matches!(self.level, Level::Read)
     }
 
-    /// What it does, with what a model that called it does with a job.
+    /// Returns the description for a model, including how to handle a job.
     #[must_use]
     pub fn described(&self) -> Cow<'static, str> {
         if !self.makes_job {
@@ -104,14 +105,17 @@ impl ToolRow {
             ToolTiming::Sync => return self.description.into(),
             ToolTiming::AsyncShort | ToolTiming::AsyncMedium => {
                 let secs = self.timing.edge_wait().as_secs();
-                format!("If it takes longer than {secs} s it answers with a job_id")
+                format!("If it takes longer than {secs} s, it answers with a job_id")
             }
             ToolTiming::AsyncLong | ToolTiming::FireAndForget => {
-                "It answers with a job_id at once".to_owned()
+                "It answers with a job_id immediately".to_owned()
             }
         };
         let what = self.description;
-        format!("{what} {when}; wait for that with job_poll, read it with job_status.").into()
+        format!(
+            "{what} {when}; wait for the job with job_poll, then read its result with job_status."
+        )
+        .into()
     }
 }
 
@@ -121,8 +125,8 @@ impl fmt::Debug for ToolRow {
     }
 }
 
-/// The schema of a type as tools show it: JSON Schema 2020-12, everything inline, and no `default`,
-/// which some clients reject.
+/// Returns the schema of a type as tools publish it: JSON Schema 2020-12, everything inline, and no
+/// `default`, which some clients reject.
 #[must_use]
 pub fn schema_of<T: JsonSchema>() -> Schema {
     let mut schema = schemars::generate::SchemaSettings::draft2020_12()
@@ -140,20 +144,20 @@ fn without_default(schema: &mut Schema) {
 
 macro_rules! define_responses {
     ($($(#[$doc:meta])* $variant:ident($response:ident) = $name:literal;)*) => {
-        /// Every answer of a native tool, and the answers of others as they came. The tag on the wire
-        /// is `type`.
+        /// The responses of all native tools, and the responses of other tools as received. The tag
+        /// on the wire is `type`.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(tag = "type")]
         pub enum ToolResponse {
             $($(#[$doc])* #[serde(rename = $name)] $variant($response),)*
-            /// Of a tool on a line: its own bytes, in the encoding of the edge it leaves through.
-            /// Edges put them into their replies as they are.
+            /// Of a tool on a line: its own bytes, in the encoding of the requesting edge. Edges
+            /// put them into their replies unchanged.
             #[serde(skip)]
             Passed(Any),
         }
 
         impl ToolResponse {
-            /// The tag on the wire.
+            /// Returns the tag on the wire.
             #[must_use]
             pub const fn type_name(&self) -> &'static str {
                 match self {
@@ -201,7 +205,7 @@ macro_rules! define_tools {
             $(#[doc = $about] $variant,)*
         }
 
-        /// A call of a native tool. The tag on the wire is `tool`.
+        /// A call to a native tool. The tag on the wire is `tool`.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "tool")]
         pub enum ToolRequest {
@@ -209,7 +213,7 @@ macro_rules! define_tools {
         }
 
         impl ToolRequest {
-            /// The tool's row of the table.
+            /// Returns the tool's row of the table.
             #[must_use]
             pub const fn row(&self) -> &'static ToolRow {
                 match self {
@@ -217,10 +221,10 @@ macro_rules! define_tools {
                 }
             }
 
-            /// Reads the request of the tool with this name; `None` if no native tool has it.
+            /// Reads the request of the tool with this name; `None` if it is not a native tool.
             ///
             /// # Errors
-            /// What the format says of fields that do not fit.
+            /// The format's error for fields that do not match.
             pub fn deserialize_named<'de, D: Deserializer<'de>>(
                 name: &str,
                 fields: D,
@@ -279,7 +283,7 @@ macro_rules! define_tools {
 crate::response_table!(define_responses);
 crate::tool_table!(define_tools);
 
-/// The row of a native tool.
+/// Returns the row of a native tool.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static ToolRow> {
     TOOLS.iter().copied().find(|row| row.name == name)

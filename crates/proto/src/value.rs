@@ -1,5 +1,5 @@
-//! A value of any shape, for the few places whose shape is the caller's: metadata, configuration
-//! values, schemas. Key order is kept, integers stay integers.
+//! A value of any shape, for the few places where the caller chooses the shape: metadata,
+//! configuration values, schemas. Key order is kept, integers stay integers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::data::Data;
 /// A value of any shape.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Value {
-    /// Nothing.
+    /// Null.
     #[default]
     Null,
     /// True or false.
@@ -31,12 +31,12 @@ pub enum Value {
     Bytes(Data),
     /// A list.
     List(Vec<Self>),
-    /// Names and values, in the order given.
+    /// Names and values, in the given order.
     Map(Vec<(String, Self)>),
 }
 
 impl Value {
-    /// The value under a name, when this is a map that has it.
+    /// Returns the value under a name, if this is a map that has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {

@@ -1,5 +1,6 @@
 //! Measures durable jobs (created and started in one commit, ended in another) with many in flight
-//! against one commit per job: `cargo run --release -p ringback-store --example durable -- DIR [SECONDS]`.
+//! against one commit per job: `cargo run --release -p ringback-store --example durable -- DIR
+//! [SECONDS]`.
 #![expect(clippy::print_stdout, reason = "a measurement is for the screen")]
 
 use std::error::Error;

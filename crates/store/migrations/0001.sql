@@ -1,7 +1,7 @@
--- Rows are numbered by `n` in the order of their commits; lists go by it, newest first. Every index
--- ends in `n` without saying so, because SQLite puts the row number there.
+-- Rows are numbered by `n` in commit order; lists are sorted by it, newest first. Every index
+-- implicitly ends in `n`, because SQLite adds the row number.
 --
--- owner: empty for the daemon's own user, else the 16 bytes of a token's public id.
+-- owner: empty for the daemon's own user, otherwise the 16 bytes of a token's public id.
 -- state: 0 pending, 1 running, 2 complete, 3 failed, 4 cancelled.
 -- *_at: milliseconds since the Unix epoch.
 
@@ -31,7 +31,7 @@ CREATE INDEX job_project ON job (project, state) WHERE project IS NOT NULL;
 CREATE INDEX job_state ON job (state);
 CREATE INDEX job_expires ON job (expires_at) WHERE expires_at IS NOT NULL;
 
--- How many jobs there are, so that nobody has to count them. No project is the empty blob.
+-- The number of jobs, so that they need not be counted. No project is the empty blob.
 CREATE TABLE job_count (
     owner   BLOB NOT NULL,
     project BLOB NOT NULL,
@@ -66,9 +66,9 @@ CREATE INDEX artifact_content_project ON artifact (content_hash, project)
     WHERE project IS NOT NULL;
 CREATE INDEX artifact_parent ON artifact (parent) WHERE parent IS NOT NULL;
 
--- One row per list an artifact appears in: `view` says whose list it is (everybody's, an owner's, a
--- project's), `facet` what it is narrowed to (nothing, a tag, a creator, both). A page of any list
--- then costs the same however many artifacts there are.
+-- One row per list an artifact appears in: `view` is the owner of the list (all principals, an owner, a
+-- project), `facet` its filter (nothing, a tag, a creator, both). A page of any list then costs the
+-- same regardless of the number of artifacts.
 CREATE TABLE artifact_list (
     view  BLOB NOT NULL,
     facet BLOB NOT NULL,
@@ -88,7 +88,7 @@ CREATE TABLE annotation (
 
 CREATE INDEX annotation_artifact ON annotation (artifact);
 
--- projects: NULL for everything, else the ids one after another, 16 bytes each.
+-- projects: NULL for all projects, otherwise the concatenated ids, 16 bytes each.
 -- level: 0 read, 1 write, 2 admin.
 CREATE TABLE token (
     n            INTEGER PRIMARY KEY,
@@ -104,7 +104,7 @@ CREATE TABLE token (
     revoked_at   INTEGER
 ) STRICT;
 
--- Who uploaded which content, and so may read it. No project is the empty blob.
+-- Who uploaded which content, and therefore may read it. No project is the empty blob.
 CREATE TABLE upload (
     hash        BLOB NOT NULL,
     owner       BLOB NOT NULL,

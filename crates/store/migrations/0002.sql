@@ -1,4 +1,4 @@
--- Projects, the workspaces in them, and the sessions of agents in those.
+-- Projects, their workspaces, and the agent sessions in those.
 --
 -- state of a session: 0 starting, 1 running, 2 idle, 3 ended, 4 failed, 5 interrupted. Below 3 it is
 -- live.
@@ -32,7 +32,7 @@ CREATE TABLE workspace (
 
 CREATE INDEX workspace_project ON workspace (project);
 
--- parent and root may be gone before their descendants.
+-- parent and root may be deleted before their descendants.
 CREATE TABLE session (
     n          INTEGER PRIMARY KEY,
     id         BLOB NOT NULL UNIQUE,
@@ -57,6 +57,6 @@ CREATE INDEX session_owner_project ON session (owner, project, state);
 CREATE INDEX session_workspace ON session (workspace, state);
 CREATE INDEX session_root ON session (root);
 
--- The one session a token was minted for.
+-- The only session a token was made for.
 ALTER TABLE token ADD COLUMN session BLOB;
 CREATE INDEX token_session ON token (session) WHERE session IS NOT NULL;

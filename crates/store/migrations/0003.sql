@@ -1,5 +1,5 @@
--- What sessions may reach: a mode, then places with spaces between them. Of a project that says nothing,
--- and of a session whose agent is not confined, there is none.
+-- Network policies of sessions: a mode and its destinations, separated by spaces. NULL for a project
+-- without a policy, and for a session whose agent is not confined.
 
 ALTER TABLE project ADD COLUMN network TEXT;
 ALTER TABLE session ADD COLUMN network TEXT;

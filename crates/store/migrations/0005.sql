@@ -1,4 +1,4 @@
--- What is answered when agents ask for permission: a line for what holds where no rule fits, and one for each
--- rule. Of a project that says nothing there is none.
+-- Answers to permission requests: a line with the answer if no rule matches, and one for each rule.
+-- NULL for a project without answers.
 
 ALTER TABLE project ADD COLUMN permissions TEXT;

@@ -1,4 +1,4 @@
--- What sessions may spend on their models (none: no limit), and what they have spent.
+-- Spending limits of sessions (NULL: unlimited), and what they have spent on their models.
 
 ALTER TABLE project ADD COLUMN max_tokens INTEGER;
 ALTER TABLE project ADD COLUMN max_time_ms INTEGER;

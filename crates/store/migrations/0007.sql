@@ -1,2 +1,3 @@
--- The type that a principal stored content with: another one's is nobody's business.
+-- The MIME type that a principal stored content with. It is kept for each principal, and not shown to
+-- others.
 ALTER TABLE upload ADD COLUMN mime TEXT;

@@ -1,5 +1,5 @@
-//! A store without a thread of its own: whoever holds the [`Hand`] decides when waiting requests
-//! are written, and what goes wrong. For simulations, which must be the same at every run.
+//! A store without a thread of its own: the owner of the [`Hand`] decides when waiting requests are
+//! written, and which faults occur. For simulations, which must be reproducible.
 
 use std::fs::{self, File};
 use std::sync::Arc;
@@ -15,43 +15,43 @@ use crate::writer::{Message, Writer};
 const DATABASE: &str = "ringback.db";
 const WAL: &str = "ringback.db-wal";
 const SHARED_MEMORY: &str = "ringback.db-shm";
-/// Where a crash leaves its files until nobody has the database open.
+/// Where a crash leaves its files until the database is closed everywhere.
 const ASIDE: &str = "crashed";
 
-/// What goes wrong with one commit.
+/// A fault during one commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// The disk is full: nothing is written, and everybody is told so.
+    /// The disk is full: nothing is written, and every request gets that error.
     DiskFull,
     /// The process dies before anything is written.
     CrashBefore,
     /// The process dies half-way: this share of the commit's bytes, in 256ths, is in the log.
     CrashWithin(u8),
-    /// The process dies when all is durable and nobody has been told.
+    /// The process dies after everything is durable and before any reply.
     CrashAfter,
 }
 
-/// What one commit made durable.
+/// The result of one commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The records of each request that was taken.
+    /// The records of each accepted request.
     pub written: Vec<Vec<Record>>,
-    /// The jobs that were dropped because their time was over.
+    /// The jobs that were dropped because they had expired.
     pub purged: Vec<JobId>,
-    /// Whether this was the end of the process, as far as the store is concerned.
+    /// Whether the process died here, as far as the store is concerned.
     pub crashed: bool,
 }
 
-/// The hand that moves the writer of a store opened by [`Store::open_by_hand`].
+/// Drives the writer of a store opened by [`Store::open_by_hand`].
 ///
 /// [`Store::open_by_hand`]: crate::Store::open_by_hand
 pub struct Hand {
     dir: Utf8PathBuf,
     writer: Writer,
     bell: Arc<Notify>,
-    /// What a dead process was asked: kept, because dropping it would be an answer.
+    /// Requests to a dead process: kept, because dropping them would be an answer.
     unanswered: Vec<Message>,
     is_dead: bool,
 }
@@ -70,15 +70,15 @@ impl Hand {
     /// Waits until there may be something to write.
     ///
     /// # Cancel safety
-    /// Dropping it loses nothing but a wake-up that [`Self::turn`] makes unnecessary.
+    /// Dropping it loses only a wake-up that [`Self::turn`] makes unnecessary.
     pub async fn waiting(&mut self) {
         self.bell.notified().await;
     }
 
-    /// Writes what is waiting as one commit.
+    /// Writes all waiting requests as one commit.
     ///
     /// # Errors
-    /// When the files as a crash leaves them cannot be put aside.
+    /// When the files of a simulated crash cannot be moved aside.
     pub fn turn(&mut self, fault: Fault) -> io::Result<Turn> {
         let batch = self.writer.take_waiting();
         if self.is_dead || batch.is_empty() {
@@ -97,8 +97,8 @@ impl Hand {
         }
     }
 
-    /// Commits, keeps silent, and puts the files aside as a process that dies here leaves them:
-    /// an orderly close would repair what is to be repaired by the next open.
+    /// Commits without replying, and moves the files aside as a process that dies here leaves them:
+    /// an orderly close would repair what the next open must repair.
     fn crash(&mut self, batch: Vec<Message>, share: u8) -> io::Result<Turn> {
         self.is_dead = true;
         let before = wal_length(&self.dir)?;
@@ -110,8 +110,8 @@ impl Hand {
         for name in [DATABASE, WAL] {
             fs::copy(self.dir.join(name), aside.join(name))?;
         }
-        // A log that did not grow was begun anew or written over, and cannot be cut at a place
-        // that is known to lie in this commit.
+        // A log that did not grow was restarted or overwritten, and cannot be cut at a position
+        // known to be inside this commit.
         let is_torn = share < u8::MAX && after > before;
         if is_torn {
             let kept = before + (after - before) * u64::from(share) / 256;
@@ -122,7 +122,7 @@ impl Hand {
     }
 }
 
-/// Puts the files of a crashed store back, once nobody has them open any more.
+/// Moves the files of a crashed store back, once they are closed everywhere.
 ///
 /// # Errors
 /// When a file cannot be moved.
@@ -165,17 +165,17 @@ mod tests {
         store.may_read_blob(BlobHash::from_bytes([number; 32]), &visible).unwrap()
     }
 
-    /// Commits 1, then crashes with 2, and says whether 2 is there after the next open.
+    /// Commits 1, then crashes with 2; returns whether 2 exists after the next open.
     fn survives(fault: Fault) -> bool {
         let guard = tempfile::tempdir().unwrap();
         let dir = Utf8Path::from_path(guard.path()).unwrap();
         let (store, mut hand) = Store::open_by_hand(dir).unwrap();
         store.commit(uploaded(1), Box::new(|outcome| drop(outcome.unwrap()))).unwrap();
         assert_eq!(hand.turn(Fault::None).unwrap().written, [uploaded(1)]);
-        store.commit(uploaded(2), Box::new(|_| panic!("the dead do not speak"))).unwrap();
+        store.commit(uploaded(2), Box::new(|_| panic!("a dead process does not reply"))).unwrap();
         let turn = hand.turn(fault).unwrap();
         assert!(turn.crashed);
-        store.commit(uploaded(3), Box::new(|_| panic!("the dead do not speak"))).unwrap();
+        store.commit(uploaded(3), Box::new(|_| panic!("a dead process does not reply"))).unwrap();
         assert_eq!(hand.turn(Fault::None).unwrap(), Turn::default());
         drop((store, hand));
         restore_crashed(dir).unwrap();
@@ -186,7 +186,8 @@ mod tests {
         is_there(&store, 2)
     }
 
-    /// Rule: what was durable before a crash is there after it, and half a commit is none.
+    /// Rule: what was durable before a crash exists after it, and half a commit counts as no
+    /// commit.
     #[test]
     fn a_commit_that_a_crash_cuts_short_is_none_and_one_before_the_crash_is_whole() {
         assert!(!survives(Fault::CrashBefore));

@@ -1,4 +1,4 @@
-//! What can go wrong, by operation. SQLite's own errors stay behind `source`.
+//! Errors, by operation. SQLite's own errors are only in `source`.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) type Cause = Arc<dyn std::error::Error + Send + Sync>;
 /// Why a data directory cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenStoreError {
-    /// Another daemon has it.
+    /// Another daemon uses it.
     #[error(
         "the data directory `{path}` is in use by {holder}; stop it or choose another directory"
     )]
@@ -23,20 +23,21 @@ pub enum OpenStoreError {
         /// The process that holds it.
         holder: String,
     },
-    /// The directory or a file in it cannot be made or opened.
+    /// The directory or a file in it cannot be created or opened.
     #[error("cannot {action} `{path}`")]
     File {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// Written by a newer build.
     #[error(
-        "the store at `{path}` has format {found}, this build reads up to {newest}; use a newer build"
+        "the store at `{path}` has format {found}, but this build reads up to {newest}; use a newer \
+         build"
     )]
     TooNew {
         /// The database.
@@ -52,23 +53,24 @@ pub enum OpenStoreError {
         /// The database.
         path: Utf8PathBuf,
     },
-    /// SQLite refused.
+    /// SQLite reported an error.
     #[error("cannot open the store at `{path}`")]
     Database {
         /// The database.
         path: Utf8PathBuf,
-        /// What it said.
+        /// The error of SQLite.
         #[source]
         source: Cause,
     },
 }
 
-/// Why a commit did not happen. Nothing of its request was written.
+/// Why a commit failed. Nothing of its request was written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommitError {
-    /// The data directory was deleted, moved or replaced under the daemon.
+    /// The data directory was deleted, moved or replaced while the daemon ran.
     #[error(
-        "the data directory `{path}` is gone, so nothing can be kept; restore it and start the daemon again"
+        "the data directory `{path}` is gone, so nothing can be stored; restore it and restart the \
+         daemon"
     )]
     Lost {
         /// Where it was.
@@ -79,89 +81,89 @@ pub enum CommitError {
     NoParent {
         /// The new artifact.
         id: ArtifactId,
-        /// What it was to be made from.
+        /// The missing parent.
         parent: ArtifactId,
     },
-    /// A remark on an artifact that does not exist.
-    #[error("there is no artifact {id} to annotate")]
+    /// An annotation of an artifact that does not exist.
+    #[error("cannot annotate artifact {id}: no such artifact")]
     NoArtifact {
-        /// Which.
+        /// The id of the artifact.
         id: ArtifactId,
     },
     /// A change of a job that does not exist.
-    #[error("there is no job {id}")]
+    #[error("no such job: {id}")]
     NoJob {
-        /// Which.
+        /// The id of the job.
         id: JobId,
     },
     /// A change of a token that does not exist.
-    #[error("there is no token {id}")]
+    #[error("no such token: {id}")]
     NoToken {
-        /// Which.
+        /// The id of the token.
         id: TokenId,
     },
-    /// A change of a project that does not exist, or something new in it.
-    #[error("there is no project {id}")]
+    /// A change of a project that does not exist, or a new record in it.
+    #[error("no such project: {id}")]
     NoProject {
-        /// Which.
+        /// The id of the project.
         id: ProjectId,
     },
     /// A change of a workspace that does not exist, or a session in it.
-    #[error("there is no workspace {id} in the project")]
+    #[error("no such workspace in the project: {id}")]
     NoWorkspace {
-        /// Which.
+        /// The id of the workspace.
         id: WorkspaceId,
     },
     /// A change of a session that does not exist.
-    #[error("there is no session {id}")]
+    #[error("no such session: {id}")]
     NoSession {
-        /// Which.
+        /// The id of the session.
         id: SessionId,
     },
-    /// What is to be deleted is in use.
+    /// The record to be deleted is in use.
     #[error("{what} is in use by session {session}; end it first")]
     InUse {
         /// The kind of record and its id.
         what: String,
-        /// A session that is live.
+        /// A live session.
         session: SessionId,
     },
-    /// A job that is past the change.
-    #[error("job {id} is {} already", state.as_str())]
+    /// A job that is already past this change.
+    #[error("job {id} is already {}", state.as_str())]
     Stale {
-        /// Which.
+        /// The id of the job.
         id: JobId,
-        /// Where it stands.
+        /// Its state.
         state: JobState,
     },
-    /// A job cannot end in a state that is no end.
+    /// A job cannot end in a state that is not final.
     #[error("job {id} cannot end as {}", state.as_str())]
     NotAnEnd {
-        /// Which.
+        /// The id of the job.
         id: JobId,
-        /// The state given.
+        /// The given state.
         state: JobState,
     },
     /// The owner's request id was used before.
-    #[error("the request was seen before: it made job {existing}")]
+    #[error("the request was seen before: it created job {existing}")]
     Repeated {
-        /// The job it made.
+        /// The job it created.
         existing: JobId,
     },
-    /// The id of a new record exists.
-    #[error("{what} exists already")]
+    /// The id of a new record is already in use.
+    #[error("{what} already exists")]
     Taken {
         /// The kind of record and its id.
         what: String,
     },
-    /// The owner has a project of this name.
+    /// The owner already has a project of this name.
     #[error("project already exists")]
     SameName,
-    /// The disk is full. Later commits are tried again.
+    /// The disk is full. Later commits may succeed.
     #[error("the disk is full; free some space")]
     DiskFull,
     /// The store can no longer write.
-    #[error("the store cannot write since an earlier failure; restart the daemon")]
+    #[error("the store cannot write after an earlier failure; restart the daemon")]
     Failed {
         /// The first failure.
         #[source]
@@ -174,21 +176,21 @@ pub enum CommitError {
 
 /// The queue of the writer is full: try again shortly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the store's queue is full, try again shortly")]
+#[error("the store's queue is full; try again shortly")]
 pub struct Full;
 
-/// Why something cannot be read.
+/// Why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// A cursor that no page of ours ended with.
-    #[error("the cursor is not one of this list; start without one")]
+    /// A cursor that no page of this list returned.
+    #[error("the cursor does not belong to this list; start without one")]
     BadCursor,
-    /// SQLite refused, or a row is not what the schema says.
+    /// SQLite reported an error, or a row does not match the schema.
     #[error("cannot read {what} from the store")]
     Database {
-        /// What was to be read.
+        /// What was being read.
         what: &'static str,
-        /// Why not.
+        /// The cause.
         #[source]
         source: Cause,
     },

@@ -1,6 +1,6 @@
-//! Frames, of which append-only files are made: the length of the payload (4 bytes, little-endian),
-//! the first 8 bytes of the payload's BLAKE3 hash, and the payload. What a crash leaves at the end of
-//! a file is recognised and cut off.
+//! Frames, the units of append-only files: the length of the payload (4 bytes, little-endian), the
+//! first 8 bytes of the payload's BLAKE3 hash, and the payload. An incomplete tail left by a crash
+//! is recognised and cut off.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -9,19 +9,20 @@ use camino::Utf8Path;
 
 const LENGTH_BYTES: usize = 4;
 const CHECK_BYTES: usize = 8;
-/// What a frame has besides its payload.
+/// The size of a frame without its payload.
 pub(crate) const HEAD_BYTES: usize = LENGTH_BYTES + CHECK_BYTES;
 
-/// Adds a payload as a frame. It is never empty: zeros that a crash left must not pass for a frame.
+/// Adds a payload as a frame. It is never empty: zeros that a crash left must not look like a
+/// frame.
 pub(crate) fn encode(payload: &[u8], frames: &mut Vec<u8>) {
-    debug_assert!(!payload.is_empty(), "an empty payload cannot be told from zeros");
+    debug_assert!(!payload.is_empty(), "an empty payload looks like zeros");
     let length = u32::try_from(payload.len()).expect("a payload is shorter than 4 GiB");
     frames.extend_from_slice(&length.to_le_bytes());
     frames.extend_from_slice(&check(payload));
     frames.extend_from_slice(payload);
 }
 
-/// The payloads of the whole frames at the start of a file, and the length they cover.
+/// Returns the payloads of the complete frames at the start of a file, and the length they cover.
 pub(crate) fn split(data: &[u8]) -> (Vec<&[u8]>, usize) {
     let mut payloads = Vec::new();
     let mut rest = data;
@@ -32,7 +33,7 @@ pub(crate) fn split(data: &[u8]) -> (Vec<&[u8]>, usize) {
     (payloads, data.len() - rest.len())
 }
 
-/// The payload of the next frame of a file that was found whole before.
+/// Reads the payload of the next frame of a file that was found intact before.
 pub(crate) fn read(from: &mut impl Read, bytes_max: usize) -> io::Result<Vec<u8>> {
     let mut head = [0; HEAD_BYTES];
     from.read_exact(&mut head)?;
@@ -47,7 +48,7 @@ pub(crate) fn read(from: &mut impl Read, bytes_max: usize) -> io::Result<Vec<u8>
     if check(&payload) == expected { Ok(payload) } else { Err(damaged()) }
 }
 
-/// Cuts off what is no whole frame, and gives what is left.
+/// Cuts off an incomplete tail, and returns the rest.
 pub(crate) fn cut_torn_tail(file: &File, path: &Utf8Path) -> io::Result<Vec<u8>> {
     let mut data = fs::read(path)?;
     let (_, whole) = split(&data);

@@ -1,9 +1,9 @@
-//! What happens in sessions, on disk: one append-only file for each session, in `sessions/` of the
-//! data directory. The events' meaning is their writer's; here they are bytes with an index.
+//! The events of sessions on disk: one append-only file for each session, in `sessions/` of the
+//! data directory. The writer decides what events mean; here they are bytes with an index.
 //!
-//! An event is not synced: it survives the end of the process, however it ends, but the last ones
-//! may be lost when the machine itself goes down. A file begins with the index of its first event
-//! and keeps the newest: when it grows too long, its older half goes.
+//! An event is not synced: it survives any end of the process, but the last ones may be lost when
+//! the machine itself goes down. A file starts with the index of its first event and keeps the
+//! newest events: when it grows too long, the older half is removed.
 
 mod file;
 mod marks;
@@ -20,36 +20,38 @@ use ringback_proto::ids::SessionId;
 
 use file::SessionFile;
 
-/// The most one event may have: a message with its data, not a file.
+/// The maximum size of an event: a message with its data, not a file.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 
-/// What takes the place of an event that could not be written: nothing, in MsgPack.
+/// The placeholder for an event that could not be written: nil, in MsgPack.
 const MISSING: &[u8] = &[0xc0];
-/// As many of them as are written at once: a disk that was full for longer leaves a gap.
+/// The maximum number of placeholders written together: a disk that was full for longer leaves a
+/// gap.
 const MISSING_MAX: usize = 100_000;
 
-/// The most one read gives, unless a single event is larger; the rest is another read.
+/// The maximum number of bytes of one read, unless a single event is larger; the rest needs another
+/// read.
 const READ_BYTES_MAX: usize = 8 << 20;
 
 /// Why the journal cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// An event that is empty or too large. Nothing of its list was written.
-    #[error("an event of session {session} has {bytes} bytes, 1 to {EVENT_BYTES_MAX} can be kept")]
+    /// An event that is empty or too large. None of its list was written.
+    #[error("an event of session {session} has {bytes} bytes; it must have 1 to {EVENT_BYTES_MAX}")]
     Size {
-        /// Whose event.
+        /// The session.
         session: SessionId,
-        /// How large it is.
+        /// The size of the event.
         bytes: usize,
     },
     /// A file cannot be read or written.
     #[error("cannot {action} the journal at `{path}`")]
     File {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -64,30 +66,30 @@ impl JournalError {
     }
 }
 
-/// How much is kept of each session.
+/// Limits of a session's journal.
 #[derive(Debug, Clone, Copy)]
 pub struct JournalLimits {
-    /// When a file is longer than this, the older half of its events goes.
+    /// The size at which the older half of a file's events is removed.
     pub file_bytes_max: u64,
 }
 
 impl Default for JournalLimits {
     fn default() -> Self {
-        // Shortening one reads it whole, and who says something waits for that.
+        // Shortening a file reads all of it, while its writer waits.
         Self { file_bytes_max: 16 << 20 }
     }
 }
 
-/// The indices of the events that are kept of a session.
+/// The indexes of the kept events of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Of the oldest; the same as `next` when there is none.
+    /// The index of the oldest; the same as `next` when no events are kept.
     pub first: u64,
-    /// Of the one to come.
+    /// The index of the next event.
     pub next: u64,
 }
 
-/// A session's file, once it was read through.
+/// A session's file, once it has been scanned.
 type Slot = Option<SessionFile>;
 
 /// The events of all sessions of a data directory. Its methods block.
@@ -95,16 +97,16 @@ type Slot = Option<SessionFile>;
 pub struct Journal {
     dir: Utf8PathBuf,
     limits: JournalLimits,
-    /// The sessions that were touched. Their files are read through once, then known.
+    /// The sessions that were used. Each file is scanned once.
     files: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
 }
 
 impl Journal {
-    /// Opens the journal below `data_dir`, making it if needed. Whoever opens it holds the data
+    /// Opens the journal below `data_dir`, creating it if needed. The caller must hold the data
     /// directory's [`Store`](crate::Store).
     ///
     /// # Errors
-    /// When its directory cannot be made.
+    /// When its directory cannot be created.
     pub fn open(data_dir: &Utf8Path) -> Result<Self, JournalError> {
         Self::open_with(data_dir, JournalLimits::default())
     }
@@ -112,7 +114,7 @@ impl Journal {
     /// Like [`Journal::open`], with other limits.
     ///
     /// # Errors
-    /// When its directory cannot be made.
+    /// When its directory cannot be created.
     pub fn open_with(data_dir: &Utf8Path, limits: JournalLimits) -> Result<Self, JournalError> {
         let dir = data_dir.join("sessions");
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&dir);
@@ -120,10 +122,10 @@ impl Journal {
         Ok(Self { dir, limits, files: Mutex::default() })
     }
 
-    /// Adds events, in their order, and gives the index of the first of them.
+    /// Appends events in order, and returns the index of the first.
     ///
     /// # Errors
-    /// When an event has no fitting size, or the file cannot be written; none of them is then kept.
+    /// When an event has an invalid size, or the file cannot be written; then none of them is kept.
     pub fn append(&self, session: SessionId, events: &[Bytes]) -> Result<u64, JournalError> {
         let misfit = |event: &&Bytes| !(1..=EVENT_BYTES_MAX).contains(&event.len());
         if let Some(event) = events.iter().find(misfit) {
@@ -132,11 +134,11 @@ impl Journal {
         self.append_from(session, None, events)
     }
 
-    /// Adds an event under an index of its writer's. Where events before it are missing, because they
-    /// could not be written, empty ones take their place, so that every index stays what it was.
+    /// Appends an event with a given index. If earlier events are missing because they could not be
+    /// written, empty ones take their place, so that every index stays the same.
     ///
     /// # Errors
-    /// When the event has no fitting size, or the file cannot be written; it is then not kept.
+    /// When the event has an invalid size, or the file cannot be written; then it is not kept.
     pub fn append_at(
         &self,
         session: SessionId,
@@ -167,8 +169,8 @@ impl Journal {
                 let missing = vec![Bytes::from_static(MISSING); n_missing.min(MISSING_MAX)];
                 file.append(&path, &missing).map_err(JournalError::on("write", &path))?;
             }
-            // After a failure the file may end in half a frame: the slot stays empty, and the next
-            // one to come opens the file anew, which repairs it.
+            // After a failure the file may end in an incomplete frame: the slot stays empty, and
+            // the next user opens the file again, which repairs it.
             let index = file.append(&path, events).map_err(JournalError::on("write", &path))?;
             if file.size() > self.limits.file_bytes_max {
                 file = file.halve(&path).map_err(JournalError::on("shorten", &path))?;
@@ -178,8 +180,8 @@ impl Journal {
         })
     }
 
-    /// The events from an index on, oldest first: at most `max`, and fewer if they are large. Where
-    /// older ones are gone, it begins with the oldest that is kept.
+    /// Returns the events from an index on, oldest first: at most `max`, and fewer if they are
+    /// large. If the first are no longer kept, it starts with the oldest that is.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -197,7 +199,7 @@ impl Journal {
         reader.events(max, READ_BYTES_MAX).map_err(JournalError::on("read", &path))
     }
 
-    /// Which events are kept; none for a session that has none.
+    /// Returns the range of kept events; empty for a session without events.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -205,7 +207,7 @@ impl Journal {
         self.with(session, |file| file.kept())
     }
 
-    /// The index of a session's last event, if it has any.
+    /// Returns the index of a session's last event, if it has any.
     ///
     /// # Errors
     /// When the file cannot be read.
@@ -222,20 +224,20 @@ impl Journal {
         self.locked(session, |slot| {
             *slot = None;
             let removed = file::remove(&path).map_err(JournalError::on("remove", &path));
-            // Only now: whoever comes next takes another slot and may make the file anew.
+            // Only now: the next user gets another slot and may create the file again.
             lock(&self.files).remove(&session);
             removed
         })
     }
 
-    /// Looks at a session's file, if there is one.
+    /// Uses a session's file, if it exists.
     fn with<T>(
         &self,
         session: SessionId,
         look: impl FnOnce(&SessionFile) -> T,
     ) -> Result<Option<T>, JournalError> {
         let path = self.path(session);
-        // Asking for sessions that never were must not fill the table.
+        // Requests for sessions that never existed must not fill the table.
         if !path.exists() {
             return Ok(None);
         }
@@ -251,7 +253,7 @@ impl Journal {
         })
     }
 
-    /// Works on a session's file while nobody else does.
+    /// Works on a session's file with exclusive access.
     fn locked<T>(
         &self,
         session: SessionId,
@@ -260,7 +262,8 @@ impl Journal {
         loop {
             let slot = Arc::clone(lock(&self.files).entry(session).or_default());
             let mut file = lock(&slot);
-            // Whoever waited while the session was removed holds a slot that nobody else knows.
+            // A user that waited while the session was removed holds a slot that is no longer in
+            // the table.
             if lock(&self.files).get(&session).is_some_and(|known| Arc::ptr_eq(known, &slot)) {
                 return work(&mut file);
             }

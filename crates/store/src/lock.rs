@@ -1,4 +1,4 @@
-//! The lock on a data directory. The kernel gives it back when the process ends, however it ends.
+//! The lock on a data directory. The kernel releases it when the process ends in any way.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{Read, Write};
@@ -9,19 +9,19 @@ use camino::{Utf8Path, Utf8PathBuf};
 use crate::error::OpenStoreError;
 use crate::private;
 
-/// What is read of a lock file that somebody else wrote: a process id is shorter.
+/// The maximum number of bytes read from a foreign lock file: a process id is shorter.
 const PID_CHARS_MAX: u64 = 32;
 
-/// Held as long as the directory is in use.
+/// Held for as long as the directory is in use.
 #[derive(Debug)]
 pub(crate) struct DataLock {
     path: Utf8PathBuf,
-    /// Closing it gives the lock back.
+    /// Closing it releases the lock.
     file: File,
 }
 
 impl DataLock {
-    /// Makes the directory, for its user alone, and takes it.
+    /// Creates the directory, private to its user, and locks it.
     pub(crate) fn take(dir: &Utf8Path) -> Result<Self, OpenStoreError> {
         let failed = |action, path: &Utf8Path| {
             let path = path.to_owned();
@@ -45,13 +45,13 @@ impl DataLock {
         Ok(Self { path, file })
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub(crate) fn dir(&self) -> &Utf8Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// Whether the directory is still where it was taken. One that was deleted, moved or replaced keeps
-    /// nothing of what is written from then on, though writing goes well.
+    /// Returns whether the directory is still where it was locked. One that was deleted, moved or
+    /// replaced keeps nothing that is written from then on, although writes succeed.
     pub(crate) fn is_in_place(&self) -> bool {
         let (Ok(held), Ok(there)) = (self.file.metadata(), fs::metadata(&self.path)) else {
             return false;

@@ -1,4 +1,5 @@
-//! Files and directories for their owner alone, also those that an earlier build made otherwise.
+//! Files and directories that only their owner can access, including those that an earlier build
+//! created with wider permissions.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
@@ -6,25 +7,25 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 
 use camino::Utf8Path;
 
-/// A directory that nobody else enters.
+/// A directory that only its owner can enter.
 const DIR: u32 = 0o700;
-/// A file that nobody else reads.
+/// A file that only its owner can read.
 const FILE: u32 = 0o600;
 
-/// How a file is opened that is made if it is not there.
+/// Returns the options for opening a file, created if it does not exist.
 pub(crate) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.create(true).mode(FILE);
     options
 }
 
-/// Makes a directory, or makes the one that is there private.
+/// Creates a directory, or makes an existing one private.
 pub(crate) fn dir(path: &Utf8Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(DIR).create(path)?;
     tighten(path, DIR)
 }
 
-/// Makes a file private, if it is there.
+/// Makes a file private, if it exists.
 pub(crate) fn file(path: &Utf8Path) -> io::Result<()> {
     match tighten(path, FILE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -32,7 +33,7 @@ pub(crate) fn file(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// Takes away what is more than `most`; what is less stays.
+/// Removes permissions beyond `most`; fewer stay as they are.
 fn tighten(path: &Utf8Path, most: u32) -> io::Result<()> {
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     if mode & !most == 0 {

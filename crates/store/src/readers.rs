@@ -1,4 +1,4 @@
-//! Connections for reading, opened when first needed and used in turn.
+//! Connections for reading, opened on demand and reused.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -19,11 +19,11 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 struct Pool {
     idle: Vec<Connection>,
-    /// How many more may be opened.
+    /// The number of connections that may still be opened.
     n_unopened: usize,
 }
 
-/// A connection on loan.
+/// A borrowed connection.
 struct Loan<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
@@ -61,7 +61,7 @@ impl Readers {
             pool = self.returned.wait(pool).unwrap_or_else(PoisonError::into_inner);
         }
         drop(pool);
-        // On loan before it exists, so that a failure to open gives the place back.
+        // Borrowed before it exists, so that a failure to open frees its slot.
         let mut loan = Loan { readers: self, connection: None };
         loan.connection = Some(schema::open_reader(&self.path)?);
         Ok(loan)

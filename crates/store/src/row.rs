@@ -1,4 +1,4 @@
-//! How values lie in columns, both ways.
+//! The mapping between values and columns.
 
 use bytes::Bytes;
 use ringback_proto::ids::{BlobHash, ProjectId, TokenId};
@@ -9,10 +9,10 @@ use ringback_proto::record::{JobState, SessionState};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Type, ValueRef};
 use rusqlite::{Error, Result, Row};
 
-/// What is stored where a key needs a project and there is none.
+/// The stored value where a key needs a project and has no project.
 const NO_PROJECT: &[u8] = &[];
 
-/// A time, a size or a count. What SQLite cannot hold is further away than anything real.
+/// A time, a size or a count. Values beyond SQLite's range never occur in practice.
 pub(crate) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -74,7 +74,7 @@ pub(crate) fn tags_bytes(tags: &[String]) -> Vec<u8> {
     rmp_serde::to_vec(tags).expect("strings always have a MsgPack form")
 }
 
-/// Reads columns as our types; a column that does not fit is a damaged database.
+/// Reads columns as our types; a column that does not match means a damaged database.
 pub(crate) trait Columns {
     fn u64(&self, column: &str) -> Result<u64>;
     fn opt_u64(&self, column: &str) -> Result<Option<u64>>;

@@ -1,5 +1,5 @@
-//! Connections and the schema's versions. Migrations only go forward, each in a transaction of its
-//! own together with the version it leads to.
+//! Connections and the schema's versions. Migrations only go forward, each in its own transaction
+//! together with its version.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::error::OpenStoreError;
 
-/// The migrations in order; the version of a database is how many of them it has.
+/// The migrations in order; the version of a database is the number of migrations applied.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
@@ -26,15 +26,15 @@ const APPLICATION_ID: i32 = 0x5249_4e47;
 /// Enough for all statements of one connection.
 const STATEMENTS_MAX: usize = 64;
 
-/// Pages in the log before it is copied back (16 MiB): few enough that the copy is quick, many
-/// enough that the syncs of a copy are rare.
+/// Pages in the log before it is copied back (16 MiB): few enough for a quick copy, many enough to
+/// make the syncs of a copy rare.
 const CHECKPOINT_PAGES: i64 = 4096;
 
-/// Pages the writer keeps: new ids are random, so inserting touches all of an index. Taken only as
-/// the database grows.
+/// The page cache of the writer: new ids are random, so inserts touch all of an index. Allocated
+/// only as the database grows.
 const CACHE_KIB: i64 = 16 << 10;
 
-/// Opens the connection that writes, and brings the schema up to date.
+/// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(path: &Utf8Path) -> Result<Connection, OpenStoreError> {
     open_migrated(path, MIGRATIONS)
 }
@@ -62,7 +62,7 @@ fn open_migrated(path: &Utf8Path, migrations: &[&str]) -> Result<Connection, Ope
     if found > newest {
         return Err(OpenStoreError::TooNew { path: path.to_owned(), found, newest });
     }
-    // Only now: before, nothing in a file that may be a newer build's must change.
+    // Only now: a file that may belong to a newer build must not be changed before.
     configure(&connection).map_err(failed)?;
     for (version, sql) in (1_u32..).zip(migrations).skip(found as usize) {
         migrate(&mut connection, version, sql).map_err(failed)?;
@@ -75,7 +75,7 @@ fn connect(path: &Utf8Path) -> rusqlite::Result<Connection> {
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
-    // Nobody else writes; a wait could only hide that somebody does.
+    // There is no other writer; waiting could only hide one.
     connection.busy_timeout(std::time::Duration::ZERO)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     Ok(connection)

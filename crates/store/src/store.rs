@@ -19,10 +19,11 @@ use crate::schema;
 use crate::write::Applied;
 use crate::writer::{Counters, Message, Writer, refuse};
 
-/// Runs on the writer's thread once a request is durable or refused: short, and it never waits.
+/// Runs on the writer's thread once a request is durable or refused: it must be short and never
+/// wait.
 pub type Done = Box<dyn FnOnce(Result<Vec<Applied>, CommitError>) + Send>;
 
-/// How much the store takes on.
+/// Limits of the store.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Requests that may wait for the writer.
@@ -37,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// What the writer has done since the store was opened.
+/// Counters of the writer since the store was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stats {
     /// Transactions that were synced.
@@ -46,14 +47,14 @@ pub struct Stats {
     pub requests: u64,
 }
 
-/// The records of a data directory. Clones share it; the last one to go closes it.
+/// The records of a data directory. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     inbox: SyncSender<Message>,
-    /// Rung for the hand that moves the writer, if one does.
+    /// Notified for the hand that drives the writer, if there is one.
     bell: Option<Arc<Notify>>,
     counters: Arc<Counters>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -63,7 +64,7 @@ struct Inner {
 }
 
 impl Store {
-    /// Takes a data directory, making it if needed, and brings its records up to date.
+    /// Opens a data directory, creating it if needed, and migrates its records.
     pub fn open(dir: &Utf8Path) -> Result<Self, OpenStoreError> {
         Self::open_with(dir, Limits::default())
     }
@@ -83,7 +84,7 @@ impl Store {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// Like [`Store::open`], but the writer has no thread: it writes when the hand moves it.
+    /// Like [`Store::open`], but the writer has no thread: it writes when the hand drives it.
     pub fn open_by_hand(dir: &Utf8Path) -> Result<(Self, Hand), OpenStoreError> {
         let (mut inner, writer) = Inner::open(dir, Limits::default())?;
         let bell = Arc::new(Notify::new());
@@ -92,7 +93,7 @@ impl Store {
     }
 
     /// Writes records, all or none. `done` runs once they are durable or refused, in the order of
-    /// the requests. When the queue is full nothing happens and `done` is dropped.
+    /// the requests. When the queue is full, nothing happens and `done` is dropped.
     pub fn commit(&self, records: Vec<Record>, done: Done) -> Result<(), Full> {
         self.send(Message::Commit(records, done))
     }
@@ -101,7 +102,7 @@ impl Store {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before its end, the records may or may not be written.
+    /// If dropped before it ends, the records may or may not be written.
     pub async fn commit_async(
         &self,
         records: Vec<Record>,
@@ -111,7 +112,7 @@ impl Store {
         Ok(receiver.await.unwrap_or(Err(CommitError::Closed)))
     }
 
-    /// Drops up to `limit` ended jobs whose time was over at `now`, and says which.
+    /// Drops up to `limit` ended jobs that had expired at `now`, and returns their ids.
     pub fn purge_expired(
         &self,
         now: UnixMs,
@@ -121,11 +122,11 @@ impl Store {
         self.send(Message::Purge { now, limit, reply: done })
     }
 
-    /// Like [`Store::purge_expired`], waiting for the end.
+    /// Like [`Store::purge_expired`], but waits for the end.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before its end, the jobs may or may not be gone.
+    /// If dropped before it ends, the jobs may or may not be gone.
     pub async fn purge_expired_async(
         &self,
         now: UnixMs,
@@ -136,7 +137,7 @@ impl Store {
         Ok(receiver.await.unwrap_or(Err(CommitError::Closed)))
     }
 
-    /// What the writer has done so far.
+    /// Returns the writer's counters so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
@@ -145,14 +146,14 @@ impl Store {
         }
     }
 
-    /// Writes what is waiting, then ends the writer; blocks until it has. Later commits are
-    /// refused, reads go on.
+    /// Writes all waiting requests, then stops the writer; blocks until it has stopped. Later
+    /// commits are refused, reads still work.
     pub fn close(&self) {
         self.0.close();
     }
 
-    /// Whether the data directory is still where it was opened: what is written into one that was
-    /// deleted is lost.
+    /// Returns whether the data directory is still where it was opened: what is written into a
+    /// deleted one is lost.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.0.lock.is_in_place()
@@ -180,7 +181,7 @@ impl Store {
 }
 
 impl Inner {
-    /// Everything but who moves the writer.
+    /// Opens everything except for the writer's driver.
     fn open(dir: &Utf8Path, limits: Limits) -> Result<(Self, Writer), OpenStoreError> {
         let lock = Arc::new(DataLock::take(dir)?);
         let path = dir.join("ringback.db");
@@ -197,8 +198,8 @@ impl Inner {
     fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
-        // The last handle may go inside a callback, on the writer's own thread; that thread then
-        // ends by itself, because nobody is left to send.
+        // The last handle may be dropped inside a callback, on the writer's own thread; that thread
+        // then ends on its own, because no sender is left.
         if thread.thread().id() == thread::current().id() {
             return;
         }
@@ -209,7 +210,7 @@ impl Inner {
     }
 }
 
-/// SQLite makes what is beside a database with the mode of that.
+/// SQLite creates the files beside a database with the database's mode.
 fn make_private(database: &Utf8Path) -> Result<(), OpenStoreError> {
     let made = private::options().append(true).open(database).map(drop);
     let beside = ["", "-wal", "-shm"].map(|end| Utf8PathBuf::from(format!("{database}{end}")));
@@ -218,7 +219,7 @@ fn make_private(database: &Utf8Path) -> Result<(), OpenStoreError> {
         done = done.and_then(|()| private::file(path));
     }
     done.map_err(|source| OpenStoreError::File {
-        action: "make private",
+        action: "restrict access to",
         path: database.to_owned(),
         source,
     })

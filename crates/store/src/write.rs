@@ -1,4 +1,4 @@
-//! Records into rows. Every statement that changes something is here.
+//! Turns records into rows. Every statement that changes something is here.
 //!
 //! A record is refused before it has changed anything, so only a request whose second or later
 //! record is refused needs undoing.
@@ -21,51 +21,51 @@ use crate::row::{
     target_bytes,
 };
 
-/// What the store decided about a record.
+/// The store's decision about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// Nothing: the record said it all.
+    /// Nothing: the record was complete.
     Written,
-    /// An artifact's place in its set of variations, if it is in one.
+    /// An artifact's index in its variation set, if it is in one.
     ArtifactCreated {
-        /// From 0.
+        /// The index, from 0.
         variation_index: Option<u32>,
     },
-    /// Whether an owner stored content for the first time, and the type it did so with, unless that was
+    /// Whether an owner stored content for the first time, and the type given then, unless that was
     /// before types were kept.
     BlobUploaded {
         /// Whether it was the first time.
         is_new: bool,
-        /// The type of that time.
+        /// The type given that time.
         mime_type: Option<String>,
     },
-    /// The sessions that went with what was deleted.
+    /// The sessions that were removed with the deleted record.
     SessionsRemoved(Vec<SessionId>),
 }
 
 /// Why a record was not written.
 #[derive(Debug)]
 pub(crate) enum ApplyError {
-    /// It does not fit what is there. Nothing of this record was written.
+    /// It conflicts with existing records. Nothing of this record was written.
     Refused(CommitError),
     /// The database failed.
     Database(rusqlite::Error),
 }
 
-/// Changes of the counts of jobs, gathered over many records and written once.
+/// Changes to the counts of jobs, collected over many records and written once.
 #[derive(Debug, Default)]
 pub(crate) struct Counts(HashMap<(PrincipalId, Option<ProjectId>, JobState), i64>);
 
-/// Jobs that this writer has written and that have not ended: where each lies and how it stands,
-/// so that its next record need not look for it. Forgetting any of them costs a lookup, no more.
+/// Live jobs that this writer has written, with row and state, so that their next record needs no
+/// lookup. Forgetting any of them only costs a lookup.
 #[derive(Debug, Default)]
 pub(crate) struct LiveJobs(HashMap<JobId, JobNow>);
 
-/// More than there are live jobs with the usual limits; further ones are looked up.
+/// More than the live jobs within the usual limits; further ones are looked up.
 const LIVE_JOBS_MAX: usize = 16_384;
 
 impl LiveJobs {
-    /// After a rollback they may be wrong.
+    /// Forgets all: after a rollback they may be wrong.
     pub(crate) fn forget(&mut self) {
         self.0.clear();
     }
@@ -170,7 +170,7 @@ pub(crate) fn apply(
     Ok(Applied::Written)
 }
 
-/// Drops jobs whose time is over, oldest first, and says which.
+/// Drops expired jobs, oldest first, and returns their ids.
 pub(crate) fn purge_expired(
     connection: &Connection,
     now: UnixMs,
@@ -376,7 +376,7 @@ fn artifact_created(
     Ok(Applied::ArtifactCreated { variation_index })
 }
 
-/// Enters an artifact in every list it appears in.
+/// Adds an artifact to every list it appears in.
 fn list_artifact(
     connection: &Connection,
     artifact: &ArtifactRecord,
@@ -455,7 +455,7 @@ struct Upload<'a> {
 }
 
 impl Upload<'_> {
-    /// The first one of an owner counts, with its type.
+    /// The first upload of an owner counts, with its type.
     fn write(&self, connection: &Connection) -> rusqlite::Result<Applied> {
         let (hash, owner) = (self.hash.as_bytes(), owner_bytes(self.owner));
         let project = project_bytes(self.project);

@@ -1,4 +1,4 @@
-//! The thread that writes. It takes what is waiting as one transaction and says so afterwards.
+//! The thread that writes. It writes all waiting requests as one transaction, then replies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use crate::error::{Cause, CommitError};
 use crate::lock::DataLock;
 use crate::write::{self, Applied, ApplyError, Counts, LiveJobs};
 
-/// Requests in one transaction: more would hardly save syncs but delay the first answer.
+/// Requests in one transaction: more would hardly save syncs, but delay the first reply.
 const BATCH_MAX: usize = 256;
 
-/// Said when a request is durable or refused.
+/// Called when a request is durable or refused.
 pub(crate) type Reply<T> = Box<dyn FnOnce(Result<T, CommitError>) + Send>;
 
-/// What the writer is asked to do.
+/// A request to the writer.
 pub(crate) enum Message {
     /// Write these, all or none.
     Commit(Vec<Record>, Reply<Vec<Applied>>),
-    /// Drop jobs whose time is over.
+    /// Drop expired jobs.
     Purge { now: UnixMs, limit: usize, reply: Reply<Vec<JobId>> },
-    /// End after everything before.
+    /// Stop after everything before.
     Close,
 }
 
-/// What has been done, for all to see.
+/// Counters that all handles can read.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) commits: AtomicU64,
@@ -48,7 +48,7 @@ pub(crate) struct Writer {
     lock: Arc<DataLock>,
 }
 
-/// What a request of a batch came to.
+/// The outcome of a request in a batch.
 type Outcome = Result<Done, CommitError>;
 
 enum Done {
@@ -57,14 +57,14 @@ enum Done {
 }
 
 enum BatchError {
-    /// A request was refused half-way, so its neighbours must be tried again without it.
+    /// A request was refused half-way, so the others must be tried again without it.
     Torn,
     Database(rusqlite::Error),
 }
 
 #[derive(Clone, Copy)]
 enum Isolation {
-    /// Savepoints copy every page they touch; hardly any request is refused half-way.
+    /// Savepoints copy every page they touch; requests are hardly ever refused half-way.
     None,
     Savepoints,
 }
@@ -97,7 +97,7 @@ impl Writer {
         }
     }
 
-    /// What is waiting now, and whether the end is among it.
+    /// Returns the waiting messages, and whether the end is among them.
     fn take(&self, first: Message) -> (Vec<Message>, bool) {
         let mut batch = Vec::new();
         let mut next = Some(first);
@@ -111,12 +111,12 @@ impl Writer {
         (batch, false)
     }
 
-    /// What is waiting, for a writer that is moved by hand.
+    /// Returns the waiting messages, for a writer driven by hand.
     pub(crate) fn take_waiting(&self) -> Vec<Message> {
         self.inbox.try_recv().map_or_else(|_| Vec::new(), |first| self.take(first).0)
     }
 
-    /// One commit by hand: says what became durable, after everybody was told.
+    /// Makes one commit by hand; returns what became durable, after all replies.
     pub(crate) fn commit_and_reply(&mut self, batch: Vec<Message>) -> Turn {
         let outcomes = self.outcomes(&batch);
         let turn = durable(&batch, outcomes.as_deref().unwrap_or_default());
@@ -124,7 +124,7 @@ impl Writer {
         turn
     }
 
-    /// One commit by hand of which nobody is told.
+    /// Makes one commit by hand without any reply.
     pub(crate) fn commit_in_silence(&mut self, batch: &[Message]) -> Turn {
         durable(batch, self.outcomes(batch).as_deref().unwrap_or_default())
     }
@@ -166,7 +166,7 @@ impl Writer {
         match written {
             Ok(_) if !self.lock.is_in_place() => {
                 let path = self.lock.dir().to_owned();
-                tracing::error!(%path, "the data directory is gone; nothing more is acknowledged");
+                tracing::error!(%path, "the data directory is gone; refusing all commits");
                 Err(CommitError::Lost { path })
             }
             Ok(outcomes) => Ok(outcomes),
@@ -175,7 +175,7 @@ impl Writer {
         }
     }
 
-    /// One transaction; rolled back whole unless it is committed.
+    /// Runs one transaction; rolled back completely unless it is committed.
     fn transaction(
         &mut self,
         batch: &[Message],
@@ -211,22 +211,22 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// A full disk is noticed before the sync, and the rollback leaves all as it was, so later
-    /// commits may succeed. Any other failure is final: after a failed sync the kernel counts the
-    /// pages as clean, so a second sync would succeed without the data being on the disk.
+    /// A full disk is noticed before the sync, and the rollback restores the previous state, so
+    /// later commits may succeed. Any other failure is final: after a failed sync the kernel counts
+    /// the pages as clean, so a second sync would succeed without the data being on the disk.
     fn fail(&mut self, error: rusqlite::Error) -> CommitError {
         if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
-            tracing::error!("the disk is full, a commit was refused");
+            tracing::error!("refusing a commit: the disk is full");
             return CommitError::DiskFull;
         }
-        tracing::error!(%error, "the store failed and writes nothing more");
+        tracing::error!(%error, "the store failed; refusing all further writes");
         let cause: Cause = Arc::new(error);
         self.failed = Some(Arc::clone(&cause));
         CommitError::Failed { source: cause }
     }
 }
 
-/// What the requests that were taken made durable.
+/// Returns what the accepted requests made durable.
 fn durable(batch: &[Message], outcomes: &[Outcome]) -> Turn {
     let mut turn = Turn::default();
     for (message, outcome) in batch.iter().zip(outcomes) {
@@ -288,7 +288,7 @@ fn request(
     Ok(Ok(done))
 }
 
-/// A callback that panics must not take the writer, and so everybody's commits, with it.
+/// A callback that panics must not stop the writer, and with it all other commits.
 fn reply(message: Message, outcome: Outcome) {
     let said = catch_unwind(AssertUnwindSafe(|| match (message, outcome) {
         (Message::Commit(_, reply), Ok(Done::Applied(applied))) => reply(Ok(applied)),
@@ -304,7 +304,7 @@ fn reply(message: Message, outcome: Outcome) {
     }
 }
 
-/// Refuses a message that can no longer be taken.
+/// Refuses a message that can no longer be accepted.
 pub(crate) fn refuse(message: Message) {
     reply(message, Err(CommitError::Closed));
 }

@@ -1,4 +1,5 @@
-//! A tree as a tar archive, and back. The same tree is the same bytes: no owners, no times.
+//! Converts a tree to a tar archive, and back. The same tree always gives the same bytes: no
+//! owners, no times.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::ffi::OsStrExt as _;
@@ -8,19 +9,19 @@ use tar::{Archive, Builder, EntryType, Header};
 
 use super::{Entry, EntryKind, Skipped, Tree, TreeError, TreeLimits, inner};
 
-/// What went through an archive.
+/// The result of packing or unpacking an archive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packed {
     /// Files and links.
     pub files: u64,
     /// Bytes of files.
     pub bytes: u64,
-    /// What was to be packed and could not be read.
+    /// Entries that could not be read.
     pub skipped: Vec<Skipped>,
 }
 
-/// Writes these entries of a tree as an archive. What is neither file nor directory nor link is
-/// left out, and so is what is gone meanwhile; what cannot be read is named.
+/// Writes these entries of a tree as an archive. Entries that are not a file, directory or link are
+/// left out, and so are those that have disappeared; those that cannot be read are reported.
 ///
 /// # Errors
 /// When the archive cannot be written, or reading a file fails half-way.
@@ -46,7 +47,7 @@ pub fn pack(tree: &Tree, entries: &[Entry], out: impl Write) -> Result<Packed, T
     Ok(packed)
 }
 
-/// Adds an entry; the bytes of a file, or of a link, if it is one.
+/// Adds an entry; returns the size of a file or a link.
 fn add<W: Write>(
     tree: &Tree,
     entry: &Entry,
@@ -67,7 +68,7 @@ fn add<W: Write>(
             let target = tree.read_link(&entry.path)?;
             header.set_entry_type(EntryType::Symlink);
             header.set_size(0);
-            // As it is: the library would tidy it up, and it would be another text.
+            // Literally: the library would normalize it to another text.
             let added = match header.set_link_name_literal(target.as_os_str().as_bytes()) {
                 Ok(()) => builder.append_data(&mut header, &entry.path, io::empty()),
                 Err(_) => builder.append_link(&mut header, &entry.path, target),
@@ -76,14 +77,15 @@ fn add<W: Write>(
         }
         EntryKind::File => {
             let file = tree.open_file(&entry.path)?;
-            let found = file.metadata().map_err(TreeError::on("look at", &entry.path))?.len();
-            // What it got since it was counted is over the limit that it was counted for.
+            let found = file.metadata().map_err(TreeError::on("inspect", &entry.path))?.len();
+            // What was appended since it was counted is beyond the limit.
             let size = found.min(entry.size);
             if entry.executable {
                 header.set_mode(0o755);
             }
             header.set_size(size);
-            // The length was promised: a file that shrinks meanwhile is filled up, one that grows cut.
+            // The length is already written: a file that has shrunk is padded, one that has grown
+            // is cut.
             let content = BufReader::new(file).chain(io::repeat(0)).take(size);
             let added = builder.append_data(&mut header, &entry.path, content);
             added.map_err(archive("write")).map(|()| Some(size))
@@ -91,12 +93,12 @@ fn add<W: Write>(
     }
 }
 
-/// Writes what is in an archive into a tree, below a directory. All of it is checked before the first
-/// file is written.
+/// Writes the content of an archive into a tree, below a directory. Everything is checked before
+/// the first file is written.
 ///
 /// # Errors
-/// Past a limit, for names that lead outside, for what is no file, directory or link; as
-/// [`Tree::write`].
+/// Past a limit, for names that lead outside, and for entries that are not a file, directory or
+/// link; as [`Tree::write`].
 pub fn unpack(
     tree: &Tree,
     below: &Path,
@@ -118,7 +120,7 @@ pub fn unpack(
     })
 }
 
-/// Something in an archive.
+/// An entry of an archive.
 struct Found<'a> {
     path: PathBuf,
     what: What,
@@ -167,7 +169,7 @@ fn each(
         if packed.bytes > limits.bytes_max {
             return Err(TreeError::TooManyBytes { max: limits.bytes_max });
         }
-        // The top of the archive itself.
+        // The top level of the archive itself.
         if path.as_os_str().is_empty() {
             continue;
         }

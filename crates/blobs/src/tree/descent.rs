@@ -1,5 +1,5 @@
-//! A way through a tree of any depth: one descriptor for the directory it is in, and the identity of
-//! those above. The stack does not grow with the depth, and neither does the number of open files.
+//! A path through a tree of any depth: one descriptor for the current directory, and the identities
+//! of its parents. Neither the stack nor the number of open files grows with the depth.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,18 +11,18 @@ use rustix::io::Errno;
 
 use super::TRIES_MAX;
 
-/// Opens a directory without reading it, so that one which cannot be read can be opened as well.
+/// Opens a directory without reading it, so that even an unreadable one can be opened.
 pub(super) const AS_PLACE: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Which directory it is, whatever its name is by now.
+/// The identity of a directory, whatever its name is by now.
 type Identity = (u64, u64);
 
-/// A place in a tree.
+/// A position in a tree.
 #[derive(Debug)]
 pub(super) struct Descent {
     root: OwnedFd,
-    /// Absent at the root.
+    /// `None` at the root.
     at: Option<OwnedFd>,
     above: Vec<Identity>,
 }
@@ -32,12 +32,12 @@ impl Descent {
         Self { root, at: None, above: Vec::new() }
     }
 
-    /// The directory it is in.
+    /// Returns the current directory.
     pub(super) fn dir(&self) -> BorrowedFd<'_> {
         self.at.as_ref().unwrap_or(&self.root).as_fd()
     }
 
-    /// Goes into a directory: through no link, and into no other file system.
+    /// Enters a directory: through no link, and into no other file system.
     pub(super) fn enter(&mut self, name: &OsStr) -> Result<(), Errno> {
         let inner = open_within(self.dir(), name)?;
         self.above.push(identity(&rustix::fs::fstat(self.dir())?));
@@ -45,7 +45,8 @@ impl Descent {
         Ok(())
     }
 
-    /// Goes back up. `false` if the directory was moved meanwhile: then it is at the root.
+    /// Goes back up. `false` if the directory was moved in the meantime: then the position is the
+    /// root.
     pub(super) fn leave(&mut self) -> Result<bool, Errno> {
         let Some(above) = self.above.pop() else { return Ok(true) };
         let up = rustix::fs::openat(self.dir(), "..", AS_PLACE, Mode::empty())?;
@@ -63,7 +64,7 @@ impl Descent {
         self.above.clear();
     }
 
-    /// What the directory has. The kernel reads it once more each time.
+    /// Returns the entries of the directory. The kernel reads it again each time.
     pub(super) fn entries(&self) -> Result<impl Iterator<Item = Result<OsString, Errno>>, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = rustix::fs::openat(self.dir(), ".", flags, Mode::empty())?;

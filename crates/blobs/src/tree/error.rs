@@ -1,4 +1,4 @@
-//! What can go wrong with a tree.
+//! Errors of tree operations.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,46 +7,46 @@ use rustix::io::Errno;
 
 use super::SkipReason;
 
-/// Why something in a tree was not read or written.
+/// Why an entry of a tree was not read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeError {
-    /// Something has the name already.
-    #[error("there is a `{}` already", path.display())]
+    /// The name is taken.
+    #[error("`{}` already exists", path.display())]
     Taken {
-        /// Which.
+        /// The path.
         path: PathBuf,
     },
     /// The path is absolute, or has `..` in it.
-    #[error("`{}` does not stay inside; give a path without `..` from its top", path.display())]
+    #[error("`{}` leads outside; use a relative path without `..`", path.display())]
     Outside {
-        /// As it was given.
+        /// The path as given.
         path: PathBuf,
     },
     /// A part of the path is a link.
-    #[error("`{}` leads through a symbolic link, and none is followed", path.display())]
+    #[error("`{}` leads through a symbolic link; links are not followed", path.display())]
     Link {
         /// The whole path.
         path: PathBuf,
     },
-    /// There is nothing of that name.
-    #[error("there is nothing at `{}`", path.display())]
+    /// It does not exist.
+    #[error("no such file or directory: `{}`", path.display())]
     NotFound {
-        /// What was looked for.
+        /// The path.
         path: PathBuf,
     },
     /// A directory, a link, a pipe, a socket or a device.
     #[error("`{}` is not a regular file", path.display())]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
-    /// A file has the name of a directory that is needed.
-    #[error("`{}` needs a directory where something else is", path.display())]
+    /// A file has the name of a required directory.
+    #[error("`{}` must be a directory, but something else has its name", path.display())]
     NotADirectory {
-        /// The directory that is needed.
+        /// The required directory.
         path: PathBuf,
     },
-    /// A path longer than the system takes.
+    /// A path longer than the system accepts.
     #[error("`{}` is too deep: a path has at most {max} bytes", path.display())]
     TooDeep {
         /// The path.
@@ -55,19 +55,22 @@ pub enum TreeError {
         max: usize,
     },
     /// More than the limit of entries.
-    #[error("there are more than {max} files and directories")]
+    #[error("too many files and directories: more than {max}")]
     TooManyEntries {
         /// The limit.
         max: usize,
     },
     /// More than the limit of bytes.
-    #[error("there are more than {max} bytes of files")]
+    #[error("files too large: more than {max} bytes in total")]
     TooManyBytes {
         /// The limit.
         max: u64,
     },
-    /// What is in an archive is neither a file, nor a directory, nor a symbolic link.
-    #[error("the archive has `{}`, which is no file, directory or symbolic link", path.display())]
+    /// An archive entry that is not a file, a directory or a symbolic link.
+    #[error(
+        "the archive contains `{}`, which is not a file, directory or symbolic link",
+        path.display()
+    )]
     Unsupported {
         /// Its path in the archive.
         path: PathBuf,
@@ -75,20 +78,20 @@ pub enum TreeError {
     /// The archive cannot be read, or written.
     #[error("cannot {action} the archive")]
     Archive {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot {action} `{}`", path.display())]
     File {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// On what.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
@@ -113,7 +116,8 @@ impl TreeError {
         }
     }
 
-    /// Why something can be left out while the rest is looked at, if it is about that alone.
+    /// Returns why an entry can be skipped while the rest is read, if the error is only about that
+    /// entry.
     pub(super) fn skip_reason(&self) -> Option<SkipReason> {
         match self {
             Self::TooDeep { .. } => Some(SkipReason::TooDeep),
@@ -137,7 +141,7 @@ impl TreeError {
         }
     }
 
-    /// Whether it is about something that was there a moment ago, or was another thing.
+    /// Returns whether it is about an entry that has just disappeared or changed its kind.
     pub(super) const fn is_change(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::Link { .. } | Self::NotAFile { .. })
     }

@@ -1,4 +1,4 @@
-//! Removing a tree that a stranger wrote: of any depth, with directories that cannot be read or
+//! Removes a tree with untrusted content: of any depth, with directories that cannot be read or
 //! written, through no link, and no further than its own file system.
 
 use std::ffi::{OsStr, OsString};
@@ -12,18 +12,20 @@ use rustix::io::Errno;
 use super::descent::{AS_PLACE, Descent};
 use super::{PATH_BYTES_MAX, TreeError};
 
-/// Names of directories that are remembered at once, in all levels together.
+/// Names of directories that are remembered at the same time, on all levels together.
 const NAMES_MAX: usize = 65_536;
-/// How often something may appear, or move, where everything was removed: somebody is still writing.
+/// How often entries may appear or move where everything was removed: another process is still
+/// writing.
 const CHANGES_MAX: usize = 1000;
-/// What the owner of a directory needs to remove what is in it.
+/// The permissions an owner needs to remove the content of a directory.
 const OWNER_ALL: Mode = Mode::RWXU;
 
-/// Removes a directory and everything in it; done if there is none. Needs the same stack and the same
-/// few descriptors at any depth, and no room on the disk. Blocks.
+/// Removes a directory and everything in it; succeeds if it does not exist. Needs the same stack
+/// and the same few descriptors at any depth, and no space on the disk. Blocks.
 ///
 /// # Errors
-/// When something cannot be removed: it and what was not reached are left, and can be tried again.
+/// When something cannot be removed: it and everything not yet reached stays, and removal can be
+/// retried.
 pub fn remove_tree(root: &Path) -> Result<(), TreeError> {
     let open = match rustix::fs::open(root, AS_PLACE, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
@@ -46,7 +48,7 @@ pub fn remove_tree(root: &Path) -> Result<(), TreeError> {
 struct Removal<'a> {
     root: &'a Path,
     descent: Descent,
-    /// From the root to where the descent is.
+    /// From the root to the current directory.
     levels: Vec<Level>,
     n_names: usize,
     n_changes: usize,
@@ -54,12 +56,12 @@ struct Removal<'a> {
 
 #[derive(Default)]
 struct Level {
-    /// What it is called in the one above; the root has no name.
+    /// Its name in its parent; the root has no name.
     name: OsString,
     is_read: bool,
-    /// Directories that were found in it.
+    /// The directories found in it.
     inner: Vec<OsString>,
-    /// Whether there was no room for all of them.
+    /// Whether some of them could not be remembered.
     has_more: bool,
 }
 
@@ -106,7 +108,7 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Removes a directory here if it is empty, and goes into it if it is not.
+    /// Removes a directory here if it is empty, and enters it otherwise.
     fn inner(&mut self, name: OsString) -> Result<(), TreeError> {
         match rustix::fs::unlinkat(self.descent.dir(), &name, AtFlags::REMOVEDIR) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -125,7 +127,7 @@ impl Removal<'_> {
         }
     }
 
-    /// Goes up from a directory that has nothing left in it, and removes it.
+    /// Goes up from an empty directory, and removes it.
     fn leave(&mut self) -> Result<(), TreeError> {
         let is_there = self.descent.leave().map_err(|errno| self.error(errno, None))?;
         let name = self.levels.pop().map(|level| level.name).unwrap_or_default();
@@ -142,11 +144,12 @@ impl Removal<'_> {
         }
     }
 
-    /// Something changed here while it was removed.
+    /// Handles a change that happened here during removal.
     fn read_again(&mut self) -> Result<(), TreeError> {
         self.n_changes += 1;
         if self.n_changes > CHANGES_MAX {
-            let source = io::Error::new(io::ErrorKind::ResourceBusy, "somebody writes there");
+            let source =
+                io::Error::new(io::ErrorKind::ResourceBusy, "another process is writing there");
             return Err(TreeError::File { action: "remove", path: self.path(None), source });
         }
         if let Some(level) = self.levels.last_mut() {
@@ -155,8 +158,9 @@ impl Removal<'_> {
         Ok(())
     }
 
-    /// Makes a directory one that its owner can read and change. Only the kernel's own link to the open
-    /// directory leads to it, so it is this one whatever is done to its name.
+    /// Makes a directory readable and writable for its owner. It is reached only through the
+    /// kernel's own link to the open directory, so it is the right one whatever happens to its
+    /// name.
     fn open_up(&self) -> Result<(), Errno> {
         let dir = self.descent.dir();
         let mode = Mode::from_raw_mode(rustix::fs::fstat(dir)?.st_mode);
@@ -165,7 +169,7 @@ impl Removal<'_> {
         }
         let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
         match rustix::fs::chmod(link, OWNER_ALL) {
-            // Another user's; whether that matters shows when it is read.
+            // It belongs to another user; reading will show whether that matters.
             Ok(()) | Err(Errno::PERM) => Ok(()),
             Err(errno) => Err(errno),
         }
@@ -175,7 +179,7 @@ impl Removal<'_> {
         TreeError::File { action: "remove", path: self.path(name), source: errno.into() }
     }
 
-    /// Where it is, as far as a path can say that.
+    /// Returns the path, as far as it is still accurate.
     fn path(&self, name: Option<&OsStr>) -> PathBuf {
         let mut path = self.root.to_owned();
         let names = self.levels.iter().skip(1).map(|level| level.name.as_os_str()).chain(name);

@@ -1,4 +1,4 @@
-//! What a tree takes of the disk.
+//! The disk usage of a tree.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -9,20 +9,20 @@ use rustix::io::Errno;
 
 use super::descent::{AS_PLACE, Descent};
 
-/// What a tree takes of the disk.
+/// The disk usage of a tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes, as the disk has them: a hole in a file takes none.
+    /// Bytes on the disk: a hole in a file takes none.
     pub bytes: u64,
-    /// Names: files, directories and everything else.
+    /// The number of files, directories and other entries.
     pub entries: u64,
-    /// Whether some of it could not be looked at, so that there may be more.
+    /// Whether parts could not be read, so that the real usage may be higher.
     pub is_partial: bool,
 }
 
 impl Usage {
-    /// What a tree takes, as far as it can be looked into. Follows no link, and counts a file with
-    /// several names once. Looks at so many names at most. Blocks.
+    /// Measures a tree, as far as it can be read. Follows no link, and counts a file with several
+    /// names once. Stops after `entries_max` names. Blocks.
     #[must_use]
     pub fn of(root: &Path, entries_max: u64) -> Self {
         let Ok(root) = rustix::fs::open(root, AS_PLACE, Mode::empty()) else {
@@ -40,7 +40,7 @@ impl Usage {
         count.usage
     }
 
-    /// Both together.
+    /// Adds two usages.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self {
@@ -54,10 +54,10 @@ impl Usage {
 struct Count {
     usage: Usage,
     entries_max: u64,
-    /// Files with several names that were counted.
+    /// Files with several names that were already counted.
     several: HashSet<u64>,
     descent: Descent,
-    /// The directories that are still to be looked into, from the root to where the descent is.
+    /// The directories still to be read, from the root to the current directory.
     levels: Vec<Vec<OsString>>,
 }
 
@@ -76,7 +76,8 @@ impl Count {
             }
             self.levels.pop();
             if !self.descent.leave().unwrap_or(false) {
-                // It was moved meanwhile. What is known from above the place it was in goes on.
+                // It was moved in the meantime. Continue with what is known from above its old
+                // place.
                 self.usage.is_partial = true;
                 self.descent.restart();
                 self.levels.truncate(1);
@@ -84,7 +85,7 @@ impl Count {
         }
     }
 
-    /// Counts what is here, and remembers the directories.
+    /// Counts the entries here, and remembers the directories.
     fn read(&mut self) {
         let mut inner = Vec::new();
         let found: Vec<_> = match self.descent.entries() {
@@ -106,7 +107,7 @@ impl Count {
         self.levels.push(inner);
     }
 
-    /// Counts what has a name, and says whether it is a directory.
+    /// Counts an entry; returns whether it is a directory.
     fn count(&mut self, name: &OsStr) -> bool {
         let stat = rustix::fs::statat(self.descent.dir(), name, AtFlags::SYMLINK_NOFOLLOW);
         let Ok(stat) = stat else { return false };
@@ -115,7 +116,7 @@ impl Count {
         if !is_dir && stat.st_nlink > 1 && !self.several.insert(stat.st_ino) {
             return false;
         }
-        // The system counts in halves of a kilobyte, whatever the size of a block is.
+        // The system counts in units of 512 bytes, whatever the block size.
         let own = u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512);
         self.usage.bytes = self.usage.bytes.saturating_add(own);
         is_dir

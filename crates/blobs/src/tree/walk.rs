@@ -1,4 +1,4 @@
-//! What is in a tree, in order and within limits.
+//! Lists the entries of a tree, in order and within limits.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -9,65 +9,65 @@ use rustix::io::Errno;
 
 use super::{Entry, EntryKind, PATH_BYTES_MAX, Tree, TreeError, inner};
 
-/// What the paths of a walk have together at most: many entries deep down would fill the memory with
-/// the names of the directories above them.
+/// The maximum total length of the paths of a walk: many deep entries would fill the memory with
+/// the names of their parent directories.
 const PATHS_BYTES_MAX: usize = 64 << 20;
 
-/// How much of a tree is looked at.
+/// Limits of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// Files, directories and whatever else has a name.
+    /// Files, directories and all other entries.
     pub entries_max: usize,
     /// Bytes of all files together.
     pub bytes_max: u64,
 }
 
-/// What was found below a directory.
+/// The result of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walked {
-    /// What there is, a directory before what is in it, and also one that was not looked into.
+    /// The entries, a directory before its content, including directories that were not read.
     pub entries: Vec<Entry>,
-    /// What is there and was not looked at, in the same order.
+    /// Entries that were not read, in the same order.
     pub skipped: Vec<Skipped>,
 }
 
-/// Something that was not looked at, or not looked into.
+/// An entry that was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Why not.
+    /// The reason.
     pub why: SkipReason,
 }
 
-/// Why something was not looked at.
+/// Why an entry was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkipReason {
-    /// Whoever made it lets nobody read it.
+    /// Its permissions do not allow it.
     Unreadable,
-    /// What is in it has longer paths than the system takes.
+    /// Its content has longer paths than the system accepts.
     TooDeep,
-    /// With it there would be more bytes than the limit.
+    /// It would exceed the limit of bytes.
     TooLarge,
 }
 
 impl SkipReason {
-    /// For people.
+    /// Returns the reason for people.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unreadable => "it cannot be read",
             Self::TooDeep => "its path is too long",
-            Self::TooLarge => "it is larger than what is looked at",
+            Self::TooLarge => "it is over the size limit",
         }
     }
 }
 
 impl Tree {
-    /// What a directory has, in the order of its names.
+    /// Returns the entries of a directory, sorted by name.
     ///
     /// # Errors
-    /// `TooManyEntries` past the limit; when it is no directory, or the path leads outside or
+    /// `TooManyEntries` past the limit; when it is not a directory, or the path leads outside or
     /// through a link.
     pub fn list(&self, dir: &Path, entries_max: usize) -> Result<Vec<Entry>, TreeError> {
         let dir = inner(dir)?;
@@ -95,10 +95,10 @@ impl Tree {
         Ok(entries)
     }
 
-    /// Everything below a directory that `keep` lets in, a directory before what is in it. What is
-    /// gone before it is looked at is left out; no link is followed, whenever it appears. A directory
-    /// that cannot be read, a path that is too long, and a file that there is no room for are named as
-    /// skipped, and the rest is there.
+    /// Returns everything below a directory that `keep` accepts, a directory before its content.
+    /// Entries that disappear before they are read are left out; no link is followed, whenever it
+    /// appears. Unreadable directories, paths that are too long, and files beyond the limit are
+    /// reported as skipped, and the rest is returned.
     ///
     /// # Errors
     /// `TooManyEntries` past the limit; when the directory itself cannot be read.
@@ -111,7 +111,7 @@ impl Tree {
         let TreeLimits { entries_max, bytes_max } = limits;
         let mut walked = Walked::default();
         let (mut bytes_left, mut path_bytes_left) = (bytes_max, PATHS_BYTES_MAX);
-        // The next one last.
+        // In reverse order, so that the next one is last.
         let mut waiting = self.list(dir, entries_max)?;
         waiting.reverse();
         while let Some(entry) = waiting.pop() {
@@ -148,7 +148,8 @@ impl Tree {
         Ok(walked)
     }
 
-    /// What a directory that was just seen has; nothing if it is no directory any more.
+    /// Returns the entries of a directory that was just found; empty if it is no longer a
+    /// directory.
     fn within(&self, dir: &Path, entries_max: usize) -> Result<Vec<Entry>, TreeError> {
         match self.list(dir, entries_max) {
             Err(error) if error.is_change() => Ok(Vec::new()),

@@ -249,7 +249,7 @@ impl World {
     async fn refusal(&self, who: &Credential, request: ToolRequest) -> Option<String> {
         let outcome: Result<ToolResponse, _> = result(&self.fixture.broker, who, request).await;
         let error = outcome.err()?;
-        let is_missing = error.code == "not_found" && error.message.starts_with("there is no");
+        let is_missing = error.code == "not_found" && error.message.starts_with("no such");
         let is_denied = error.code == "permission_denied";
         (is_missing || is_denied).then_some(error.code)
     }

@@ -269,7 +269,7 @@ async fn a_network_that_cannot_be_kept_is_refused() {
     assert_eq!(refused(&fixture, &who, change(session, "none")).await.0, "invalid_params");
     let listed = NetworkPolicy { allow: policy("allow a.test:1").allow, ..policy("none") };
     let odd = SessionMessageRequest { network: Some(Box::new(listed)), ..reaching(loose, "full") };
-    assert!(refused(&fixture, &who, odd).await.1.contains("say `allow`"));
+    assert!(refused(&fixture, &who, odd).await.1.contains("use `allow`"));
 }
 
 /// REQ: every connection is in the audit log: host, port, outcome and bytes, and refusals are told to

@@ -263,7 +263,7 @@ async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     let made = say(&fixture, &agent, limited(project, "hi", SpendLimits::default())).await;
     assert!(waits(&fixture, made.session_id).await);
     let by_key = refused(&fixture, &agent, answer(made.session_id, &request_id, "more")).await;
-    assert!(by_key.1.contains("a key that an agent has"), "{by_key:?}");
+    assert!(by_key.1.contains("an agent's key"), "{by_key:?}");
     say(&fixture, &who, answer(session, &request_id, "more")).await;
     assert_eq!(soon("it goes on", fixture.broker.may_ask_model(made.session_id)).await, Ok(()));
     end(&fixture, &who, session).await;
@@ -284,7 +284,7 @@ async fn no_key_of_an_agent_answers_for_what_agents_spend() {
     let secret = secret.token.expose();
     let agent = fixture.broker.authenticate_in(session, secret).unwrap();
     let by_agent = refused(&fixture, &agent, answer(session, &request_id, "more")).await;
-    assert!(by_agent.1.contains("a key that an agent has"), "{by_agent:?}");
+    assert!(by_agent.1.contains("an agent's key"), "{by_agent:?}");
     // The user has a token that the agent does not have.
     say(&fixture, &passed, answer(session, &request_id, "more")).await;
     end(&fixture, &who, session).await;

@@ -1,4 +1,4 @@
-//! The audit, over HTTP: which calls there were, newest first.
+//! The audit log over HTTP, newest first.
 
 use hyper::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -9,17 +9,17 @@ use super::error::LineError;
 use super::http::Ask;
 use super::read_json;
 
-/// A part of the audit, newest first.
+/// A page of the audit log, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AuditPage {
-    /// Calls, and where some are missing.
+    /// Calls, and gaps between them.
     pub entries: Vec<AuditEntry>,
-    /// Where the next page starts; absent on the last.
+    /// The cursor of the next page; absent on the last page.
     #[serde(default)]
     pub next_cursor: Option<String>,
 }
 
-/// A call that has ended, or calls that are missing.
+/// A call that has ended, or a gap.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AuditEntry {
@@ -27,9 +27,9 @@ pub enum AuditEntry {
     Call(AuditCall),
     /// Calls that are missing here.
     Dropped {
-        /// When, about.
+        /// The approximate time.
         at_ms: u64,
-        /// How many.
+        /// The number of missing calls.
         dropped: u64,
     },
 }
@@ -39,34 +39,34 @@ pub enum AuditEntry {
 pub struct AuditCall {
     /// When it ended.
     pub at_ms: u64,
-    /// Which call.
+    /// The id of the call.
     pub call_id: String,
-    /// Who called: a token's id, or `local`.
+    /// The principal that called: a token's id, or `local`.
     pub principal: String,
-    /// For which session.
+    /// The session it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Which tool.
+    /// The tool.
     pub tool: String,
-    /// Through which edge.
+    /// The edge it came in on.
     pub edge: String,
-    /// `success`, `job_started`, `ack`, or the code of the error.
+    /// `success`, `job_started`, `ack`, or the error code.
     pub outcome: String,
-    /// Whether it ran, for an error.
+    /// Whether the tool ran, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<String>,
     /// How long it took.
     pub duration_us: u64,
-    /// Bytes that left the sandbox, through a door of a session.
+    /// Bytes that left the sandbox through a proxy of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_up: Option<u64>,
-    /// Bytes that came back.
+    /// Bytes that came into the sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_down: Option<u64>,
 }
 
 impl AuditEntry {
-    /// When it ended, about.
+    /// Returns the approximate time at which it ended.
     #[must_use]
     pub const fn at_ms(&self) -> u64 {
         match self {
@@ -77,12 +77,12 @@ impl AuditEntry {
 }
 
 impl LineCaller {
-    /// A page of the audit, after the one that gave the cursor.
+    /// Reads the page of the audit log at a cursor.
     ///
     /// # Errors
-    /// If the daemon cannot be asked, or this token may not see it.
+    /// If the daemon cannot be reached, or this token may not read the log.
     pub async fn audit(&self, cursor: Option<&str>, limit: u32) -> Result<AuditPage, LineError> {
-        let action = "read the audit";
+        let action = "read the audit log";
         let mut path = format!("/v1/audit?limit={limit}");
         if let Some(cursor) = cursor {
             path.push_str(&format!("&cursor={}", utf8_percent_encode(cursor, NON_ALPHANUMERIC)));

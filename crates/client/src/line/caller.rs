@@ -1,4 +1,4 @@
-//! The other side of a line, over the same HTTP: lists client tools and calls them.
+//! The calling side of client tools, over the same HTTP: lists and calls them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::http::{Ask, Http};
 use super::party::json;
 use super::read_json;
 
-/// Calls client tools over HTTP, where input and result pass byte for byte.
+/// Calls client tools over HTTP, where input and result are passed on byte for byte.
 #[derive(Debug)]
 pub struct LineCaller {
     pub(super) http: Http,
 }
 
-/// What a client answered.
+/// The answer of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Executed {
     /// A heading.
@@ -45,10 +45,10 @@ struct Execute<'a> {
 }
 
 impl LineCaller {
-    /// The longest call: a whole exchange has its limit.
+    /// The longest call, limited by the time of a whole exchange.
     pub const TIMEOUT_MAX: Duration = Duration::from_secs(25);
 
-    /// A caller of the daemon whose HTTP listener is at `address`.
+    /// Makes a caller for the daemon whose HTTP listener is at `address`.
     ///
     /// # Errors
     /// If the token cannot be sent.
@@ -56,7 +56,7 @@ impl LineCaller {
         Ok(Self { http: Http::new(address.into(), token)? })
     }
 
-    /// The full names of all client tools that this caller may see.
+    /// Returns the full names of all client tools that this caller may see.
     ///
     /// # Errors
     /// If the daemon cannot be reached or refuses the token.
@@ -68,15 +68,15 @@ impl LineCaller {
         Ok(tools.into_keys().collect())
     }
 
-    /// Calls a tool by its full name, under an id of the caller's own, and waits for its result, for
-    /// [`Self::TIMEOUT_MAX`] at most.
+    /// Calls a tool by its full name, with an id of the caller's choice, and waits for its result,
+    /// for at most [`Self::TIMEOUT_MAX`].
     ///
     /// # Errors
-    /// [`LineError::Refused`] with 502 if the tool failed, 503 if its client is gone, 504 if it took
-    /// too long, 404 if there is no such tool.
+    /// [`LineError::Refused`] with 502 if the tool failed, 503 if its client is gone, 504 if it
+    /// took too long, 404 for an unknown tool.
     ///
     /// # Cancel safety
-    /// A call that is dropped is cancelled at the daemon, and there by its client.
+    /// A call that is dropped is cancelled at the daemon, and from there at its client.
     pub async fn execute(
         &self,
         tool_id: &str,

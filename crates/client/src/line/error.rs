@@ -1,69 +1,69 @@
-//! Why a line cannot be held.
+//! Errors of lines over HTTP.
 
 use std::io;
 use std::time::Duration;
 
-/// A cause inside the transport, whose types are not shown outside.
+/// A cause inside the transport, whose types are not public.
 type TransportError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why something on a line failed.
+/// Why an operation on a line failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// The token cannot be sent.
-    #[error("the token has characters that no header can carry")]
+    #[error("the token has characters that are not allowed in an HTTP header")]
     Token,
-    /// Nobody listens there.
+    /// No daemon listens there.
     #[error("no daemon answers HTTP at `{address}`")]
     Connect {
-        /// Where to.
+        /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
     /// The connection broke.
     #[error("cannot {action} at `{address}`")]
     Exchange {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// With whom.
+        /// The address.
         address: String,
-        /// What the transport says.
+        /// The error of the transport.
         #[source]
         source: TransportError,
     },
     /// No answer in time.
     #[error("cannot {action} at `{address}`: no answer within {limit:?}")]
     Timeout {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// With whom.
+        /// The address.
         address: String,
-        /// How long was waited.
+        /// How long the client waited.
         limit: Duration,
     },
-    /// The daemon says no.
+    /// The daemon refused.
     #[error("cannot {action}: the daemon answered {status}, {message}")]
     Refused {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
         /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// The message of the daemon.
         message: String,
     },
-    /// The answer makes no sense.
-    #[error("cannot {action}: the answer cannot be read ({reason})")]
+    /// The answer is malformed.
+    #[error("cannot {action}: the answer is malformed ({reason})")]
     Unreadable {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
 }
 
 impl LineError {
-    /// Whether trying again would bring the same.
+    /// Returns whether trying again would give the same error.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {
@@ -73,7 +73,7 @@ impl LineError {
         }
     }
 
-    /// The HTTP status that the daemon refused with.
+    /// Returns the HTTP status with which the daemon refused.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self {
@@ -87,7 +87,7 @@ impl LineError {
     }
 }
 
-/// Too slow, or too many requests: both pass.
+/// Too slow, or too many requests: both are temporary.
 const fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 429)
 }

@@ -1,4 +1,4 @@
-//! Requests to the daemon's HTTP listener, each on a connection of its own.
+//! Requests to the daemon's HTTP listener, each on its own connection.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use super::error::LineError;
 
 /// Loopback answers in milliseconds; this is for a machine that is very busy.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// For a whole exchange, a result of many megabytes included.
+/// For a whole exchange, including a result of many megabytes.
 const EXCHANGE_LIMIT: Duration = Duration::from_secs(30);
 /// Answers are short: ids and errors.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// How much of an answer that is no error of ours is told.
+/// How much of an unknown error body is shown.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// The daemon, as HTTP sees it.
+/// The daemon's HTTP listener.
 #[derive(Debug)]
 pub(super) struct Http {
     address: String,
     authorization: Option<HeaderValue>,
 }
 
-/// What to ask for.
+/// A request.
 pub(super) struct Ask {
     /// For errors: `register the tools`.
     pub(super) action: &'static str,
@@ -42,7 +42,7 @@ pub(super) struct Ask {
     pub(super) body: Option<Vec<u8>>,
 }
 
-/// A body that comes as long as this is kept.
+/// A body that arrives for as long as this is kept.
 #[derive(Debug)]
 pub(super) struct Coming {
     pub(super) body: Incoming,
@@ -61,7 +61,7 @@ impl Http {
         Ok(Self { address, authorization: authorization.transpose()? })
     }
 
-    /// Asks, and reads the whole answer.
+    /// Sends a request, and reads the whole answer.
     pub(super) async fn ask(&self, ask: Ask) -> Result<Bytes, LineError> {
         let action = ask.action;
         let exchange = async {
@@ -77,7 +77,7 @@ impl Http {
             .unwrap_or_else(|_| Err(self.timeout(action, EXCHANGE_LIMIT)))
     }
 
-    /// Asks, and leaves the body of the answer to come.
+    /// Sends a request, and leaves the body of the answer to be streamed.
     pub(super) async fn open(&self, ask: Ask) -> Result<Coming, LineError> {
         let action = ask.action;
         let opening = async {
@@ -157,7 +157,7 @@ impl Http {
     }
 }
 
-/// The daemon's error, in either of its shapes.
+/// The daemon's error, in either of its formats.
 #[derive(Deserialize)]
 struct ErrorBody {
     error: ErrorText,

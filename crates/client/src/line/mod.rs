@@ -1,7 +1,7 @@
-//! Holds a line over HTTP: registers tools, keeps a stream open, and gets the calls that come on it.
+//! Holds a line over HTTP: registers tools, keeps a stream open, and receives the calls on it.
 //!
-//! A lost stream is opened again, with longer and longer pauses; the daemon sends calls that were not
-//! answered once more, under the same ids, as long as the line's grace lasts.
+//! A lost stream is opened again, with increasing pauses; the daemon sends unanswered calls again,
+//! under the same ids, for as long as the line's grace period lasts.
 
 mod audit;
 mod caller;
@@ -32,26 +32,26 @@ use self::sse::{Frame, Reader};
 
 /// The first pause before a lost stream is opened again; each further one is twice as long.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// Short enough that a restarted daemon is found while people look.
+/// Short enough that a restarted daemon is found while people watch.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// Where to hold a line, as whom, and what to offer on it.
+/// The configuration of a line: the daemon, the credentials and the tools.
 #[derive(Debug, Clone)]
 pub struct LineConfig {
-    /// The daemon's HTTP listener, such as `127.0.0.1:7180`. Plain HTTP carries the token in the
-    /// clear: loopback only.
+    /// The daemon's HTTP listener, such as `127.0.0.1:7180`. Plain HTTP sends the token in clear
+    /// text: only for loopback.
     pub address: String,
-    /// Who offers; a daemon that runs open needs none.
+    /// The token; not needed for a daemon that runs open.
     pub token: Option<Secret>,
     /// The line's name.
     pub client_id: String,
-    /// How long calls wait when the stream is lost.
+    /// How long calls wait after the stream is lost.
     pub grace: Duration,
-    /// What is offered.
+    /// The offered tools.
     pub tools: Vec<LineTool>,
-    /// The largest call that is taken.
+    /// The maximum size of a call.
     pub call_bytes_max: usize,
-    /// A stream that brings nothing for so long, not even a ping, is dead.
+    /// A stream without any data for this long, not even a ping, is dead.
     pub silence_max: Duration,
 }
 
@@ -70,10 +70,10 @@ pub struct LineTool {
     pub timeout_ms: Option<u64>,
 }
 
-/// A call to carry out.
+/// A call to run.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LineCall {
-    /// The id to answer by. One that comes again is the same call.
+    /// The id to answer with. The same id again means the same call.
     #[serde(rename = "requestID")]
     pub request_id: String,
     /// The tool's full name.
@@ -82,31 +82,32 @@ pub struct LineCall {
     pub input: Box<RawValue>,
 }
 
-/// What happens on a line.
+/// An event on a line.
 #[derive(Debug)]
 pub enum LineEvent {
-    /// A call, or one that was not answered once more.
+    /// A new call, or an unanswered one again.
     Call(LineCall),
-    /// Nobody waits for this call any more.
+    /// The answer to this call is no longer wanted.
     Cancel {
-        /// Which.
+        /// The id of the call.
         request_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The stream is lost and will be opened again.
     Lost {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The stream is open again.
     Back {
-        /// The daemon had forgotten the line: no call of before is waited for.
+        /// Whether the daemon had forgotten the line: then no earlier call is waiting for an
+        /// answer.
         anew: bool,
     },
 }
 
-/// A line that is held. Dropping it closes its stream; [`Line::close`] takes the tools back too.
+/// An open line. Dropping it closes its stream; [`Line::close`] also withdraws the tools.
 #[derive(Debug)]
 #[must_use = "a line that is dropped gets no calls"]
 pub struct Line {
@@ -167,12 +168,13 @@ struct Cancel {
 }
 
 impl LineConfig {
-    /// Twice what a request body may be by default.
+    /// Twice the default limit of a request body.
     pub const CALL_BYTES_MAX: usize = 32 << 20;
-    /// Three of the daemon's usual intervals between pings, and a little.
+    /// A little more than three of the daemon's usual ping intervals.
     pub const SILENCE_MAX: Duration = Duration::from_secs(100);
 
-    /// A line without tools, with the default limits and no grace.
+    /// Makes the configuration of a line without tools, with the default limits and no grace
+    /// period.
     #[must_use]
     pub fn new(address: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
@@ -201,19 +203,19 @@ impl Line {
         Ok(line)
     }
 
-    /// The names that the tools are called by.
+    /// Returns the names under which the tools are called.
     #[must_use]
     pub fn full_names(&self) -> &[String] {
         &self.full_names
     }
 
-    /// Who answers the calls.
+    /// Returns a handle for answering calls.
     #[must_use]
     pub fn party(&self) -> LineParty {
         LineParty::new(Arc::clone(&self.http))
     }
 
-    /// What happens next.
+    /// Returns the next event.
     ///
     /// # Errors
     /// When the daemon no longer lets this party hold the line; nothing follows.
@@ -242,7 +244,7 @@ impl Line {
                         Ok(anew) => return Ok(LineEvent::Back { anew }),
                         Err(error) if error.is_final() => return Err(error),
                         Err(error) => {
-                            tracing::debug!(%error, "the line is not back yet");
+                            tracing::debug!(%error, "cannot reopen the line yet");
                             let pause = pause.saturating_mul(2).min(PAUSE_MAX);
                             self.state = State::Down { retry_at: Instant::now() + pause, pause };
                         }
@@ -252,15 +254,15 @@ impl Line {
         }
     }
 
-    /// Takes the tools back and closes the stream.
+    /// Withdraws the tools and closes the stream.
     ///
     /// # Errors
-    /// If the daemon cannot be told; it notices the end of the stream all the same.
+    /// If the daemon cannot be notified; it still notices the end of the stream.
     pub async fn close(self) -> Result<(), LineError> {
         let tool_ids = self.config.tools.iter().map(|tool| &*tool.id).collect();
         let body = json(&Unregister { client_id: &self.config.client_id, tool_ids });
         let ask = Ask {
-            action: "take the tools back",
+            action: "withdraw the tools",
             method: Method::DELETE,
             path: "/client-tools/unregister".to_owned(),
             body: Some(body),
@@ -268,9 +270,10 @@ impl Line {
         self.http.ask(ask).await.map(drop)
     }
 
-    /// Opens the stream again. Whether the daemon had to be told of the tools again.
+    /// Opens the stream again. Returns whether the tools had to be registered again.
     async fn reopen(&mut self) -> Result<bool, LineError> {
-        // The stream first: it ends the grace, so that the line cannot lapse between the two.
+        // The stream first: it ends the grace period, so that the line cannot lapse between the
+        // two.
         let stream = self.stream().await?;
         let anew = !self.is_registered().await?;
         if anew {
@@ -312,7 +315,7 @@ impl Line {
 }
 
 impl Stream {
-    /// The next frame, or why there will be none.
+    /// Returns the next frame, or why there will not be one.
     async fn next(&mut self, silence_max: Duration) -> Result<Frame, String> {
         loop {
             if let Some(frame) = self.reader.next().map_err(|error| error.to_string())? {
@@ -321,8 +324,9 @@ impl Stream {
             let frame = self.coming.body.frame();
             let frame = tokio::time::timeout_at(self.heard_at + silence_max, frame)
                 .await
-                .map_err(|_| format!("nothing came for {silence_max:?}"))?;
-            let frame = frame.ok_or("the daemon closed it")?.map_err(|error| error.to_string())?;
+                .map_err(|_| format!("no data for {silence_max:?}"))?;
+            let frame =
+                frame.ok_or("the daemon closed the stream")?.map_err(|error| error.to_string())?;
             self.heard_at = Instant::now();
             if let Some(bytes) = frame.data_ref() {
                 self.reader.push(bytes);
@@ -331,20 +335,20 @@ impl Stream {
     }
 }
 
-/// What a frame says, if it is one that matters here: a ping does not, nor what is not known yet.
+/// Parses a frame, if it matters here: pings and unknown events do not.
 fn read(frame: &Frame) -> Option<LineEvent> {
     match &*frame.event {
         "tool-request" => match serde_json::from_str(&frame.data) {
             Ok(call) => Some(LineEvent::Call(call)),
             Err(error) => {
-                tracing::warn!(%error, "a call that cannot be read");
+                tracing::warn!(%error, "ignoring a malformed call");
                 None
             }
         },
         "tool-cancel" => match serde_json::from_str(&frame.data) {
             Ok(Cancel { request_id, reason }) => Some(LineEvent::Cancel { request_id, reason }),
             Err(error) => {
-                tracing::warn!(%error, "a cancel that cannot be read");
+                tracing::warn!(%error, "ignoring a malformed cancel");
                 None
             }
         },

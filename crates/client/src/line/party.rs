@@ -1,4 +1,4 @@
-//! What a party says of the calls it carries out.
+//! A party's answers to its calls.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use serde::Serialize;
 use super::error::LineError;
 use super::http::{Ask, Http};
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum LineResult {
-    /// Well.
+    /// Success.
     Success {
         /// A heading.
         title: String,
         /// The result.
         output: String,
     },
-    /// Not well.
+    /// Failure.
     Error {
-        /// What happened.
+        /// The error.
         error: String,
     },
 }
 
-/// Speaks for a party: a cloneable handle beside the [`super::Line`] that gets the calls.
+/// Answers for a party: a cloneable handle beside the [`super::Line`] that receives the calls.
 #[derive(Debug, Clone)]
 pub struct LineParty {
     http: Arc<Http>,
@@ -52,17 +52,17 @@ impl LineParty {
         Self { http }
     }
 
-    /// Answers a call. Whether it counts: it does not when the call has ended already, or was
-    /// answered by an earlier try of this.
+    /// Answers a call. Returns whether the answer counts: not if the call has already ended, or an
+    /// earlier attempt has answered it.
     ///
     /// # Errors
-    /// If the daemon cannot be reached or does not take the result; see [`LineError::is_final`].
+    /// If the daemon cannot be reached or does not accept the result; see [`LineError::is_final`].
     pub async fn answer(&self, request_id: &str, result: &LineResult) -> Result<bool, LineError> {
         let body = json(&Posted { request_id, result });
         self.tell("post a result", "/client-tools/result", body).await
     }
 
-    /// Tells how far a call is, 0 to 100. Whether anybody still waits for it.
+    /// Reports the progress of a call, from 0 to 100. Returns whether the call is still waiting.
     ///
     /// # Errors
     /// As for [`Self::answer`].

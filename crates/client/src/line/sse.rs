@@ -1,17 +1,17 @@
-//! Server-sent events out of the bytes of a body, within a limit.
+//! Parses server-sent events from the bytes of a body, within a limit.
 
 use bytes::{Buf, BytesMut};
 
 /// One event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Its name; `message` if it has none.
+    /// Its name; `message` if it is unnamed.
     pub(super) event: String,
     /// Its lines of data, joined.
     pub(super) data: String,
 }
 
-/// An event has more bytes than allowed, or is no text.
+/// An event that is too large or not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadFrame {
     #[error("an event of more than {max} bytes")]
@@ -20,13 +20,13 @@ pub(super) enum BadFrame {
     NotText,
 }
 
-/// Takes bytes as they come, gives events.
+/// Takes bytes as they arrive, and returns events.
 #[derive(Debug)]
 pub(super) struct Reader {
     buffer: BytesMut,
-    /// So much of the buffer has no line end.
+    /// The length of the buffer's start that has no line end.
     scanned: usize,
-    /// The last line ended with CR, and a LF after that belongs to it.
+    /// Whether the last line ended with CR, so that a following LF belongs to it.
     after_cr: bool,
     event: String,
     data: Option<Vec<u8>>,
@@ -34,7 +34,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// A reader of events of at most so many bytes.
+    /// Makes a reader for events up to a maximum size.
     pub(super) fn new(bytes_max: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -46,12 +46,12 @@ impl Reader {
         }
     }
 
-    /// More bytes.
+    /// Adds bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next whole event, if there is one. After an error nothing more can be read.
+    /// Returns the next complete event, if any. After an error nothing more can be read.
     pub(super) fn next(&mut self) -> Result<Option<Frame>, BadFrame> {
         loop {
             let Some(line) = self.line() else {
@@ -71,7 +71,7 @@ impl Reader {
         }
     }
 
-    /// The next line without its end, which is LF, CR, or both.
+    /// Returns the next line without its end, which is LF, CR, or both.
     fn line(&mut self) -> Option<BytesMut> {
         if self.after_cr && self.buffer.first() == Some(&b'\n') {
             self.buffer.advance(1);
@@ -112,7 +112,7 @@ impl Reader {
                     return Err(self.too_large());
                 }
             }
-            // A comment, or a field that means nothing here.
+            // A comment, or a field without meaning here.
             _ => {}
         }
         Ok(())

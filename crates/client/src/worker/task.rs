@@ -1,4 +1,4 @@
-//! The task that owns a worker's socket: calls in, work started, replies out.
+//! The task that owns a worker's socket: receives calls, starts work, sends replies.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::ControlFlow;
@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::heartbeat::{Beat, Heartbeat};
 use crate::transport::{Dealer, Link, LinkEvent, Unsent};
 
-/// Chunks that wait for the socket; whoever sends more waits.
+/// Chunks that wait for the socket; senders of more wait.
 const OUTBOX: usize = 64;
 
 pub(super) struct WorkerTask {
@@ -33,12 +33,12 @@ pub(super) struct WorkerTask {
     connection_id: Option<u64>,
     state: watch::Sender<Serving>,
     closing: mpsc::Receiver<oneshot::Sender<()>>,
-    /// The Ready that is not answered yet.
+    /// The Ready frame that is not answered yet.
     asked: Option<RequestId>,
     calls: HashMap<RequestId, CancellationToken>,
     calls_max: usize,
     running: JoinSet<Frame>,
-    /// Whose work a task is, in case it panics.
+    /// The request of each task, in case it panics.
     by_task: HashMap<task::Id, RequestId>,
     places: Arc<Semaphore>,
     to_outbox: mpsc::Sender<Frame>,
@@ -48,10 +48,10 @@ pub(super) struct WorkerTask {
     interval: Duration,
 }
 
-/// Whether the task goes on, or ends and tells somebody.
+/// Whether the task continues, or ends and notifies a waiter.
 type Flow = ControlFlow<Option<oneshot::Sender<()>>>;
 
-/// What a Request says beside its arguments.
+/// The fields of a Request beside its arguments.
 #[derive(Deserialize)]
 struct Asked {
     tool: String,
@@ -114,7 +114,7 @@ impl WorkerTask {
         };
         self.stop_all();
         self.dealer.close().await;
-        // Whoever closes waits for this.
+        // The closing side waits for this.
         drop(done);
     }
 
@@ -133,7 +133,7 @@ impl WorkerTask {
                 self.state.send_replace(Serving::Refused(error));
             }
             LinkEvent::Unclear => {
-                self.link_down("its events came too fast");
+                self.link_down("its events arrived too fast");
                 if let Some(connection_id) = self.dealer.connection().await {
                     self.link_up(connection_id);
                 }
@@ -149,7 +149,7 @@ impl WorkerTask {
         self.offer();
     }
 
-    /// The daemon has given the calls of this connection up, so their answers are not wanted.
+    /// Drops the calls of this connection: the daemon has given them up and wants no answers.
     fn link_down(&mut self, reason: &str) {
         tracing::debug!(reason, "the worker's connection to the daemon is lost");
         self.connection_id = None;
@@ -186,7 +186,7 @@ impl WorkerTask {
                     self.send(Frame::new(Command::Heartbeat, RequestId::random(), Body::Empty));
                 }
                 Beat::Dead => {
-                    self.link_down("it gave no sign of life");
+                    self.link_down("no heartbeat received");
                     self.dealer.drop_connection(connection_id).await;
                 }
             }
@@ -201,7 +201,7 @@ impl WorkerTask {
         self.heartbeat.heard();
         match received {
             Ok(frame) => self.on_frame(&frame),
-            Err(error) => tracing::debug!(%error, "a message that is no frame"),
+            Err(error) => tracing::debug!(%error, "ignoring a message that is not a frame"),
         }
         ControlFlow::Continue(())
     }
@@ -227,7 +227,7 @@ impl WorkerTask {
         }
     }
 
-    /// The daemon says whether it takes the tools.
+    /// Handles the daemon's answer to the offered tools.
     fn on_answer(&mut self, frame: &Frame) {
         self.asked = None;
         let answer = match &frame.body {
@@ -263,7 +263,7 @@ impl WorkerTask {
         let (tools, places) = (Arc::clone(&self.tools), Arc::clone(&self.places));
         let stopped = cancelled.clone();
         let running = self.running.spawn(async move {
-            let stop = Error::cancelled("as the caller asked");
+            let stop = Error::cancelled("at the caller's request");
             let place = tokio::select! {
                 biased;
                 () = stopped.cancelled() => return outcome(request_id, Err(stop)),
@@ -281,7 +281,7 @@ impl WorkerTask {
         Ok(())
     }
 
-    /// Answers, unless nobody wants the answer any more.
+    /// Answers, unless the answer is no longer wanted.
     fn on_ended(&mut self, ended: Result<(task::Id, Frame), JoinError>) -> Flow {
         let (task_id, reply) = match ended {
             Ok((task_id, reply)) => (task_id, Some(reply)),
@@ -295,7 +295,7 @@ impl WorkerTask {
                 let error = Error::new(ErrorKind::ToolFailed, "the worker's handler panicked");
                 outcome(request_id, Err(error.with_certainty(Certainty::MayHaveRun)))
             };
-            // Behind its own chunks.
+            // After its own chunks.
             while let Ok(chunk) = self.outbox.try_recv() {
                 self.send(chunk);
             }
@@ -329,23 +329,23 @@ impl WorkerTask {
     }
 }
 
-/// What a Request asks for, and its arguments as they came.
+/// Reads a Request, and its arguments as received.
 fn read(frame: &Frame) -> Result<(Asked, Bytes), Error> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err(Error::new(ErrorKind::UnsupportedContentType, "a Request is MsgPack (1)"));
+        return Err(Error::new(ErrorKind::UnsupportedContentType, "a Request must be MsgPack (1)"));
     };
     let TopLevel::Map(fields) = msgpack::open(body)? else {
-        return Err(Error::invalid("a Request to a worker is a map"));
+        return Err(Error::invalid("a Request to a worker must be a map"));
     };
     let arguments = fields.get("arguments").map_or_else(Bytes::new, |bytes| body.slice_ref(bytes));
     let asked = rmp_serde::from_slice(body)
-        .map_err(|error| Error::invalid(format!("the Request does not fit: {error}")))?;
+        .map_err(|error| Error::invalid(format!("the Request is malformed: {error}")))?;
     Ok((asked, arguments))
 }
 
 fn ticks(interval: Duration) -> Interval {
     let mut ticks = tokio::time::interval(interval);
-    // After a pause of ours the other side must get its full interval again.
+    // After a pause on our side the other side must get its full interval again.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

@@ -1,4 +1,4 @@
-//! The tools of a worker, and a call of one of them.
+//! The tools of a worker, and a call to one of them.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Calls that run at the same time unless somebody says otherwise.
+/// The default number of calls that run at the same time.
 const CONCURRENCY: usize = 16;
 
 type Work = Pin<Box<dyn Future<Output = Result<Bytes, Error>> + Send>>;
@@ -36,7 +36,7 @@ impl std::fmt::Debug for WorkerTools {
 }
 
 impl WorkerTools {
-    /// No tools yet. A tool is called as `{service}_{tool}`.
+    /// Makes a service without tools. A tool is called as `{service}_{tool}`.
     #[must_use]
     pub fn new(service: impl Into<String>) -> Self {
         Self {
@@ -47,14 +47,14 @@ impl WorkerTools {
         }
     }
 
-    /// How many calls run at the same time; further ones wait.
+    /// Sets how many calls run at the same time; further ones wait.
     #[must_use]
     pub fn concurrency(mut self, calls_max: usize) -> Self {
         self.concurrency = calls_max.max(1);
         self
     }
 
-    /// Adds a tool whose input and output are types. Input that does not fit is `invalid`, and the
+    /// Adds a tool with typed input and output. Input that does not match is `invalid`, and the
     /// handler does not run.
     #[must_use]
     pub fn tool<A, R, W>(
@@ -81,7 +81,7 @@ impl WorkerTools {
         })
     }
 
-    /// Adds a tool that takes and gives one MsgPack value each, as bytes.
+    /// Adds a tool that takes and returns one MsgPack value each, as bytes.
     #[must_use]
     pub fn raw_tool<W>(
         mut self,
@@ -110,13 +110,13 @@ impl WorkerTools {
         self.concurrency
     }
 
-    /// The work of a call, if there is such a tool.
+    /// Returns the work of a call, if the tool exists.
     pub(super) fn work(&self, tool: &str, call: WorkerCall) -> Option<Work> {
         self.handlers.get(tool).map(|handler| handler(call))
     }
 }
 
-/// A call that a worker carries out.
+/// A call that a worker runs.
 #[derive(Debug, Clone)]
 pub struct WorkerCall {
     pub(super) request_id: RequestId,
@@ -129,54 +129,54 @@ pub struct WorkerCall {
 }
 
 impl WorkerCall {
-    /// The input: one MsgPack value.
+    /// Returns the input: one MsgPack value.
     #[must_use]
     pub const fn arguments(&self) -> &Bytes {
         &self.arguments
     }
 
-    /// The input as a type.
+    /// Decodes the input.
     ///
     /// # Errors
-    /// `invalid` if it does not fit.
+    /// `invalid` if it does not match.
     pub fn decode<A: DeserializeOwned>(&self) -> Result<A, Error> {
         rmp_serde::from_slice(&self.arguments)
-            .map_err(|error| Error::invalid(format!("the input does not fit: {error}")))
+            .map_err(|error| Error::invalid(format!("the input does not match the tool: {error}")))
     }
 
-    /// The session the call belongs to, if it belongs to one.
+    /// Returns the session the call belongs to, if any.
     #[must_use]
     pub fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
     }
 
-    /// How long the call may take from its arrival on.
+    /// Returns how long the call may take from its arrival on.
     #[must_use]
     pub const fn deadline(&self) -> Duration {
         self.deadline
     }
 
-    /// Ends when nobody wants the answer any more. A handler that does not look at it runs on for
-    /// nothing.
+    /// Returns a token that is cancelled when the answer is no longer wanted. A handler that
+    /// ignores it does useless work.
     #[must_use]
     pub const fn cancelled(&self) -> &CancellationToken {
         &self.cancelled
     }
 
-    /// Sends a chunk to the caller; waits while the connection takes no more.
+    /// Sends a chunk to the caller; waits while the connection is full.
     pub async fn send(&self, chunk: StreamChunk) {
         let chunk = ResponseEnvelope::StreamChunk { stream_id: self.stream_id, chunk };
-        // A worker that has ended has nobody to tell.
+        // A worker that has ended has no connection left.
         drop(self.outbox.send(reply(self.request_id, &chunk)).await);
     }
 
-    /// Tells the caller how far the work is.
+    /// Reports the progress of the work to the caller.
     pub async fn progress(&self, percent: f32, message: impl Into<String>) {
         self.send(StreamChunk::Progress { percent, message: message.into() }).await;
     }
 }
 
-/// The last reply of a call.
+/// Makes the last reply of a call.
 pub(super) fn outcome(request_id: RequestId, outcome: Result<Bytes, Error>) -> Frame {
     let envelope = match outcome {
         Ok(bytes) => {

@@ -1,4 +1,4 @@
-//! Calls, their ends, and what becomes of them when the link goes.
+//! Calls, their outcomes, and what happens to them when the link is lost.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -150,14 +150,14 @@ async fn with_curve_the_token_is_the_key() {
     assert!(matches!(refused.unwrap_err(), ConnectError::Refused { .. }));
 }
 
-/// Rule: work nobody waits for any more is cancelled.
+/// Rule: work whose result is no longer wanted is cancelled.
 #[tokio::test]
 async fn a_call_that_is_dropped_is_cancelled_at_the_daemon() {
     let daemon = Daemon::start(plain()).await;
     let client = daemon.client().await;
     let mut call = Box::pin(client.call::<Ping>(PingRequest::default()));
     let request = tokio::select! {
-        _ = &mut call => panic!("nobody has answered"),
+        _ = &mut call => panic!("it was not answered"),
         request = daemon.recv() => request,
     };
     drop(call);
@@ -233,7 +233,7 @@ async fn a_reply_that_is_no_frame_fails_its_call_alone() {
     assert_eq!(good.unwrap().uptime_ms, 2);
 }
 
-/// Rule: a failure says whether the tool ran.
+/// Rule: a failure reports whether the tool ran.
 #[tokio::test]
 async fn a_lost_link_ends_calls_as_gone_and_a_new_one_takes_others() {
     let daemon = Daemon::start(plain()).await;

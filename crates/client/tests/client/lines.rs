@@ -1,4 +1,4 @@
-//! A line over HTTP against a daemon that the test plays by hand.
+//! A line over HTTP against a daemon that the test simulates.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ impl Http {
         (Self(listener), address)
     }
 
-    /// The next request, which must be this one.
+    /// Returns the next request, which must be this one.
     async fn asked(&self, line: &str) -> Asked {
         let asked = tokio::time::timeout(LIMIT, read(&self.0)).await.expect("a request in time");
         assert_eq!(asked.line, format!("{line} HTTP/1.1"), "{}", asked.body);
         asked
     }
 
-    /// Takes a registration and opens a stream.
+    /// Accepts a registration and opens a stream.
     async fn open(&self) -> TcpStream {
         let asked = self.asked("POST /client-tools/register").await;
         asked.answer(200, &json!({"registered": ["client_c_t"]})).await;
@@ -104,7 +104,8 @@ async fn event(line: &mut Line) -> Result<LineEvent, LineError> {
     tokio::time::timeout(LIMIT, line.next()).await.expect("an event in time")
 }
 
-/// Rule: calls come as their caller wrote them, whatever else is on the stream and however it is cut.
+/// Rule: calls arrive as their caller wrote them, whatever else is on the stream and however it is
+/// split.
 #[tokio::test]
 async fn a_line_registers_and_gets_its_calls_as_they_were_written() {
     let (http, address) = Http::start().await;
@@ -138,7 +139,7 @@ async fn a_line_registers_and_gets_its_calls_as_they_were_written() {
     assert_eq!((request_id.as_str(), reason.as_str()), ("r1", "timeout"));
 }
 
-/// Rule: a result that no longer counts is told to be so, and is no error.
+/// Rule: a result that no longer counts is reported as such, and is not an error.
 #[tokio::test]
 async fn a_party_tells_progress_and_results_and_learns_whether_they_count() {
     let (http, address) = Http::start().await;
@@ -172,7 +173,8 @@ async fn a_party_tells_progress_and_results_and_learns_whether_they_count() {
     tokio::join!(answering, telling);
 }
 
-/// Rule: a lost stream is opened again; a daemon that has forgotten the line is told of it anew.
+/// Rule: a lost stream is opened again, and tools are registered again with a daemon that has
+/// forgotten the line.
 #[tokio::test]
 async fn a_lost_stream_is_opened_again_and_a_forgotten_line_registered_anew() {
     let (http, address) = Http::start().await;
@@ -181,7 +183,7 @@ async fn a_lost_stream_is_opened_again_and_a_forgotten_line_registered_anew() {
         drop(stream);
         assert!(matches!(event(&mut line).await.unwrap(), LineEvent::Lost { .. }));
         let coming_back = async {
-            // The first try finds a daemon that is full.
+            // The first try finds a daemon at its limit.
             let asked = http.asked("GET /client-tools/pending/c").await;
             asked.answer(503, &json!({"error": {"code": "BUSY", "message": "full"}})).await;
             let stream = http.asked("GET /client-tools/pending/c").await.events().await;
@@ -200,7 +202,7 @@ async fn a_lost_stream_is_opened_again_and_a_forgotten_line_registered_anew() {
     }
 }
 
-/// Rule: a line that may not be held any more ends, and says why.
+/// Rule: a line that may no longer be held ends with the reason.
 #[tokio::test]
 async fn a_line_that_may_not_be_held_ends() {
     let (http, address) = Http::start().await;
@@ -227,7 +229,7 @@ async fn a_stream_that_brings_nothing_is_lost() {
     assert!(reason.contains("50ms"), "{reason}");
 }
 
-/// Rule: a caller passes its input on as text, and reads the errors of the daemon.
+/// Rule: a caller passes its input on as text, and reads the daemon's errors.
 #[tokio::test]
 async fn a_caller_calls_and_is_told_why_not() {
     let (http, address) = Http::start().await;

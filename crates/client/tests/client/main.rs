@@ -1,4 +1,4 @@
-//! The client against sockets of the library it is built on.
+//! Tests of the client against sockets of its ZeroMQ library.
 
 #[cfg(test)]
 mod calls;

@@ -1,4 +1,4 @@
-//! How a client comes back after its daemon has gone.
+//! How a client reconnects after its daemon has gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use tokio::time::Instant;
 
 use crate::support::{Daemon, plain, token};
 
-/// The first pause, as the client has it.
+/// The client's first pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Pauses to look at: the last of them is 16 times the first.
+/// The number of pauses to check: the last of them is 16 times the first.
 const PAUSES: u32 = 5;
 
-/// What stands between a client and its daemon.
+/// A gate between a client and its daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gate {
     Open,
-    /// Whoever knocks is counted and sent away.
+    /// Connections are counted and closed.
     Shut,
 }
 
-/// Lets connections through or counts them, as it is told.
+/// Lets connections through or counts them, as commanded.
 async fn keep_gate(
     listener: TcpListener,
     daemon: String,
@@ -51,9 +51,9 @@ async fn keep_gate(
     }
 }
 
-/// Rule: reconnecting backs off, with a limit: each pause is longer than the one before up to a limit, and the
-/// client comes back by itself. Only shorter pauses than allowed would fail this: a slow machine
-/// makes them longer.
+/// Rule: reconnecting backs off, with a limit: each pause is longer than the one before up to a
+/// limit, and the client reconnects automatically. Only pauses shorter than allowed fail this: a
+/// slow machine makes them longer.
 #[tokio::test]
 async fn a_client_waits_longer_between_attempts_and_comes_back_by_itself() {
     let daemon = Arc::new(Daemon::start(plain()).await);
@@ -65,7 +65,7 @@ async fn a_client_waits_longer_between_attempts_and_comes_back_by_itself() {
     let behind = daemon.endpoint.trim_start_matches("tcp://").to_owned();
     tasks.spawn(keep_gate(listener, behind, gate_seen, knocks));
     let answering = Arc::clone(&daemon);
-    // Answers what a client says by itself; nothing else is said.
+    // Answers a client's automatic messages; there are no others.
     tasks.spawn(async move { drop(answering.recv().await) });
 
     let client =
@@ -76,7 +76,7 @@ async fn a_client_waits_longer_between_attempts_and_comes_back_by_itself() {
     let mut before = knocked.recv().await.unwrap();
     for pause_idx in 0..PAUSES {
         let at = knocked.recv().await.unwrap();
-        // Half of it may be chance, so that many clients do not knock in step.
+        // Half of it may be random, so that many clients do not reconnect in step.
         let least = FIRST_PAUSE * 2_u32.pow(pause_idx) / 2;
         assert!(at - before >= least, "pause {pause_idx} took {:?} of {least:?}", at - before);
         before = at;

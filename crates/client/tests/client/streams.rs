@@ -122,7 +122,7 @@ async fn a_stream_whose_link_is_lost_ends_as_gone() {
     assert!(stream.next().await.is_none());
 }
 
-/// Keeps what is stored and gives it back, for so many requests.
+/// Stores content and returns it, for a number of requests.
 async fn keep(daemon: &Daemon, n_requests: usize) -> Vec<u8> {
     let mut kept = Vec::new();
     for _ in 0..n_requests {
@@ -164,7 +164,7 @@ fn request_of(received: &Received) -> ToolRequest {
     }
 }
 
-/// Rule: binary with all 256 byte values comes back unchanged.
+/// Rule: binary with all 256 byte values is returned unchanged.
 #[tokio::test]
 async fn content_goes_up_and_down_in_pieces_and_unchanged() {
     let daemon = Daemon::start(plain()).await;
@@ -178,7 +178,7 @@ async fn content_goes_up_and_down_in_pieces_and_unchanged() {
             let stored = client.upload(&content[..], "x/y").await.unwrap();
             assert_eq!(stored.size, u64::from(n_bytes));
             let mut sink = Vec::new();
-            let hash = stored.hash.expect("the last piece brings the hash");
+            let hash = stored.hash.expect("the last piece has the hash");
             assert_eq!(client.download(hash, &mut sink).await.unwrap(), u64::from(n_bytes));
             assert_eq!(sink, content);
         };
@@ -202,7 +202,7 @@ async fn publish(publisher: &Socket, topic: &'static str, body: &impl serde::Ser
     publisher.send(Message::multipart(parts)).await.unwrap();
 }
 
-/// Rule: a subscriber that misses events can tell, whether it hears all or only its own.
+/// Rule: a subscriber that misses events notices it, whether it receives all or only its own.
 #[tokio::test]
 async fn a_subscriber_gets_events_and_learns_of_those_it_missed() {
     learns_of_gaps("job.", "job.state_changed", "heads", "job.unheard_of").await;

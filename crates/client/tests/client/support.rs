@@ -1,4 +1,4 @@
-//! A daemon as far as a client sees one: sockets of the library itself, driven by the test.
+//! A simulated daemon: sockets of the ZeroMQ library, driven by the test.
 
 use bytes::Bytes;
 use omq_tokio::{
@@ -49,7 +49,7 @@ pub(crate) struct Daemon {
     pub(crate) endpoint: String,
 }
 
-/// A frame, and who sent it.
+/// A frame, and its sender.
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) identity: Identity,
@@ -73,20 +73,20 @@ impl Daemon {
         self.router.into_inner().close().await.unwrap();
     }
 
-    /// Stops after what was sent has left.
+    /// Stops after queued frames have been sent.
     pub(crate) async fn finish(self) {
         let linger = Some(std::time::Duration::from_secs(10));
         self.router.into_inner().close_with_linger(linger).await.unwrap();
     }
 
-    /// The next frame, whatever it is.
+    /// Returns the next frame of any kind.
     pub(crate) async fn recv_any(&self) -> Received {
         let (identity, message) = self.router.recv_from().await.unwrap();
         let parts: Vec<Bytes> = message.iter().collect();
         Received { identity, frame: Frame::decode(&parts[..]).unwrap() }
     }
 
-    /// The next frame that is neither Ready nor Heartbeat; those are answered.
+    /// Returns the next frame that is neither Ready nor Heartbeat; those are answered.
     pub(crate) async fn recv(&self) -> Received {
         loop {
             let received = self.recv_any().await;
@@ -125,7 +125,7 @@ impl Daemon {
         self.router.try_send_to(identity, Message::multipart(parts)).unwrap();
     }
 
-    /// A client of this daemon.
+    /// Makes a client of this daemon.
     pub(crate) async fn client(&self) -> Client {
         Client::connect(self.config()).await.unwrap()
     }

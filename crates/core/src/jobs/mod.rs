@@ -1,5 +1,5 @@
-//! The life of a job: pending, running, ended. Every change is durable before it is told, and a job
-//! has at most one change on its way to the disk.
+//! The life of a job: pending, running, ended. Every change is durable before it is reported, and a
+//! job has at most one change on its way to the disk.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -18,14 +18,14 @@ use crate::time::{MonoMs, Now};
 #[cfg(test)]
 mod tests;
 
-/// A command to a transport is of no interest a minute later.
+/// A transport command is of no interest a minute later.
 const TTL_TRANSPORT_MS: u64 = 60 * 1000;
-/// Long enough for an agent to come back and ask what went wrong.
+/// Long enough for an agent to come back and ask for the cause.
 const TTL_FAILED_MS: u64 = 30 * 60 * 1000;
 /// A day, for results.
 const TTL_COMPLETE_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// How many jobs there may be.
+/// Limits on the number of jobs.
 #[derive(Debug, Clone, Copy)]
 pub struct JobLimits {
     /// Running at the same time.
@@ -36,32 +36,32 @@ pub struct JobLimits {
     pub live_per_principal_max: usize,
 }
 
-/// Why a job is to stop.
+/// Why a job must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
-    /// Somebody asked.
+    /// It was cancelled.
     Cancelled,
     /// Its time is up.
     Deadline {
         /// The time it had.
         allowed_ms: u64,
     },
-    /// The daemon stops.
+    /// The daemon is stopping.
     Shutdown,
 }
 
-/// How the work of a job ended, as the work itself tells.
+/// How the work of a job ended, as reported by the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkEnd {
     /// With a result, as MsgPack, or as a blob when it is large.
     Complete(WorkResult),
     /// With an error.
     Failed(Box<ToolError>),
-    /// It stopped because it was told to.
+    /// It stopped as requested.
     Stopped,
 }
 
-/// Where a result is.
+/// The location of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkResult {
     /// In the record.
@@ -70,29 +70,29 @@ pub enum WorkResult {
     Blob(BlobHash),
 }
 
-/// What may be said and done once the records of a step are durable.
+/// What may be sent and done once the records of a step are durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Release {
-    /// Tell the table that its records are durable: call [`JobTable::settled`].
+    /// Report that the job's records are durable: call [`JobTable::settled`].
     Settled(JobId),
-    /// Tell the world where the job stands.
+    /// Publish the state of the job.
     Announce {
-        /// Which.
+        /// The id of the job.
         job: JobId,
         /// The tool it runs.
         tool: String,
-        /// Whose it is.
+        /// Its owner.
         owner: PrincipalId,
         /// The project it belongs to.
         project: Option<ProjectId>,
-        /// Where it stands.
+        /// Its state.
         state: JobState,
     },
-    /// Begin the work.
+    /// Start the work.
     Start(JobId),
-    /// Make the work stop, then report how it ended.
+    /// Stop the work, then report how it ended.
     Stop(JobId, StopReason),
-    /// The job has ended; whoever waits for it may look.
+    /// Wake those who wait for the end of the job.
     Ended(JobId),
 }
 
@@ -100,11 +100,11 @@ pub enum Release {
 #[derive(Debug)]
 pub struct JobTable {
     live: HashMap<JobId, Live>,
-    /// Pending jobs in the order they will start.
+    /// Pending jobs in the order in which they will start.
     queue: VecDeque<JobId>,
     by_deadline: BTreeSet<(MonoMs, JobId)>,
     per_principal: HashMap<PrincipalId, usize>,
-    /// Jobs that hold a place among the running, from the decision to run until the end.
+    /// Jobs that occupy a running slot, from the decision to run until the end.
     n_running: usize,
     limits: JobLimits,
 }
@@ -124,13 +124,13 @@ struct Live {
 enum Phase {
     /// The record is on its way to the disk.
     Creating { runs: bool },
-    /// Waits for its turn.
+    /// Waiting for its turn.
     Pending,
-    /// Its turn has come; that is on its way to the disk.
+    /// About to run; the record of that is on its way to the disk.
     Starting,
-    /// The work is under way.
+    /// The work is running.
     Running,
-    /// Its end is on its way to the disk.
+    /// The record of its end is on its way to the disk.
     Ending(JobState),
 }
 
@@ -147,7 +147,7 @@ impl Live {
 }
 
 impl JobTable {
-    /// An empty table.
+    /// Makes an empty table.
     #[must_use]
     pub fn new(limits: JobLimits) -> Self {
         Self {
@@ -160,7 +160,7 @@ impl JobTable {
         }
     }
 
-    /// A new job. Its state is decided here: it runs if there is a place, else it is pending.
+    /// Adds a job and decides its state: it runs if there is a free slot, otherwise it is pending.
     ///
     /// # Errors
     /// `busy` when there are too many; nothing was started.
@@ -173,10 +173,10 @@ impl JobTable {
     ) -> Result<Effects<Release>> {
         let n_own = self.per_principal.get(&record.owner).copied().unwrap_or(0);
         if self.live.len() >= self.limits.live_max {
-            return Err(Error::busy("the queue of jobs"));
+            return Err(Error::busy("the job queue"));
         }
         if n_own >= self.limits.live_per_principal_max {
-            return Err(Error::busy("your queue of jobs"));
+            return Err(Error::busy("your job queue"));
         }
         let runs = self.n_running < self.limits.running_max && self.queue.is_empty();
         record.state = if runs { JobState::Running } else { JobState::Pending };
@@ -191,7 +191,7 @@ impl JobTable {
         })
     }
 
-    /// What a restart finds: pending jobs go on waiting, running ones were interrupted.
+    /// Restores jobs after a restart: pending jobs keep waiting, running ones were interrupted.
     pub fn restore(&mut self, records: Vec<(JobRecord, ToolTiming)>, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         for (record, timing) in records {
@@ -200,11 +200,11 @@ impl JobTable {
                     self.insert(&record, timing, Phase::Pending, None);
                     self.queue.push_back(record.id);
                 }
-                // What an agent began with its key ends with its session.
+                // Work that an agent started with its session key ends with its session.
                 JobState::Pending | JobState::Running => {
                     self.insert(&record, timing, Phase::Running, None);
                     self.n_running += 1;
-                    let end = WorkEnd::Failed(Box::new(interrupted("the daemon was stopped")));
+                    let end = WorkEnd::Failed(Box::new(interrupted("the daemon stopped")));
                     self.end(record.id, end, now, &mut effects);
                 }
                 JobState::Complete | JobState::Failed | JobState::Cancelled => {}
@@ -214,7 +214,7 @@ impl JobTable {
         effects
     }
 
-    /// The records about this job are durable.
+    /// Notes that the records about this job are durable.
     pub fn settled(&mut self, job: JobId, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         let Some(live) = self.live.get_mut(&job) else { return effects };
@@ -246,8 +246,8 @@ impl JobTable {
         effects
     }
 
-    /// The records about this job could not be written: it is forgotten here, and a place it held
-    /// goes to another. What the disk has decides after a restart.
+    /// Forgets a job whose records could not be written, and frees its slot. After a restart, the
+    /// state on disk decides.
     pub fn abandoned(&mut self, job: JobId, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         if let Some(live) = self.live.get(&job) {
@@ -263,7 +263,7 @@ impl JobTable {
         effects
     }
 
-    /// The work has ended.
+    /// Notes that the work has ended.
     pub fn finished(&mut self, job: JobId, end: WorkEnd, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         if self.live.get(&job).is_some_and(|live| live.phase == Phase::Running) {
@@ -272,7 +272,7 @@ impl JobTable {
         effects
     }
 
-    /// Somebody wants the job to stop. `None` if it is not live: it has ended, or never was.
+    /// Requests that the job stop. `None` if it is not live: it has ended, or never existed.
     pub fn stop(&mut self, job: JobId, reason: StopReason, now: Now) -> Option<Effects<Release>> {
         let mut effects = Effects::default();
         let live = self.live.get_mut(&job)?;
@@ -286,13 +286,13 @@ impl JobTable {
                 self.end(job, WorkEnd::Stopped, now, &mut effects);
             }
             Phase::Running => effects.release.push(Release::Stop(job, reason)),
-            // Looked at when the record on its way has settled.
+            // Handled once the record on its way has settled.
             Phase::Creating { .. } | Phase::Starting | Phase::Ending(_) => {}
         }
         Some(effects)
     }
 
-    /// The jobs whose time is up are told to stop.
+    /// Stops the jobs whose time is up.
     pub fn expire(&mut self, now: Now) -> Effects<Release> {
         let mut effects = Effects::default();
         while let Some((at, job)) = self.by_deadline.first().copied() {
@@ -310,37 +310,37 @@ impl JobTable {
         effects
     }
 
-    /// No job starts any more: what is pending stays so, for the next start of the daemon. Says
-    /// which jobs are past that.
+    /// Stops starting jobs: pending ones stay so for the next run of the daemon. Returns the jobs
+    /// past that.
     pub fn close(&mut self) -> Vec<JobId> {
         self.limits.running_max = 0;
         let waits = |phase| matches!(phase, Phase::Pending | Phase::Creating { runs: false });
         let past = self.live.iter().filter(|(_, live)| !waits(live.phase));
         let mut jobs: Vec<_> = past.map(|(job, _)| *job).collect();
-        // In an order that does not change from run to run.
+        // A deterministic order.
         jobs.sort_unstable();
         jobs
     }
 
-    /// When to look again.
+    /// Returns when to call [`Self::expire`] next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<MonoMs> {
         self.by_deadline.first().map(|(at, _)| *at)
     }
 
-    /// How many jobs hold a place among the running.
+    /// Returns the number of jobs that occupy a running slot.
     #[must_use]
     pub const fn n_running(&self) -> usize {
         self.n_running
     }
 
-    /// How many jobs have not ended.
+    /// Returns the number of jobs that have not ended.
     #[must_use]
     pub fn n_live(&self) -> usize {
         self.live.len()
     }
 
-    /// Whether there is no trace of any job.
+    /// Returns whether no trace of any job is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.live.is_empty()
@@ -350,7 +350,7 @@ impl JobTable {
             && self.n_running == 0
     }
 
-    /// Gives free places to pending jobs, first come first served.
+    /// Gives free slots to pending jobs, first come, first served.
     fn promote(&mut self, now: Now, effects: &mut Effects<Release>) {
         while self.n_running < self.limits.running_max {
             let Some(job) = self.queue.pop_front() else { return };
@@ -362,8 +362,8 @@ impl JobTable {
         }
     }
 
-    /// Decides how the job ended and frees its place. The truth of the work wins: a job that
-    /// completed although it was told to stop is complete.
+    /// Decides the final state and frees the slot. The work's own report wins: a job that completed
+    /// despite a request to stop is complete.
     fn end(&mut self, job: JobId, end: WorkEnd, now: Now, effects: &mut Effects<Release>) {
         let live = self.live.get_mut(&job).expect("only live jobs end");
         let ran = live.phase == Phase::Running;
@@ -462,13 +462,13 @@ fn stopped(tool: &str, stop: Option<StopReason>, certainty: Certainty) -> (JobSt
         }
         Some(StopReason::Shutdown) => (JobState::Failed, interrupted("the daemon is stopping")),
         Some(StopReason::Cancelled) | None => {
-            let error = Error::cancelled("as asked").with_certainty(certainty);
+            let error = Error::cancelled("on request").with_certainty(certainty);
             (JobState::Cancelled, error.into())
         }
     }
 }
 
-/// The error of a job that a stop of the daemon cut short.
+/// Makes the error of a job interrupted by a stop of the daemon.
 fn interrupted(why: &str) -> ToolError {
     let message = format!("interrupted: {why} while the job was running; call the tool again");
     let mut error =

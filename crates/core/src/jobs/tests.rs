@@ -1,4 +1,4 @@
-//! Jobs from their submission to their end: what is written, and what is told once it is.
+//! Jobs from submission to end: what is written, and what is released afterwards.
 
 use ringback_proto::ids::TokenId;
 
@@ -38,9 +38,9 @@ fn submit(table: &mut JobTable, number: u8) -> Result<Effects<Release>> {
     table.submit(record(number), ToolTiming::AsyncShort, None, NOW)
 }
 
-/// What came out, as one line: `+1r` created running, `+1p` created pending, `>1` started,
+/// Renders effects as one line of text: `+1r` created running, `+1p` created pending, `>1` started,
 /// `.1complete` ended, `!1` start the work, `x1` stop it, `=1running` announced, `ended1`.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the table writes about jobs alone")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "the table writes only about jobs")]
 fn told(effects: &Effects<Release>) -> String {
     let number = |id: &JobId| id.as_bytes()[0];
     let writes = effects.write.iter().map(|record| match record {
@@ -244,7 +244,7 @@ fn a_write_that_failed_leaves_no_trace() {
     assert!(table.is_empty());
 }
 
-/// Rule: a place that nobody holds goes to whoever waits for one.
+/// Rule: a free slot goes to a waiting job.
 #[test]
 fn a_job_that_could_not_be_written_gives_its_place_to_the_next() {
     let mut table = table(1);

@@ -1,4 +1,4 @@
-//! The rule for the keys of sessions, as tables.
+//! Tables of the rule for session keys.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId};
 use ringback_proto::principal::{AgentKey, HeldBy, KeyLevel, PrincipalId};
@@ -36,7 +36,7 @@ fn agent(level: Level, target: Target) -> Principal {
     Principal { id: owner(2), level, target, held_by }
 }
 
-/// Rule: the key of a session is the intersection of who starts it and what its project gives.
+/// Rule: a session key is the intersection of its starter's permissions and those of its project.
 #[test]
 fn a_key_has_no_more_than_its_starter_and_its_project() {
     let own = || Target::Projects(vec![project(KeyLevel::None).id]);
@@ -50,7 +50,7 @@ fn a_key_has_no_more_than_its_starter_and_its_project() {
         (agent(Level::Read, own()), KeyLevel::Write, Some(Level::Read)),
         (agent(Level::Write, own()), KeyLevel::Read, Some(Level::Read)),
         (agent(Level::Admin, own()), KeyLevel::Write, Some(Level::Write)),
-        // What its key does not see, its child does not either.
+        // A child does not see what its parent's key does not see.
         (agent(Level::Write, elsewhere()), KeyLevel::Write, None),
         (agent(Level::Write, Target::Everything), KeyLevel::Write, None),
     ] {
@@ -64,13 +64,13 @@ fn a_key_has_no_more_than_its_starter_and_its_project() {
     }
 }
 
-/// Rule: an agent without a key starts nobody who has one.
+/// Rule: an agent without a key cannot start a session that has one.
 #[test]
 fn without_a_key_nobody_hands_one_down() {
     assert_eq!(made(Starter::Agent(None), &project(KeyLevel::Write)), None);
 }
 
-/// Rule: a token that is passed keeps its level and its projects, and is no more than its starter has.
+/// Rule: a passed token keeps its scope and its projects, and grants no more than its starter has.
 #[test]
 fn a_passed_token_stays_what_it_is() {
     let writer = user(Level::Write, Target::Everything);

@@ -1,15 +1,15 @@
-//! The lines of callers: whoever started a session declares tools for it, and the agents of that
-//! session, and of those it started, call them.
+//! The lines of callers: a caller declares tools for its session, and the agents of that session
+//! and its descendants call them.
 //!
-//! They differ from other lines in three ways. Their tools are in no registry: they are reached by
-//! session, caller and name, so nobody else finds or lists them. They last as long as the session,
-//! whether or not a stream is open. And because they last, whether the caller can be reached is a
-//! question of its own: it is *attended* while a stream is open, and for a grace after it declared
-//! its tools or a poll of it ended. A caller that is not has no calls: those that wait are given up,
-//! and new ones are refused at once.
+//! They differ from other lines in three ways. Their tools are in no registry: they are found by
+//! session, caller and name, so other principals can neither find nor list them. They last as long
+//! as the session, whether or not a stream is open. And because they last, a caller's reachability
+//! is tracked separately: it is *attended* while a stream is open, and for a grace period after it
+//! declared its tools or ended a poll. A caller that is not attended has no calls: waiting calls
+//! are given up, and new ones are refused immediately.
 //!
-//! A caller *attends* to a session rather than to one line: it hears of all its lines there, also
-//! of those that it declares later.
+//! A caller *attends* a session rather than one line: it receives the calls of all its lines there,
+//! including those that it declares later.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -24,66 +24,66 @@ use super::registry::{self, NewTool};
 use super::{LineEffect, LineName, LineTable, LineTool, Links, StreamNo, ToParty, names};
 use crate::time::Now;
 
-/// Everything that one caller of a session offers.
+/// All the tools that one caller of a session offers.
 #[derive(Debug)]
 pub struct Declaration<T> {
-    /// For which session and those it starts.
+    /// The session; its descendants may call the tools too.
     pub session: SessionId,
-    /// Who.
+    /// The id of the caller.
     pub caller_id: Arc<str>,
-    /// How long the caller counts as there after it declared this, and after each poll.
+    /// How long the caller counts as reachable after this declaration, and after each poll.
     pub grace_ms: u64,
-    /// The tools, instead of those it declared before; none removes the caller.
+    /// The tools, replacing those declared before; an empty list removes the caller.
     pub tools: Vec<NewTool<T>>,
 }
 
-/// What one caller of a session has declared.
+/// The tools that one caller of a session has declared.
 #[derive(Debug)]
 pub struct CallerTools<T> {
-    /// Who.
+    /// The id of the caller.
     pub caller_id: Arc<str>,
-    /// Whose they are, and who alone may answer.
+    /// The owner, who alone may answer.
     pub owner: PrincipalId,
-    /// The tools, in the order declared.
+    /// The tools, in the order of declaration.
     pub tools: Vec<Arc<LineTool<T>>>,
 }
 
-/// How a caller holds its stream, which tells what its end means.
+/// How a caller holds its stream, which decides what its end means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
-    /// It stays open; when it closes the caller has left.
+    /// It stays open; when it closes, the caller has left.
     Lasting,
-    /// It ends with each answer; another one is expected soon.
+    /// It ends with each answer; the next one is expected soon.
     Polling,
 }
 
-/// A caller that wants to hear of the calls for it.
+/// A caller that wants to receive its calls.
 #[derive(Debug)]
 pub struct Attend<B> {
-    /// In which session.
+    /// The session.
     pub session: SessionId,
-    /// Of which of its lines; all if absent.
+    /// Which of its lines; all if absent.
     pub caller_ids: Option<Vec<Arc<str>>>,
-    /// How long it will be there.
+    /// How it holds its stream.
     pub holding: Holding,
     /// Wakes it.
     pub bell: B,
 }
 
-/// One caller that attends to a session.
+/// The number of one attendance of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AttendanceNo(u64);
 
-/// Something that goes out to a party.
+/// A message to a party.
 #[derive(Debug)]
 pub struct Delivery<O> {
-    /// What.
+    /// The message.
     pub post: ToParty<O>,
-    /// Whether it is a call that went out before.
+    /// Whether it is a call that was sent before.
     pub is_again: bool,
 }
 
-/// What is known of callers besides their lines.
+/// The state of callers besides their lines.
 #[derive(Debug)]
 pub(super) struct Callers<L: Links> {
     sessions: HashMap<SessionId, Session>,
@@ -101,7 +101,7 @@ struct Session {
 struct Attendance<L: Links> {
     owner: PrincipalId,
     of: Attend<L::Bell>,
-    /// One for each line; the one in front is asked first.
+    /// One for each line; the front one is polled first.
     streams: VecDeque<StreamNo>,
 }
 
@@ -112,7 +112,7 @@ impl<L: Links> Attendance<L> {
     }
 }
 
-/// Tools that a principal has declared, and their bytes.
+/// The number and bytes of the tools that a principal has declared.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Usage {
     n_tools: usize,
@@ -139,7 +139,7 @@ impl<L: Links> Callers<L> {
         lines.map(|(caller_id, number)| (caller_id, *number))
     }
 
-    /// How often a principal attends to a session.
+    /// Returns the number of attendances of a principal in a session.
     fn n_open(&self, session: SessionId, owner: PrincipalId) -> usize {
         let open = self.sessions.get(&session).into_iter().flat_map(|of| &of.attendances);
         open.filter(|no| self.attendances.get(no).is_some_and(|of| of.owner == owner)).count()
@@ -151,7 +151,7 @@ impl<L: Links> Callers<L> {
         usage.weight += tool.weight;
     }
 
-    /// A tool is no longer declared.
+    /// Forgets a tool that is no longer declared.
     pub(super) fn forget_tool(&mut self, tool: &LineTool<L::Tool>) {
         if let Some(usage) = self.usage.get_mut(&tool.owner) {
             usage.n_tools -= 1;
@@ -162,7 +162,7 @@ impl<L: Links> Callers<L> {
         }
     }
 
-    /// A line is gone, if it was a caller's.
+    /// Forgets a line that has ended, if it was a caller's.
     pub(super) fn forget_line(&mut self, name: &LineName) {
         if let (Some(id), Some(caller_id)) = (name.session(), name.caller_id()) {
             if let Some(session) = self.sessions.get_mut(&id) {
@@ -181,12 +181,12 @@ impl<L: Links> Callers<L> {
 }
 
 impl<L: Links> LineTable<L> {
-    /// Declares all tools of a caller, instead of those it declared before: all of them or, if one
-    /// cannot be, none. Calls of a tool that is no longer declared are given up unless the caller has
-    /// them. Their full names, in the order given.
+    /// Declares all tools of a caller, replacing those it declared before; if one is invalid,
+    /// declares none. Calls to tools that are no longer declared are given up unless the caller has
+    /// them. Returns the full names, in the given order.
     ///
     /// # Errors
-    /// `forbidden` without the right level, `conflict` when the caller's id belongs to another
+    /// `forbidden` without the right scope, `conflict` when the caller id belongs to another
     /// principal, `invalid` for bad names, `busy` past a limit.
     pub fn declare(
         &mut self,
@@ -253,7 +253,7 @@ impl<L: Links> LineTable<L> {
         Ok(full_names)
     }
 
-    /// The line of a caller, made if it is to have tools.
+    /// Returns the line of a caller, created if it is to have tools.
     fn caller_line(
         &mut self,
         now: Now,
@@ -267,7 +267,7 @@ impl<L: Links> LineTable<L> {
         self.hold(now, principal, name).map(Some)
     }
 
-    /// Puts the tools on the line in their order. The names of those to be taken off.
+    /// Puts the tools on the line in order. Returns the names of those to be removed.
     fn replace_declared(
         &mut self,
         principal: &Principal,
@@ -306,7 +306,7 @@ impl<L: Links> LineTable<L> {
         removed.into_iter().collect()
     }
 
-    /// Whoever attends to the session hears of this line from now on.
+    /// Adds this line to all matching attendances of the session.
     fn attend_to(
         &mut self,
         number: u64,
@@ -326,7 +326,7 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Opens a stream of a line for an attendance that wants to hear of it, and does not yet.
+    /// Opens a stream of a line for an attendance that wants it and does not have one yet.
     fn listen(
         &mut self,
         attendance: AttendanceNo,
@@ -346,7 +346,7 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// The caller counts as there for its grace, unless a stream that is open tells.
+    /// Restarts the grace period of the caller, unless an open stream shows that it is reachable.
     fn renew_grace(&mut self, now: Now, number: u64, grace_ms: u64) {
         let Some(line) = self.lines.get_mut(&number) else { return };
         line.grace_ms = grace_ms.min(self.limits.grace_ms_max);
@@ -356,10 +356,10 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// A caller attends to a session: what waits on its lines goes out to it.
+    /// Starts an attendance of a session: the calls waiting on its lines are sent to it.
     ///
     /// # Errors
-    /// `busy` when it does so too often at the same time.
+    /// `busy` when it has too many at the same time.
     pub fn attend(
         &mut self,
         owner: PrincipalId,
@@ -368,7 +368,7 @@ impl<L: Links> LineTable<L> {
     ) -> Result<AttendanceNo> {
         let session = attend.session;
         if self.callers.n_open(session, owner) >= self.limits.streams_per_line_max {
-            return Err(Error::busy("the number of your streams of this session"));
+            return Err(Error::busy("the number of your streams in this session"));
         }
         let number = AttendanceNo(self.next_number());
         self.callers.sessions.entry(session).or_default().attendances.insert(number);
@@ -382,14 +382,14 @@ impl<L: Links> LineTable<L> {
         Ok(number)
     }
 
-    /// Whether a caller still attends: until it leaves, or the session ends.
+    /// Returns whether an attendance is still active: until the caller leaves or the session ends.
     #[must_use]
     pub fn is_attending(&self, attendance: AttendanceNo) -> bool {
         self.callers.attendances.contains_key(&attendance)
     }
 
-    /// What a caller hears next, of each of its lines in turn. A call it gets is delivered from here
-    /// on.
+    /// Returns the next message for a caller, from each of its lines in turn. A call it gets counts
+    /// as delivered from here on.
     pub fn next_of(&mut self, attendance: AttendanceNo) -> Option<Delivery<L::Out>> {
         let n_streams = self.callers.attendances.get(&attendance)?.streams.len();
         for _ in 0..n_streams {
@@ -403,8 +403,8 @@ impl<L: Links> LineTable<L> {
         None
     }
 
-    /// A caller no longer attends. What it has not answered waits for the next that does, if the
-    /// caller is still there or was a moment ago; else it is given up.
+    /// Ends an attendance. Unanswered calls wait for the next one if the caller still attends or
+    /// did a moment ago; otherwise they are given up.
     pub fn leave(&mut self, now: Now, attendance: AttendanceNo, effects: &mut Vec<LineEffect<L>>) {
         let Some(left) = self.callers.attendances.remove(&attendance) else { return };
         let session = left.of.session;
@@ -434,7 +434,7 @@ impl<L: Links> LineTable<L> {
         self.drop_if_empty(number);
     }
 
-    /// A caller that polls gave a sign of life on this line: its grace begins anew.
+    /// Restarts the grace period of a polling caller that showed a sign of life on this line.
     pub fn touch(&mut self, now: Now, name: &LineName) {
         let Some(number) = self.by_name.get(name).copied() else { return };
         let Some(line) = self.lines.get(&number) else { return };
@@ -444,8 +444,8 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// The tool that an agent of a session means. Without a caller's id, the one caller's that has
-    /// a tool of this name.
+    /// Finds the tool that an agent of a session means. Without a caller id, the tool of the only
+    /// caller that declares this name.
     ///
     /// # Errors
     /// `not_found` when it is not declared, `invalid` when several callers have declared it.
@@ -471,13 +471,13 @@ impl<L: Links> LineTable<L> {
             Some(second) => {
                 let (first, second) = (&first.line, &second.line);
                 let message =
-                    format!("{first} and {second} both have a tool `{tool}`; say whose you mean");
+                    format!("{first} and {second} both have a tool `{tool}`; give the caller id");
                 Err(Error::invalid_field("caller_id", message))
             }
         }
     }
 
-    /// What the callers of a session have declared, by their ids.
+    /// Returns the declarations of the callers of a session, by id.
     #[must_use]
     pub fn callers_of(&self, session: SessionId) -> Vec<CallerTools<L::Tool>> {
         let lines = self.callers.lines(session);
@@ -492,8 +492,8 @@ impl<L: Links> LineTable<L> {
             .collect()
     }
 
-    /// What went out, or will, for the calls of a session that wait for an answer from this
-    /// principal, in their order.
+    /// Returns the messages of a session's calls that wait for an answer from this principal, in
+    /// order.
     #[must_use]
     pub fn pending_of(&self, owner: PrincipalId, session: SessionId) -> Vec<L::Out> {
         let own = self
@@ -506,8 +506,8 @@ impl<L: Links> LineTable<L> {
         calls.into_iter().map(|(_, out)| out.clone()).collect()
     }
 
-    /// A session ended: its callers' lines go with everything on them, and whoever attends to it is
-    /// woken to find that out.
+    /// Ends the lines of a session's callers with everything on them, and wakes the attendances so
+    /// that they notice.
     pub fn end_session(&mut self, session: SessionId, effects: &mut Vec<LineEffect<L>>) {
         let numbers: Vec<_> = self.callers.lines(session).map(|(_, number)| number).collect();
         for number in numbers {

@@ -1,4 +1,4 @@
-//! Calls on lines, from the moment they are put on one to their one end.
+//! Calls on lines, from the time they are queued to their single end.
 
 use std::collections::{HashMap, VecDeque};
 use std::str::FromStr as _;
@@ -14,61 +14,61 @@ use super::{
     ToParty,
 };
 
-/// Ends that are remembered, so that a late answer is told what happened.
+/// Ends that are remembered, so that a late answer gets an explanation.
 const ENDS_MAX: usize = 1024;
 
-/// A call to be put on a line.
+/// A call to put on a line.
 #[derive(Debug)]
 pub struct NewCall<L: Links> {
     /// Its id.
     pub id: CallId,
-    /// The id its caller chose for it, which its party will see.
+    /// The id its caller chose, which its party will see.
     pub custom_id: Option<Arc<str>>,
     /// The tool, as it was found.
     pub tool: Arc<LineTool<L::Tool>>,
-    /// What goes out.
+    /// The message to send.
     pub out: L::Out,
-    /// Who waits.
+    /// The waiting caller.
     pub caller: L::Caller,
 }
 
-/// A call that has ended, and who must be told.
+/// A call that has ended, with the caller to notify.
 #[derive(Debug)]
 pub struct Ended<L: Links> {
     /// Its id.
     pub id: CallId,
     /// The tool.
     pub tool: Arc<LineTool<L::Tool>>,
-    /// What went out, or would have.
+    /// The message that was sent, or would have been.
     pub out: L::Out,
-    /// Who waits.
+    /// The waiting caller.
     pub caller: L::Caller,
-    /// Whether a party had it.
+    /// Whether a party received it.
     pub delivered: bool,
 }
 
 impl<L: Links> Ended<L> {
-    /// Whether the tool may have run.
+    /// Returns whether the tool may have run.
     #[must_use]
     pub const fn certainty(&self) -> Certainty {
         if self.delivered { Certainty::MayHaveRun } else { Certainty::NotStarted }
     }
 }
 
-/// A call whose answer is awaited.
+/// A call that waits for its answer.
 #[derive(Debug)]
 pub struct Awaited<'a, L: Links> {
     /// Its id.
     pub id: CallId,
     /// The tool.
     pub tool: &'a LineTool<L::Tool>,
-    /// What went out, or will.
+    /// The message that was sent, or will be.
     pub out: &'a L::Out,
-    /// Who waits.
+    /// The waiting caller.
     pub caller: &'a L::Caller,
 }
 
-/// Why a call is taken back.
+/// Why a call is recalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recall {
     /// Its time is up.
@@ -77,10 +77,10 @@ pub enum Recall {
     Cancelled,
 }
 
-/// Why nobody will answer a call.
+/// Why a call will not be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// The line dropped, or the tool.
+    /// The line or the tool was dropped.
     Dropped,
     /// The caller of the session cannot be reached.
     Absent,
@@ -89,11 +89,11 @@ pub(super) enum Loss {
 }
 
 impl Loss {
-    /// What became of the call.
+    /// Describes what happened to the call.
     const fn how(self) -> &'static str {
         match self {
             Self::Dropped => "was given up when the line dropped",
-            Self::Absent => "was given up when its caller could not be reached any more",
+            Self::Absent => "was given up when its caller could no longer be reached",
             Self::SessionEnded => "was given up when its session ended",
         }
     }
@@ -103,8 +103,8 @@ impl Loss {
         let message = match self {
             Self::Dropped => format!("{line} dropped before it answered `{tool}`"),
             Self::Absent => format!(
-                "{line} went away before it answered `{tool}`; the call can be made again when it \
-                 listens again"
+                "{line} disconnected before it answered `{tool}`; repeat the call once it \
+                 is connected again"
             ),
             Self::SessionEnded => format!("the session ended before {line} answered `{tool}`"),
         };
@@ -126,11 +126,11 @@ struct Live<L: Links> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// No stream is open that could take it.
+    /// No open stream can take it.
     Waiting,
-    /// In a stream's outbox.
+    /// In the outbox of a stream.
     Posted(StreamNo),
-    /// The party has it.
+    /// Received by the party.
     Taken(StreamNo),
 }
 
@@ -147,7 +147,8 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct CallBook<L: Links> {
     live: HashMap<CallId, Live<L>>,
-    /// Ids that callers chose, by the owner of the line: others can neither see nor disturb them.
+    /// Ids that callers chose, by the owner of the line: other owners can neither see nor disturb
+    /// them.
     custom: HashMap<(PrincipalId, Arc<str>), CallId>,
     ends: VecDeque<End>,
     next_turn: Turn,
@@ -187,8 +188,8 @@ impl<L: Links> CallBook<L> {
 
     fn unknown(&self, owner: PrincipalId, id: &str) -> Error {
         let message = match self.end_of(owner, id) {
-            Some(end) => format!("request {id} no longer waits for an answer: it {}", end.how),
-            None => format!("no request with the id {id} waits for an answer from you"),
+            Some(end) => format!("request {id} is no longer waiting for an answer: it {}", end.how),
+            None => format!("no request with the id {id} is waiting for an answer from you"),
         };
         Error::new(ErrorKind::NotFound, message)
     }
@@ -198,9 +199,9 @@ impl<L: Links> LineTable<L> {
     /// Puts a call on the line of its tool.
     ///
     /// # Errors
-    /// `not_found` when the tool is gone, `conflict` when the chosen id is in use, `invalid` when it
-    /// looks like one of the daemon's own, `busy` when the line has too many calls, `gone` when its
-    /// party is a session's caller that cannot be reached.
+    /// `not_found` when the tool is gone, `conflict` when the chosen id is in use, `invalid` when
+    /// it looks like one of the daemon's own, `busy` when the line has too many calls, `gone` when
+    /// its party is a session's caller that cannot be reached.
     pub fn call(&mut self, call: NewCall<L>, effects: &mut Vec<LineEffect<L>>) -> Result<()> {
         let NewCall { id, custom_id, tool, out, caller } = call;
         let number = self.by_name.get(&tool.line).copied();
@@ -215,11 +216,11 @@ impl<L: Links> LineTable<L> {
             return Err(unreachable_caller(&line.name));
         }
         if line.calls.len() >= calls_max {
-            return Err(Error::busy("the number of calls that wait on this line"));
+            return Err(Error::busy("the number of calls waiting on this line"));
         }
         if let Some(custom_id) = &custom_id {
             if CallId::from_str(custom_id).is_ok() {
-                let message = "ids of this form are the daemon's own; choose another";
+                let message = "ids of this form are reserved for the daemon; choose another";
                 return Err(Error::invalid_field("requestID", message));
             }
             let key = (tool.owner, Arc::clone(custom_id));
@@ -240,7 +241,7 @@ impl<L: Links> LineTable<L> {
         Ok(())
     }
 
-    /// Puts a call into the outbox of the stream that should have it, if there is one.
+    /// Puts a call into the outbox of the stream that should get it, if there is one.
     fn post(&mut self, id: CallId, effects: &mut Vec<LineEffect<L>>) {
         let Some(live) = self.book.live.get_mut(&id) else { return };
         let Some(line) = self.lines.get_mut(&live.line) else { return };
@@ -253,7 +254,7 @@ impl<L: Links> LineTable<L> {
         effects.push(LineEffect::Ring(stream.bell.clone()));
     }
 
-    /// Posts what waits on a line, in order, when a stream was opened or offers more.
+    /// Posts the calls waiting on a line, in order, when a stream was opened or offers more.
     pub(super) fn post_waiting(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
         let Some(line) = self.lines.get(&number) else { return };
         let waiting: Vec<_> = line
@@ -267,7 +268,7 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// What a stream sends next. A call it gets is delivered from here on.
+    /// Returns the next message of a stream. A call it gets counts as delivered from here on.
     pub fn next(&mut self, stream: StreamNo) -> Option<ToParty<L::Out>> {
         self.deliver(stream).map(|delivery| delivery.post)
     }
@@ -288,19 +289,19 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// The owner of a line answers a call; the first answer ends it.
+    /// Answers a call for the owner of its line; the first answer ends it.
     ///
     /// # Errors
-    /// `not_found` when no such call waits for an answer from this principal.
+    /// `not_found` when no such call is waiting for an answer from this principal.
     pub fn answer(&mut self, owner: PrincipalId, id: &str) -> Result<Ended<L>> {
         let call = self.answerable(owner, id)?;
         self.take(call, "was answered").ok_or_else(|| self.book.unknown(owner, id))
     }
 
-    /// Who waits for a call that has not ended, for what its party says meanwhile.
+    /// Returns the waiting caller of a call in progress, for what its party sends in the meantime.
     ///
     /// # Errors
-    /// `not_found` when no such call waits for an answer from this principal.
+    /// `not_found` when no such call is waiting for an answer from this principal.
     pub fn waiting(&self, owner: PrincipalId, id: &str) -> Result<Awaited<'_, L>> {
         let id_of = self.answerable(owner, id)?;
         match self.book.live.get(&id_of) {
@@ -312,13 +313,13 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// The call behind an id that no longer waits, if it is remembered and was this owner's.
+    /// Returns the ended call with an id, if it is remembered and belonged to this owner.
     #[must_use]
     pub fn ended(&self, owner: PrincipalId, id: &str) -> Option<CallId> {
         self.book.end_of(owner, id).map(|end| end.call)
     }
 
-    /// The call, if this principal owns the line it is on. A stranger learns nothing.
+    /// Returns the call, if this principal owns the line it is on. Others learn nothing.
     fn answerable(&self, owner: PrincipalId, id: &str) -> Result<CallId> {
         self.book
             .find(owner, id)
@@ -326,7 +327,7 @@ impl<L: Links> LineTable<L> {
             .ok_or_else(|| self.book.unknown(owner, id))
     }
 
-    /// What went out for a call that has not ended: for its owner, and those who see everything.
+    /// Returns the message of a call in progress: for its owner, and for those who see everything.
     #[must_use]
     pub fn peek(&self, principal: &Principal, call: CallId) -> Option<&L::Out> {
         let live = self.book.live.get(&call)?;
@@ -334,7 +335,7 @@ impl<L: Links> LineTable<L> {
         (sees_all || live.tool.owner == principal.id).then_some(&live.out)
     }
 
-    /// Takes a call back: the caller wants no answer any more. Its party is told, if it has it.
+    /// Recalls a call whose answer is no longer wanted. Its party is notified if it has it.
     pub fn recall(
         &mut self,
         id: CallId,
@@ -383,7 +384,7 @@ impl<L: Links> LineTable<L> {
         Some(Ended { id, tool, out, caller, delivered })
     }
 
-    /// Ends a call because nobody will answer it.
+    /// Ends a call that will not be answered.
     fn lose(&mut self, id: CallId, why: Loss, effects: &mut Vec<LineEffect<L>>) {
         if let Some(ended) = self.take(id, why.how()) {
             let error = why.error(&ended.tool).with_certainty(ended.certainty());
@@ -391,8 +392,8 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// A stream closed: what it had not taken moves or waits, what it had is lost, unless it may be
-    /// delivered again.
+    /// Handles a closed stream: calls it had not taken move or wait; those it had are lost, unless
+    /// they may be delivered again.
     pub(super) fn leave_stream(
         &mut self,
         number: u64,
@@ -420,13 +421,13 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Calls of a line that have not ended, in their order.
+    /// Returns the calls of a line that have not ended, in order.
     pub(super) fn calls_on(&self, number: u64) -> impl Iterator<Item = (Turn, &L::Out)> {
         let calls = self.lines.get(&number).into_iter().flat_map(|line| &line.calls);
         calls.filter_map(|(turn, id)| Some((*turn, &self.book.live.get(id)?.out)))
     }
 
-    /// Gives up every call of a line, or those that only a tool withdrawn could have answered and
+    /// Gives up every call of a line, or those that only a withdrawn tool could have answered and
     /// that no party has.
     pub(super) fn lose_calls(
         &mut self,
@@ -446,7 +447,7 @@ impl<L: Links> LineTable<L> {
                         LineKind::Client | LineKind::Worker => {
                             matches!(live.place, Place::Taken(_))
                         }
-                        // A caller that polls has it though its stream is closed.
+                        // A polling caller has it even though its stream is closed.
                         LineKind::Caller => live.delivered,
                     };
                     is_lost(&live.tool.name, is_taken)
@@ -462,8 +463,8 @@ impl<L: Links> LineTable<L> {
 
 fn unreachable_caller(line: &LineName) -> Error {
     let message = format!(
-        "{line} cannot be reached: it neither listens nor polls for calls; it must open a stream or \
-         ask for `caller_tool_requests`"
+        "{line} cannot be reached: it has no open stream and does not poll for calls; it must open \
+         a stream or call `caller_tool_requests`"
     );
     Error::new(ErrorKind::Gone, message)
 }

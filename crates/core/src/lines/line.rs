@@ -1,4 +1,4 @@
-//! One line: its streams, what is in their outboxes, and which of them gets the next call.
+//! A line: its streams, their outboxes, and the choice of stream for the next call.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use ringback_proto::principal::PrincipalId;
 use super::{CancelReason, LineKind, LineName, LineTool, Links, StreamNo};
 use crate::time::MonoMs;
 
-/// A place in the order of calls.
+/// A position in the order of calls.
 pub(super) type Turn = u64;
 
 #[derive(Debug)]
@@ -20,9 +20,10 @@ pub(super) struct Line<L: Links> {
     pub(super) tools: BTreeMap<u64, Arc<LineTool<L::Tool>>>,
     pub(super) by_name: HashMap<Arc<str>, u64>,
     pub(super) streams: BTreeMap<StreamNo, Stream<L>>,
-    /// Calls that have not ended, in the order they came.
+    /// Calls that have not ended, in order of arrival.
     pub(super) calls: BTreeMap<Turn, CallId>,
-    /// When it ends if no stream is opened. A caller's does not end: its caller is taken for absent.
+    /// When it ends if no stream is opened. A caller's line does not end then: its caller counts as
+    /// absent.
     pub(super) lapses_at: Option<MonoMs>,
 }
 
@@ -30,13 +31,14 @@ pub(super) struct Line<L: Links> {
 pub(super) struct Stream<L: Links> {
     pub(super) bell: L::Bell,
     pub(super) outbox: VecDeque<Post>,
-    /// Calls that it has, taken or not.
+    /// Calls assigned to it, taken or not.
     pub(super) load: usize,
-    /// The tools that this stream alone answers for; a worker's. A client answers on any stream.
+    /// The tools that only this stream answers for, on a worker's line. A client answers on any
+    /// stream.
     pub(super) offers: BTreeSet<Arc<str>>,
 }
 
-/// What waits to be sent.
+/// A message waiting to be sent.
 #[derive(Debug)]
 pub(super) enum Post {
     Call(CallId),
@@ -57,8 +59,7 @@ impl<L: Links> Line<L> {
         }
     }
 
-    /// The stream that a call of this tool goes to: a client's newest, a worker's with the least to
-    /// do.
+    /// Returns the stream for a call to this tool: a client's newest, a worker's least busy.
     pub(super) fn pick(&self, tool: &str) -> Option<StreamNo> {
         match self.name.kind {
             LineKind::Client | LineKind::Caller => {
@@ -73,16 +74,16 @@ impl<L: Links> Line<L> {
         }
     }
 
-    /// Whether a call that was delivered may be delivered again.
+    /// Returns whether a delivered call may be delivered again.
     pub(super) fn redelivers(&self, tool: &LineTool<L::Tool>) -> bool {
         match self.name.kind {
             LineKind::Client | LineKind::Worker => tool.idempotent || self.grace_ms > 0,
-            // It answers by the id of the call, whichever stream brought it.
+            // It answers by call id, regardless of the stream that delivered it.
             LineKind::Caller => true,
         }
     }
 
-    /// Whether anybody still answers for a tool.
+    /// Returns whether any stream still answers for a tool.
     pub(super) fn is_offered(&self, tool: &str) -> bool {
         match self.name.kind {
             LineKind::Client | LineKind::Caller => true,
@@ -90,7 +91,7 @@ impl<L: Links> Line<L> {
         }
     }
 
-    /// Whether its party has a stream open, or had one a moment ago.
+    /// Returns whether its party has a stream open, or had one a moment ago.
     pub(super) fn is_attended(&self) -> bool {
         !self.streams.is_empty() || self.lapses_at.is_some()
     }
@@ -111,7 +112,7 @@ impl<L: Links> Line<L> {
         self.tools.remove(&seq)
     }
 
-    /// A call left a stream, however.
+    /// Notes that a call left a stream in any way.
     pub(super) fn unload(&mut self, number: StreamNo, call: CallId) {
         if let Some(stream) = self.streams.get_mut(&number) {
             stream.load -= 1;

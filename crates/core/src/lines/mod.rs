@@ -1,15 +1,17 @@
-//! Tools that live outside, on lines that others hold open: one engine for every kind of party.
+//! Tools offered from outside the daemon, on lines that others hold open: one engine for every kind
+//! of party.
 //!
-//! A party holds a *line* under a name, with any number of *streams*. It offers tools on the line. A
-//! call of such a tool waits in the outbox of one stream until that stream takes it; from then on it
-//! is delivered, and ends when the party answers, its caller leaves, its time is up or the stream
-//! closes. What was not taken moves to another stream; what was taken is known to perhaps have run.
+//! A party holds a *line* under a name, with any number of *streams*, and offers tools on it. A
+//! call to such a tool waits in the outbox of one stream until that stream takes it; from then on
+//! it is delivered, and ends when the party answers, its caller leaves, its time is up or the
+//! stream closes. Calls that were not taken move to another stream; calls that were taken may have
+//! run.
 //!
-//! A caller's line is another matter: it belongs to a session, lasts as long, and is reached by that
-//! session's agents alone (see `callers`).
+//! A caller's line is different: it belongs to a session, lasts as long, and only that session's
+//! agents can reach it (see `callers`).
 //!
-//! The engine never sees a payload: what goes out, who waits for the answer, and how a stream is
-//! woken are the shell's own types ([`Links`]).
+//! The engine never sees a payload: the outgoing messages, the waiting callers and the wake-ups of
+//! streams are the shell's own types ([`Links`]).
 
 mod callers;
 mod calls;
@@ -34,31 +36,31 @@ pub use self::calls::{Awaited, Ended, NewCall, Recall};
 pub use self::registry::{NewTool, may_offer};
 pub use self::table::{LineTable, Offer};
 
-/// What the shell hangs on the engine: carried, never looked at.
+/// The shell's types in the engine: stored, never inspected.
 pub trait Links: fmt::Debug {
-    /// What is known of a tool beyond its name.
+    /// Facts about a tool beyond its name.
     type Tool: fmt::Debug;
-    /// What a stream sends to its party.
+    /// A message that a stream sends to its party.
     type Out: Clone + fmt::Debug;
-    /// Who waits for the answer of a call.
+    /// The caller that waits for the answer to a call.
     type Caller: fmt::Debug;
-    /// Wakes whoever reads a stream.
+    /// Wakes the reader of a stream.
     type Bell: Clone + fmt::Debug;
 }
 
-/// Who holds a line.
+/// The kind of party that holds a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LineKind {
     /// An HTTP client.
     Client,
     /// A worker process.
     Worker,
-    /// Whoever started a session.
+    /// The caller of a session.
     Caller,
 }
 
 impl LineKind {
-    /// A word for it.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -69,12 +71,12 @@ impl LineKind {
     }
 }
 
-/// The name of a line; it belongs to one principal as long as the line exists.
+/// The name of a line; it belongs to one principal for as long as the line exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LineName {
-    /// Who holds it.
+    /// The kind of party.
     pub kind: LineKind,
-    /// Its clientID, its service, or its session and caller id; see [`LineName::caller`].
+    /// Its client ID, its service, or its session and caller id; see [`LineName::caller`].
     pub name: Arc<str>,
 }
 
@@ -85,14 +87,14 @@ impl fmt::Display for LineName {
     }
 }
 
-/// One open stream of a line. Numbers rise, so the newest stream has the highest.
+/// An open stream of a line. Numbers increase, so the newest stream has the highest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamNo(pub(crate) u64);
 
-/// Who may use a tool besides its owner and those who may everything.
+/// Who may use a tool besides its owner and unrestricted principals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Audience {
-    /// Nobody.
+    /// No other principal.
     #[default]
     Owner,
     /// Tokens for one of the owner's projects.
@@ -104,34 +106,34 @@ pub enum Audience {
 /// A tool on a line.
 #[derive(Debug)]
 pub struct LineTool<T> {
-    /// The name it is called by.
+    /// The name under which it is called.
     pub full_name: Arc<str>,
     /// The name its party gave it.
     pub name: Arc<str>,
     /// The line it is on.
     pub line: LineName,
-    /// Whose it is.
+    /// Its owner.
     pub owner: PrincipalId,
-    /// The owner's projects, for those it is shared with.
+    /// The owner's projects, for sharing.
     pub(crate) owner_target: Target,
     /// Who else may use it.
     pub audience: Audience,
-    /// How long a call of it may take.
+    /// The time limit of a call.
     pub timeout_ms: Option<u64>,
-    /// Whether each word of progress gives a call its whole time again.
+    /// Whether each progress report restarts the time limit of a call.
     pub progress_extends: bool,
-    /// Whether running it twice does no harm, so that a call may move after it was delivered.
+    /// Whether running it twice is harmless, so that a call may move after delivery.
     pub idempotent: bool,
-    /// Tells which was registered first.
+    /// The order of registration.
     pub seq: u64,
-    /// Its bytes in memory, for the limit.
+    /// Its size in memory, for the limit.
     pub(crate) weight: usize,
-    /// What the shell knows of it.
+    /// The shell's own data about it.
     pub info: T,
 }
 
 impl<T> LineTool<T> {
-    /// Whether somebody may know that it exists.
+    /// Returns whether a principal may know that it exists.
     #[must_use]
     pub fn is_seen_by(&self, principal: &Principal) -> bool {
         if crate::policy::sight(principal) == crate::policy::Sight::All
@@ -155,18 +157,18 @@ impl<T> LineTool<T> {
     }
 }
 
-/// What a stream sends to its party.
+/// A message that a stream sends to its party.
 #[derive(Debug, Clone)]
 pub enum ToParty<O> {
-    /// A call to carry out.
+    /// A call to run.
     Call(O),
-    /// A call that was sent before is over; its answer is no longer wanted.
+    /// A call that was sent before has ended; its answer is no longer wanted.
     Cancel {
         /// The call.
         call: CallId,
-        /// The id its party knows it by, if the caller chose one.
+        /// The id under which its party knows it, if the caller chose one.
         custom_id: Option<Arc<str>>,
-        /// Why.
+        /// The reason.
         reason: CancelReason,
     },
 }
@@ -181,7 +183,7 @@ pub enum CancelReason {
 }
 
 impl CancelReason {
-    /// A word for it.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -191,7 +193,7 @@ impl CancelReason {
     }
 }
 
-/// What a step wants done, in order, after the table is unlocked.
+/// The effects of a step, in order, to perform after the table is unlocked.
 #[derive(Debug)]
 pub enum LineEffect<L: Links> {
     /// A stream has something to send.
@@ -202,14 +204,14 @@ pub enum LineEffect<L: Links> {
     Withdrawn {
         /// Their line.
         line: LineName,
-        /// Whose they were.
+        /// Their owner.
         owner: PrincipalId,
         /// Their full names.
         tools: Vec<Arc<str>>,
     },
 }
 
-/// How much lines may take.
+/// Limits on lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLimits {
     /// Lines of one principal.
@@ -222,13 +224,13 @@ pub struct LineLimits {
     pub tools_per_line_max: usize,
     /// Tools of one principal.
     pub tools_per_principal_max: usize,
-    /// Bytes that the tools of one principal take.
+    /// Bytes of the tools of one principal.
     pub tool_bytes_per_principal_max: usize,
     /// Calls on one line that have not ended.
     pub calls_per_line_max: usize,
-    /// How long a line without a stream is kept when none was ever opened.
+    /// How long a line that never had a stream is kept.
     pub unattended_ms: u64,
-    /// The longest grace a line may ask for.
+    /// The longest grace period a line may request.
     pub grace_ms_max: u64,
 }
 

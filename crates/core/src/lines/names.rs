@@ -1,4 +1,4 @@
-//! The names tools on lines are called by. A name is looked up as a whole, never taken apart: a
+//! The names under which tools on lines are called. A name is looked up as a whole, never split: a
 //! client `a_b` with a tool `c` and a client `a` with a tool `b_c` cannot both have `client_a_b_c`.
 
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use ringback_proto::{Error, Result};
 
 use super::{LineKind, LineName};
 
-/// The longest name of a line, and of a tool as its party calls it.
+/// The maximum length of a line name, and of a tool name as given by its party.
 const PART_BYTES_MAX: usize = 120;
-/// The longest id of a caller: what agents' programs allow for a whole name.
+/// The maximum length of a caller id: what agent programs allow for a whole name.
 const CALLER_ID_CHARS_MAX: usize = 64;
-/// What belongs to the daemon's own tools, seen from inside a sandbox.
+/// The prefix of the daemon's own tools, as seen inside a sandbox.
 const DAEMON_PREFIX: &str = "oubliette";
-/// What belongs to the tools of HTTP clients.
+/// The prefix of tools of HTTP clients.
 const CLIENT_PREFIX: &str = "client";
 
 impl LineName {
-    /// The name of the line of a session's caller. No id of a session or a caller has a `/`.
+    /// Returns the line name of a session's caller. No session id or caller id contains a `/`.
     #[must_use]
     pub fn caller(session: SessionId, caller_id: &str) -> Self {
         Self { kind: LineKind::Caller, name: format!("{session}/{caller_id}").into() }
     }
 
-    /// The session whose caller's line this is.
+    /// Returns the session of a caller's line.
     #[must_use]
     pub fn session(&self) -> Option<SessionId> {
         self.caller_parts()?.0.parse().ok()
     }
 
-    /// The id of the caller whose line this is.
+    /// Returns the caller id of a caller's line.
     #[must_use]
     pub fn caller_id(&self) -> Option<&str> {
         self.caller_parts().map(|(_, caller_id)| caller_id)
@@ -44,7 +44,7 @@ impl LineName {
     }
 }
 
-/// Whether a line that parties open themselves may have this name.
+/// Checks the name of a line that a party opens itself.
 pub(super) fn check_line(line: &LineName) -> Result<()> {
     match line.kind {
         LineKind::Client => check_part("clientID", &line.name),
@@ -54,12 +54,12 @@ pub(super) fn check_line(line: &LineName) -> Result<()> {
         }
         LineKind::Caller => Err(Error::invalid_field(
             "caller_id",
-            "a caller's tools are declared for a session, with a message to it",
+            "caller tools are declared for a session: send them with a message to it",
         )),
     }
 }
 
-/// Whether a caller may have this id.
+/// Checks a caller id.
 pub(super) fn check_caller(caller_id: &str) -> Result<()> {
     check_part("caller_id", caller_id)?;
     if caller_id.chars().count() > CALLER_ID_CHARS_MAX {
@@ -67,7 +67,7 @@ pub(super) fn check_caller(caller_id: &str) -> Result<()> {
         return Err(Error::invalid_field("caller_id", message));
     }
     if caller_id.contains('/') {
-        return Err(Error::invalid_field("caller_id", "`caller_id` has a `/`; leave it out"));
+        return Err(Error::invalid_field("caller_id", "`caller_id` must not contain `/`"));
     }
     check_reserved("caller_id", caller_id)
 }
@@ -83,7 +83,8 @@ fn check_reserved(field: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name a tool of this line is called by; of a caller's tool, the one its agents see.
+/// Returns the name under which a tool of this line is called; for a caller tool, the one its
+/// agents see.
 pub(super) fn full_name(line: &LineName, tool: &str) -> Result<Arc<str>> {
     check_part(
         match line.kind {
@@ -108,7 +109,7 @@ fn check_part(field: &str, part: &str) -> Result<()> {
         return Err(Error::invalid_field(field, message));
     }
     if part.chars().any(char::is_control) {
-        return Err(Error::invalid_field(field, format!("`{field}` has control characters")));
+        return Err(Error::invalid_field(field, format!("`{field}` contains control characters")));
     }
     Ok(())
 }

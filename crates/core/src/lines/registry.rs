@@ -1,4 +1,5 @@
-//! Which tools there are, by name and by owner: found and listed without looking at others.
+//! The tools on lines, indexed by name and by owner, so that lookups and lists skip other owners'
+//! tools.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -9,22 +10,22 @@ use ringback_proto::{Error, ErrorKind, Result};
 
 use super::{Audience, LineTool};
 
-/// A tool somebody wants to offer.
+/// A tool to offer.
 #[derive(Debug)]
 pub struct NewTool<T> {
-    /// The name its party gives it.
+    /// The name given by its party.
     pub name: Arc<str>,
     /// Who else may use it.
     pub audience: Audience,
-    /// How long a call of it may take.
+    /// The time limit of a call.
     pub timeout_ms: Option<u64>,
-    /// Whether each word of progress gives a call its whole time again.
+    /// Whether each progress report restarts the time limit of a call.
     pub progress_extends: bool,
-    /// Whether running it twice does no harm.
+    /// Whether running it twice is harmless.
     pub idempotent: bool,
-    /// Its bytes in memory, about.
+    /// Its approximate size in memory, in bytes.
     pub weight: usize,
-    /// What the shell knows of it.
+    /// The shell's own data about it.
     pub info: T,
 }
 
@@ -55,7 +56,7 @@ impl<T> Registry<T> {
         self.all.get(full_name)
     }
 
-    /// How many tools a principal has, and their bytes.
+    /// Returns the number of a principal's tools, and their bytes.
     pub(super) fn usage(&self, owner: PrincipalId) -> (usize, usize) {
         self.own.get(&owner).map_or((0, 0), |own| (own.tools.len(), own.weight))
     }
@@ -84,8 +85,8 @@ impl<T> Registry<T> {
         }
     }
 
-    /// The tool of this name, if this principal may call it. To whoever may not see it, it does not
-    /// exist.
+    /// Finds the tool of this name, if this principal may call it. A tool that it may not see does
+    /// not exist for it.
     pub(super) fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<T>>> {
         let tool = self
             .get(name)
@@ -94,13 +95,14 @@ impl<T> Registry<T> {
         if principal.level < LEVEL {
             return Err(Error::forbidden(
                 &format!("`{name}`"),
-                format!("a token of level {LEVEL}; yours is {}", principal.level),
+                format!("a token with scope `{LEVEL}`; yours has `{}`", principal.level),
             ));
         }
         Ok(Arc::clone(tool))
     }
 
-    /// Up to `limit` tools with names after `after` that this principal may call, by name.
+    /// Returns up to `limit` tools with names after `after` that this principal may call, sorted by
+    /// name.
     pub(super) fn page(
         &self,
         principal: &Principal,
@@ -114,7 +116,7 @@ impl<T> Registry<T> {
         self.seen_from(principal, after, prefix, limit)
     }
 
-    /// Every tool that this principal may know of, by name.
+    /// Returns every tool that this principal may see, sorted by name.
     pub(super) fn seen_by(&self, principal: &Principal) -> Vec<Arc<LineTool<T>>> {
         self.seen_from(principal, "", "", usize::MAX)
     }
@@ -152,7 +154,7 @@ impl<T> Registry<T> {
     }
 }
 
-/// What a tool outside does is unknown here, so calling it counts as a write.
+/// The effect of an external tool is unknown here, so calling it counts as a write.
 pub(super) const LEVEL: Level = Level::Write;
 
 fn named<'a, T>(
@@ -167,23 +169,23 @@ fn named<'a, T>(
         .take_while(move |tool| tool.full_name.starts_with(prefix))
 }
 
-/// Whether a principal may offer tools at all, or call those of others.
+/// Checks whether a principal may offer tools, or call those of others.
 ///
 /// # Errors
-/// `forbidden`, with the missing level.
+/// `forbidden`, naming the missing scope.
 pub fn may_offer(principal: &Principal) -> Result<()> {
     if principal.level >= LEVEL {
         return Ok(());
     }
     Err(Error::forbidden(
         "offering tools",
-        format!("a token of level {LEVEL}; yours is {}", principal.level),
+        format!("a token with scope `{LEVEL}`; yours has `{}`", principal.level),
     ))
 }
 
 pub(super) fn taken(full_name: &str) -> Error {
     Error::new(
         ErrorKind::Conflict,
-        format!("there is a tool `{full_name}` already; give yours another name"),
+        format!("a tool `{full_name}` already exists; choose another name"),
     )
 }

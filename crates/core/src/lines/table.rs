@@ -1,4 +1,4 @@
-//! The table of lines: who holds which, what they offer, and when a line ends.
+//! The table of lines: their owners, their tools, and when they end.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -33,19 +33,19 @@ pub struct LineTable<L: Links> {
 /// Tools that a party offers.
 #[derive(Debug)]
 pub struct Offer<T> {
-    /// On which line.
+    /// The line.
     pub line: LineName,
-    /// How long its calls wait for a new stream when the last one closed; as before if absent.
+    /// How long its calls wait for a new stream after the last one closed; unchanged if absent.
     pub grace_ms: Option<u64>,
-    /// The stream that answers for them, whose earlier offer this replaces. Without one they are
-    /// added to the line's.
+    /// The stream that answers for them, whose earlier offer this replaces. Without one, the tools
+    /// are added to the line's.
     pub stream: Option<StreamNo>,
     /// The tools.
     pub tools: Vec<NewTool<T>>,
 }
 
 impl<L: Links> LineTable<L> {
-    /// An empty table.
+    /// Makes an empty table.
     #[must_use]
     pub fn new(limits: LineLimits) -> Self {
         Self {
@@ -62,10 +62,10 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Offers tools: all of them or, if one cannot be, none. Their full names, in the order given.
+    /// Offers tools; if one is invalid, offers none. Returns the full names, in the given order.
     ///
     /// # Errors
-    /// `forbidden` without the right level or when the name belongs to another principal, `invalid`
+    /// `forbidden` without the right scope or when the name belongs to another principal, `invalid`
     /// for bad names, `conflict` when a tool's name is taken, `busy` past a limit.
     pub fn offer(
         &mut self,
@@ -80,7 +80,7 @@ impl<L: Links> LineTable<L> {
         let number = self.hold(now, principal, &name)?;
         let replaced = stream.map(|stream| self.replace_offers(number, stream, &tools));
         for (full_name, tool) in full_names.iter().zip(tools) {
-            // Offered again, a tool keeps its place.
+            // A tool that is offered again keeps its place.
             let place = self.registry.get(full_name).map(|tool| tool.seq);
             let seq = place.unwrap_or_else(|| self.next_number());
             let tool = Arc::new(LineTool {
@@ -113,7 +113,8 @@ impl<L: Links> LineTable<L> {
         Ok(full_names)
     }
 
-    /// A stream of a worker answers for these tools from now on. What nobody answers for any more.
+    /// Makes a worker's stream answer for these tools from now on. Returns those that no stream
+    /// answers for any more.
     fn replace_offers(
         &mut self,
         number: u64,
@@ -146,7 +147,8 @@ impl<L: Links> LineTable<L> {
                 return Err(registry::taken(&full_name));
             }
             if tool.audience == Audience::Project && principal.target == Target::Everything {
-                let message = "your token is for everything, not for a project to share with";
+                let message =
+                    "your token covers all projects, so there is no single project to share with";
                 return Err(Error::invalid_field("share", message));
             }
             n_new += usize::from(taken.is_none());
@@ -165,7 +167,7 @@ impl<L: Links> LineTable<L> {
         Ok(full_names)
     }
 
-    /// The line of this name, if there is one; it must be this principal's.
+    /// Returns the line of this name, if any; it must belong to this principal.
     pub(super) fn owned_line(
         &self,
         owner: PrincipalId,
@@ -187,7 +189,7 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// The line of this name, made if need be.
+    /// Returns the line of this name, created if needed.
     pub(super) fn hold(&mut self, now: Now, principal: &Principal, name: &LineName) -> Result<u64> {
         if let Some(number) = self.by_name.get(name) {
             return Ok(*number);
@@ -209,7 +211,7 @@ impl<L: Links> LineTable<L> {
         self.last_number
     }
 
-    /// When a line's time without a stream is over, if it is.
+    /// Sets when a line without a stream ends, if it does.
     pub(super) fn set_lapse(&mut self, number: u64, at: Option<MonoMs>) {
         let Some(line) = self.lines.get_mut(&number) else { return };
         if let Some(before) = std::mem::replace(&mut line.lapses_at, at) {
@@ -220,10 +222,10 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Opens a stream of a line. What waits on the line goes out on it.
+    /// Opens a stream of a line. The calls waiting on the line are sent on it.
     ///
     /// # Errors
-    /// As [`Self::offer`], but for the tools.
+    /// As [`Self::offer`], except for the tools.
     pub fn open(
         &mut self,
         now: Now,
@@ -242,7 +244,7 @@ impl<L: Links> LineTable<L> {
         Ok(self.add_stream(number, bell, effects))
     }
 
-    /// Adds a stream to a line, whose time does not run out any more.
+    /// Adds a stream to a line, which then no longer times out.
     pub(super) fn add_stream(
         &mut self,
         number: u64,
@@ -260,7 +262,7 @@ impl<L: Links> LineTable<L> {
         stream
     }
 
-    /// A stream closed. With the last one the line ends, at once or after its grace.
+    /// Closes a stream. With the last one the line ends, immediately or after its grace period.
     pub fn close(&mut self, now: Now, stream: StreamNo, effects: &mut Vec<LineEffect<L>>) {
         let Some(number) = self.streams.remove(&stream) else { return };
         let Some(line) = self.lines.get_mut(&number) else { return };
@@ -279,10 +281,10 @@ impl<L: Links> LineTable<L> {
         self.withdraw(number, &orphans, effects);
     }
 
-    /// Takes tools off a line: those named, by either name, or all. Their full names.
+    /// Removes the named tools, by either name, or all tools from a line. Returns their full names.
     ///
     /// # Errors
-    /// `forbidden` when the line is another principal's.
+    /// `forbidden` when the line belongs to another principal.
     pub fn withdraw_named(
         &mut self,
         owner: PrincipalId,
@@ -309,7 +311,7 @@ impl<L: Links> LineTable<L> {
         Ok(self.withdraw(number, &named, effects))
     }
 
-    /// Takes tools off a line. Calls of them that no party has are lost; the others may still be
+    /// Removes tools from a line. Calls to them that no party has are lost; the others may still be
     /// answered.
     pub(super) fn withdraw(
         &mut self,
@@ -363,7 +365,8 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// Ends the lines whose time without a stream is over; callers are absent from then on.
+    /// Ends the lines that have been without a stream for too long; callers count as absent from
+    /// then on.
     pub fn expire(&mut self, now: Now, effects: &mut Vec<LineEffect<L>>) {
         while let Some((at, number)) = self.lapses.first().copied() {
             if at > now.mono {
@@ -379,21 +382,22 @@ impl<L: Links> LineTable<L> {
         }
     }
 
-    /// When to look again.
+    /// Returns when to call [`Self::expire`] next.
     #[must_use]
     pub fn next_lapse(&self) -> Option<MonoMs> {
         self.lapses.first().map(|(at, _)| *at)
     }
 
-    /// The tool of this name, if this principal may call it.
+    /// Finds the tool of this name, if this principal may call it.
     ///
     /// # Errors
-    /// `not_found` also when it may not be seen, `forbidden` when it may be but not called.
+    /// `not_found` also when it may not be seen, `forbidden` when it may be seen but not called.
     pub fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<L::Tool>>> {
         self.registry.find(principal, name)
     }
 
-    /// Up to `limit` tools with names after `after` that this principal may call, by name.
+    /// Returns up to `limit` tools with names after `after` that this principal may call, sorted by
+    /// name.
     #[must_use]
     pub fn page(
         &self,
@@ -405,7 +409,7 @@ impl<L: Links> LineTable<L> {
         self.registry.page(principal, after, prefix, limit)
     }
 
-    /// The tools of one line that this principal may see, in the order of registration.
+    /// Returns the tools of one line that this principal may see, in order of registration.
     #[must_use]
     pub fn tools_of(&self, principal: &Principal, line: &LineName) -> Vec<Arc<LineTool<L::Tool>>> {
         let line = self.by_name.get(line).and_then(|number| self.lines.get(number));
@@ -416,7 +420,7 @@ impl<L: Links> LineTable<L> {
             .collect()
     }
 
-    /// Every tool on a line of this kind that this principal may see, by name.
+    /// Returns every tool on a line of this kind that this principal may see, sorted by name.
     #[must_use]
     pub fn seen_by(&self, principal: &Principal, kind: LineKind) -> Vec<Arc<LineTool<L::Tool>>> {
         let mut seen = self.registry.seen_by(principal);
@@ -424,14 +428,14 @@ impl<L: Links> LineTable<L> {
         seen
     }
 
-    /// How many lines, streams and calls there are.
+    /// Returns the number of lines, streams and calls.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         let n_lines = self.lines.len().max(self.by_name.len()).max(self.lines_of.len());
         (n_lines, self.streams.len(), self.book.len())
     }
 
-    /// Whether nothing is left in any table.
+    /// Returns whether every table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.counts() == (0, 0, 0)

@@ -1,4 +1,4 @@
-//! The engine driven by parties of every kind.
+//! Tests of the engine with every kind of party.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use ringback_proto::{Certainty, ErrorKind, Result};
 use super::*;
 use crate::time::Now;
 
-/// The shell's types, as small as they can be: a call goes out as its number.
+/// Minimal shell types: a call goes out as its number.
 #[derive(Debug)]
 pub(super) struct Test;
 
@@ -36,7 +36,7 @@ pub(super) fn id(number: u8) -> CallId {
     CallId::from_random([number; 16])
 }
 
-/// A table, who uses it, and what came of it.
+/// A table, its users, and the effects.
 pub(super) struct Bench {
     pub(super) table: LineTable<Test>,
     pub(super) owner: Principal,
@@ -144,7 +144,7 @@ impl Bench {
         self.call_named(number, None, tool).unwrap();
     }
 
-    /// The calls a stream takes now; cancels are negative.
+    /// Returns the calls a stream takes now; cancels are negative.
     fn taken(&mut self, stream: StreamNo) -> Vec<i32> {
         let mut taken = Vec::new();
         while let Some(post) = self.table.next(stream) {
@@ -244,7 +244,8 @@ fn with_grace_unanswered_calls_come_again_under_the_same_ids_in_their_order() {
     assert!(bench.table.is_empty());
 }
 
-/// Rule: a stranger's result is never accepted, and a second result never overwrites the first.
+/// Rule: another principal's result is never accepted, and a second result never overwrites the
+/// first.
 #[test]
 fn only_the_owner_answers_and_only_the_first_answer_counts() {
     let mut bench = Bench::new();
@@ -260,7 +261,7 @@ fn only_the_owner_answers_and_only_the_first_answer_counts() {
     assert!(!stranger.message().contains("was answered"), "{stranger}");
 }
 
-/// Rule: the party learns that its caller has left, and a result after the timeout is refused.
+/// Rule: the party is notified when its caller leaves, and a result after the timeout is refused.
 #[test]
 fn a_recalled_call_is_cancelled_at_its_party_if_it_has_it() {
     let mut bench = Bench::new();
@@ -295,7 +296,7 @@ fn an_id_in_use_is_a_conflict_and_ids_of_our_own_form_are_refused() {
     assert_eq!(bench.table.answer(token(1), "r1").unwrap().caller, 3);
 }
 
-/// Rule: names are taken as a whole, by whoever registers first.
+/// Rule: names are claimed as a whole, first come, first served.
 #[test]
 fn ambiguous_reserved_and_foreign_names_are_refused_and_nothing_is_half_registered() {
     let mut bench = Bench::new();
@@ -374,7 +375,7 @@ fn workers_of_a_service_share_the_load_and_what_a_dead_one_did_not_take_moves() 
     bench.close(a);
     let (gone, may_have_run) = (ErrorKind::Gone, Certainty::MayHaveRun);
     assert_eq!(bench.failed, [(1, gone, may_have_run), (3, gone, may_have_run)]);
-    assert_eq!(bench.taken(b), [6, 5], "what was not taken moves, and what is idempotent");
+    assert_eq!(bench.taken(b), [6, 5], "calls that were not taken move, and so do idempotent ones");
     bench.close(b);
     assert!(bench.table.is_empty());
 }
@@ -415,7 +416,7 @@ fn withdrawn_tools_lose_what_nobody_has_and_keep_what_was_delivered() {
     assert!(bench.table.withdraw_named(token(2), &line, None, &mut Vec::new()).is_err());
 }
 
-/// Rule: a registration that nobody attends to does not stay for ever.
+/// Rule: a registration that is never attended does not last forever.
 #[test]
 fn a_line_that_never_had_a_stream_ends_after_a_while() {
     let mut bench = Bench::new();
@@ -486,7 +487,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Runs random parties against the table and keeps book of every call beside it.
+/// Runs random parties against the table and tracks every call.
 #[derive(Default)]
 struct Model {
     streams: Vec<StreamNo>,
@@ -579,7 +580,7 @@ proptest! {
     }
 }
 
-/// Rule: lists are in the order of registration, and registering again is no new one.
+/// Rule: lists are in order of registration, and registering again does not change the order.
 #[test]
 fn a_tool_that_is_offered_again_keeps_its_place() {
     let mut bench = Bench::new();
@@ -594,5 +595,9 @@ fn a_tool_that_is_offered_again_keeps_its_place() {
     let one = ["one".to_owned()];
     bench.table.withdraw_named(bench.owner.id, &line, Some(&one), &mut effects).unwrap();
     bench.client("c", 0, &["one"]);
-    assert_eq!(names(&bench), ["two", "three", "one"], "taken back and offered anew it comes last");
+    assert_eq!(
+        names(&bench),
+        ["two", "three", "one"],
+        "withdrawn and offered again, it comes last"
+    );
 }

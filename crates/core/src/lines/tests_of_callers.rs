@@ -1,4 +1,4 @@
-//! Callers' lines: who is there, who is not, and what becomes of the calls.
+//! Callers' lines: who is reachable, and what happens to the calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use ringback_proto::{Certainty, ErrorKind, Result};
 use super::tests::{Bench, at, id, principal, token};
 use super::*;
 
-/// How long a caller counts as there after a poll.
+/// How long a caller counts as reachable after a poll.
 const GRACE_MS: u64 = 100;
 
 fn session(number: u8) -> SessionId {
@@ -81,7 +81,7 @@ impl Bench {
         })
     }
 
-    /// What a caller hears now; cancels are negative.
+    /// Returns what a caller receives now; cancels are negative.
     fn heard(&mut self, attendance: AttendanceNo) -> Vec<i32> {
         std::iter::from_fn(|| self.hear(attendance)).collect()
     }
@@ -101,7 +101,8 @@ impl Bench {
     }
 }
 
-/// Rule: one session never receives another's tools or calls, and strangers find none of them.
+/// Rule: one session never receives another's tools or calls, and other principals find none of
+/// them.
 #[test]
 fn a_callers_tools_are_reached_by_their_session_alone() {
     let mut bench = Bench::new();
@@ -153,13 +154,13 @@ fn a_new_declaration_replaces_the_last_and_none_removes_the_caller() {
     assert_eq!(bench.withdrawn, ["ant_a", "ant_b"]);
     assert_eq!(bench.declared(1), [("ant".to_owned(), vec!["d".to_owned(), "c".to_owned()])]);
     assert_eq!(bench.ask(3, 1, None, "a").unwrap_err().kind(), ErrorKind::NotFound);
-    assert_eq!(bench.answer(1, 1).unwrap(), 1, "what the caller has may still be answered");
+    assert_eq!(bench.answer(1, 1).unwrap(), 1, "calls that the caller has may still be answered");
     bench.declare(1, "ant", &[]);
     assert!(bench.declared(1).is_empty());
     assert!(bench.ask(3, 1, Some("ant"), "c").is_err());
     bench.declare(1, "ant", &["e"]);
     bench.ask(4, 1, None, "e").unwrap();
-    assert_eq!(bench.heard(stream), [4], "who attended before hears of it");
+    assert_eq!(bench.heard(stream), [4], "an earlier attendance receives it");
     bench.answer(1, 4).unwrap();
     bench.declare(1, "ant", &[]);
     bench.leave(stream);
@@ -185,14 +186,14 @@ fn a_caller_whose_last_lasting_stream_closed_is_gone_at_once() {
     assert_eq!((refused.kind(), refused.certainty()), (gone, Certainty::NotStarted));
     assert!(refused.message().contains("cannot be reached"), "{refused}");
     let late = bench.answer(1, 1).unwrap_err();
-    assert!(late.message().contains("could not be reached"), "{late}");
+    assert!(late.message().contains("could no longer be reached"), "{late}");
     let back = bench.attend(1, None, Holding::Lasting);
     bench.ask(4, 1, None, "read").unwrap();
     assert_eq!(bench.heard(back), [4]);
 }
 
-/// Rule: a caller that polls is there until its grace after the last poll is over, and a poll that
-/// was lost loses no call.
+/// Rule: a polling caller is reachable until its grace period after the last poll is over, and a
+/// lost poll loses no call.
 #[test]
 fn a_poller_is_there_between_polls_and_gets_what_it_has_not_answered_again() {
     let mut bench = Bench::new();
@@ -253,10 +254,11 @@ fn a_caller_hears_of_its_own_lines_that_it_asked_for_each_in_turn() {
     bench.leave(all);
     assert_eq!(bench.heard(ant), [1, 4]);
     let lost: Vec<_> = bench.failed.iter().map(|(number, ..)| *number).collect();
-    assert_eq!(lost, [2, 5], "nobody listens for the bee any more");
+    assert_eq!(lost, [2, 5], "the bee is no longer attended");
 }
 
-/// Rule: a `caller_id` of a session belongs to whoever declared it; only that principal answers.
+/// Rule: a `caller_id` of a session belongs to the principal that declared it; only that principal
+/// answers.
 #[test]
 fn bad_ids_foreign_callers_and_bad_lists_are_refused_whole() {
     let mut bench = Bench::new();
@@ -311,7 +313,7 @@ fn the_end_of_a_session_ends_its_lines_and_whoever_attends() {
     bench.end_session(1);
 }
 
-/// Rule: the party learns that its caller has left.
+/// Rule: the party is notified when its caller leaves.
 #[test]
 fn a_caller_is_told_that_a_call_it_has_is_over() {
     let mut bench = Bench::new();
@@ -386,11 +388,11 @@ fn op() -> impl Strategy<Value = Op> {
 const CALLERS: [&str; 2] = ["ant", "bee"];
 const TOOLS: [&str; 3] = ["a", "b", "c"];
 
-/// Keeps book of every call beside the table.
+/// Tracks every call beside the table.
 #[derive(Default)]
 struct Model {
     attendances: Vec<AttendanceNo>,
-    /// Calls that have not ended, and who has heard of each.
+    /// Calls that have not ended, and the attendances that received each.
     live: BTreeMap<u8, BTreeSet<AttendanceNo>>,
     next: u8,
 }
@@ -460,8 +462,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Rule: whatever callers do, every call has exactly one outcome, told with the right certainty,
-    /// and nothing is left when their sessions have ended.
+    /// Rule: whatever callers do, every call has exactly one outcome, reported with the right
+    /// certainty, and nothing is left when their sessions have ended.
     #[test]
     fn whatever_callers_do_every_call_ends_once_and_nothing_is_left(
         ops in proptest::collection::vec(op(), 1..120)

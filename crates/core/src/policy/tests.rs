@@ -20,7 +20,7 @@ fn held(key: AgentKey, principal: Principal) -> Principal {
     Principal { held_by: Some(HeldBy { session, key }), ..principal }
 }
 
-/// The kinds of principals there are, each with a name of its own.
+/// All kinds of principals, each with a name.
 fn kinds() -> Vec<(String, Principal)> {
     let mut kinds = Vec::new();
     for level in [Level::Read, Level::Write, Level::Admin] {
@@ -31,13 +31,13 @@ fn kinds() -> Vec<(String, Principal)> {
         kinds.push((format!("{level} of a project"), some.clone()));
         kinds.push((format!("passed {level} of all"), held(passed, all)));
         kinds.push((format!("passed {level} of a project"), held(passed, some.clone())));
-        // `key_level` has no admin: should there be one all the same, it gets no further.
+        // `key_level` has no admin; if it did, such a key would still get no further.
         kinds.push((format!("made {level}"), held(AgentKey::Made, some)));
     }
     kinds
 }
 
-/// Who may call a tool, by the words of the rule.
+/// Restates the rule: who may call a tool.
 fn expected(row: &ToolRow, principal: &Principal) -> bool {
     let is_agent = principal.held_by.is_some();
     let is_for_all = principal.target == Target::Everything;
@@ -66,8 +66,8 @@ fn every_tool_is_for_those_whom_its_row_names() {
     }
 }
 
-/// Rule: no key that an agent holds manages tokens, changes a project, answers for a caller, loosens
-/// confinement or answers a question, whatever its level and wherever it comes from.
+/// Rule: no key that an agent holds manages tokens, changes a project, answers for a caller,
+/// loosens confinement or answers a permission request, whatever its scope and origin.
 #[test]
 fn no_key_of_an_agent_decides_what_agents_may() {
     let tools = [
@@ -116,8 +116,8 @@ fn a_token_sees_its_own_and_its_projects_and_only_a_full_admin_sees_all() {
     assert_eq!(sight(&principal(Level::Admin, Target::Everything)), Sight::All);
 }
 
-/// Rule: the key of a session sees its project, and of what is in it its own alone; a token that a user
-/// passed sees what it saw before.
+/// Rule: a session key sees its project, and within it only what its own session owns; a token that
+/// a user passed sees what it saw before.
 #[test]
 fn the_key_of_a_session_sees_its_project_and_not_what_others_do_in_it() {
     let other = PrincipalId::Token(TokenId::from_random([9; 16]));

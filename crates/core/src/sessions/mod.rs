@@ -1,12 +1,11 @@
-//! Sessions of agents: who started which, how each stands, what it has said, and when it has been
-//! idle for too long.
+//! Agent sessions: their ancestry, states and events, and when they have been idle for too long.
 //!
-//! A session that an agent starts is the child of its own; all that come from one message of one
-//! caller form a tree with a *root*, whose caller serves them all. What a session says is kept in a
-//! ring of its own and in those of its ancestors, so that whoever started it all can follow it all
-//! in one order.
+//! A session that an agent starts is a child of the agent's own; all sessions that come from one
+//! message of one caller form a tree with a *root*, whose caller serves them all. The events of a
+//! session are kept in its own ring and in those of its ancestors, so that the caller can follow
+//! everything in one order.
 //!
-//! The table holds the sessions of this run. What is said is the shell's own type.
+//! The table holds the sessions of this run. The type of events is up to the shell.
 
 mod ring;
 mod table;
@@ -19,16 +18,16 @@ use ringback_proto::principal::PrincipalId;
 pub use self::ring::{EventPage, KeptEvents, Said};
 pub use self::table::{Leaving, SessionTable, Where};
 
-/// How far the sessions of a project may go.
+/// The limits of a project's sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionLimits {
-    /// How deep sessions may start others; a root has depth 0.
+    /// The maximum depth of started sessions; a root has depth 0.
     pub depth_max: u32,
-    /// Sessions that one root may start in all, its own included.
+    /// The maximum number of sessions of one root, itself included.
     pub agents_max: u32,
     /// Sessions of one project that have not ended.
     pub live_max: u32,
-    /// How long a session may have nothing to do.
+    /// How long a session may be idle.
     pub idle_ms: u64,
 }
 
@@ -38,21 +37,21 @@ impl Default for SessionLimits {
     }
 }
 
-/// A session that somebody wants to start, or to take up again.
+/// A session to start or to resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NewSession {
     /// Its id.
     pub id: SessionId,
     /// Its project.
     pub project: ProjectId,
-    /// Where it works.
+    /// Its workspace.
     pub workspace: WorkspaceId,
-    /// Who started it; a child belongs to who started its root.
+    /// Its owner; a child belongs to the owner of its root.
     pub owner: PrincipalId,
     /// The session whose agent started it.
     pub parent: Option<SessionId>,
-    /// How far it may go.
+    /// Its limits.
     pub limits: SessionLimits,
-    /// The number of the next thing it says: 0, unless it goes on.
+    /// The index of its next event: 0, unless it is resumed.
     pub next_index: u64,
 }

@@ -1,18 +1,18 @@
-//! What a session has said, numbered from 0 without gaps; the oldest are dropped and counted.
+//! The events of a session, numbered from 0 without gaps; the oldest are dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ringback_proto::ids::SessionId;
 
-/// One thing that was said, in the ring of a session.
+/// An event in the ring of a session.
 #[derive(Debug)]
 pub struct Said<E> {
-    /// Its number in this ring.
+    /// Its index in this ring.
     pub index: u64,
-    /// Who said it: the session itself or one that comes from it.
+    /// The session it comes from: the ring's own or a descendant.
     pub session: SessionId,
-    /// What.
+    /// The event.
     pub event: Arc<E>,
 }
 
@@ -22,27 +22,28 @@ impl<E> Clone for Said<E> {
     }
 }
 
-/// Some of what a session said.
+/// A page of a session's events.
 #[derive(Debug)]
 pub struct EventPage<E> {
-    /// In order.
+    /// The events, in order.
     pub events: Vec<Said<E>>,
-    /// The number to go on after: of the last one looked at. `None` when nothing was ever said.
+    /// The index to continue after: that of the last event examined. `None` when there never was an
+    /// event.
     pub last_index: Option<u64>,
-    /// The oldest number that is still kept.
+    /// The index of the oldest kept event.
     pub oldest_index: u64,
-    /// How many of those asked for are no longer kept.
+    /// The number of requested events that are no longer kept.
     pub n_dropped: u64,
 }
 
-/// How much of what sessions say is kept.
+/// Limits on kept events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptEvents {
     /// Events of one session.
     pub events_max: usize,
-    /// Bytes of them.
+    /// Bytes of the events of one session.
     pub bytes_max: usize,
-    /// Bytes of the events of all sessions together.
+    /// Bytes of the events of all sessions.
     pub total_bytes_max: usize,
 }
 
@@ -51,7 +52,7 @@ pub(super) struct Ring<E> {
     kept: VecDeque<(Said<E>, usize)>,
     n_bytes: usize,
     next_index: u64,
-    /// The first number that was ever kept here; what is before is elsewhere.
+    /// The first index that was ever kept here; earlier events are elsewhere.
     first_index: u64,
     limits: KeptEvents,
 }
@@ -62,7 +63,7 @@ impl<E> Ring<E> {
         Self { kept: VecDeque::new(), n_bytes: 0, next_index, first_index, limits }
     }
 
-    /// Takes an event of so many bytes; the oldest go for it.
+    /// Adds an event of the given size; the oldest are dropped to make room.
     pub(super) fn push(&mut self, session: SessionId, event: Arc<E>, n_bytes: usize) -> u64 {
         let index = self.next_index;
         self.next_index += 1;
@@ -76,14 +77,14 @@ impl<E> Ring<E> {
         index
     }
 
-    /// Drops the oldest event. How many bytes it had; nothing if there is none.
+    /// Drops the oldest event. Returns its size; `None` if the ring is empty.
     pub(super) fn drop_oldest(&mut self) -> Option<usize> {
         let (_, n_bytes) = self.kept.pop_front()?;
         self.n_bytes -= n_bytes;
         Some(n_bytes)
     }
 
-    /// Keeps no more than so many bytes. With nothing left, what comes next is the first again.
+    /// Drops events down to the given size. If none are left, the next event is the first again.
     pub(super) fn shrink(&mut self, bytes_max: usize) {
         while self.n_bytes > bytes_max || (bytes_max == 0 && !self.kept.is_empty()) {
             self.drop_oldest();
@@ -94,12 +95,12 @@ impl<E> Ring<E> {
         }
     }
 
-    /// Bytes that are kept.
+    /// Returns the number of bytes kept.
     pub(super) const fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Whether what comes after a number was ever kept here.
+    /// Returns whether the events after an index were ever kept here.
     pub(super) const fn has_after(&self, since: Option<u64>) -> bool {
         let from = match since {
             None => 0,
@@ -116,7 +117,7 @@ impl<E> Ring<E> {
         self.kept.front().map_or(self.next_index, |(said, _)| said.index)
     }
 
-    /// Up to `limit` of what was said after a number, by this session alone if asked.
+    /// Returns up to `limit` events after an index, optionally only those of this session.
     pub(super) fn after(
         &self,
         since: Option<u64>,

@@ -1,4 +1,4 @@
-//! The table of sessions: every change of state goes through it.
+//! The table of sessions, which every state change goes through.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,11 +19,11 @@ pub struct SessionTable<E> {
     idle: BTreeSet<(MonoMs, SessionId)>,
     leaving: HashSet<Leaving>,
     kept: KeptEvents,
-    /// Bytes of the events of all sessions, counted in each ring that has them.
+    /// Bytes of the events of all sessions, counted in each ring that holds them.
     n_event_bytes: usize,
 }
 
-/// Something that is being deleted: no session starts in it.
+/// Something that is being deleted: no session can start in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Leaving {
     /// A project with all its workspaces.
@@ -37,36 +37,36 @@ struct Session<E> {
     place: Where,
     limits: SessionLimits,
     state: SessionState,
-    /// Messages that its agent has not done with.
+    /// Messages that its agent has not finished.
     n_turns: u32,
-    /// Sessions that come from it, if it is a root; it counts itself.
+    /// The number of its descendants, if it is a root, including itself.
     n_agents: u32,
     children: Vec<SessionId>,
     ring: Ring<E>,
     idle_at: Option<MonoMs>,
 }
 
-/// Where a session stands among others.
+/// The place of a session in its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Where {
     /// Its id.
     pub id: SessionId,
-    /// The first of its tree.
+    /// The root of its tree.
     pub root: SessionId,
     /// The session whose agent started it.
     pub parent: Option<SessionId>,
     /// Its project.
     pub project: ProjectId,
-    /// Where it works.
+    /// Its workspace.
     pub workspace: WorkspaceId,
-    /// Whose it is.
+    /// Its owner.
     pub owner: PrincipalId,
-    /// How many started one another before it.
+    /// The number of its ancestors.
     pub depth: u32,
 }
 
 impl<E> SessionTable<E> {
-    /// An empty table; so much of what sessions say is kept.
+    /// Makes an empty table with limits on kept events.
     #[must_use]
     pub fn new(kept: KeptEvents) -> Self {
         Self {
@@ -78,11 +78,11 @@ impl<E> SessionTable<E> {
         }
     }
 
-    /// Takes a session in, new or to go on, if the limits let it.
+    /// Adds a new or resumed session, if the limits allow it.
     ///
     /// # Errors
-    /// `not_found` for a parent that is not live, `busy` past a limit, with the limit, `conflict` where
-    /// its project or workspace is being deleted.
+    /// `not_found` for a parent that is not live, `busy` past a limit, which it names, `conflict`
+    /// where its project or workspace is being deleted.
     pub fn start(&mut self, new: NewSession) -> Result<Where> {
         let NewSession { id, project, workspace, owner, parent, limits, next_index } = new;
         self.check_stays(Leaving::Project(project))?;
@@ -94,26 +94,31 @@ impl<E> SessionTable<E> {
                 (of.root, of.depth + 1, of.owner)
             }
         };
-        // A tree may reach into other projects, and gets no further by that.
+        // A tree may extend into other projects, but gets no further that way.
         let tree = self.sessions.get(&root).map_or(limits, |root| root.limits);
         let depth_max = limits.depth_max.min(tree.depth_max);
         if depth > depth_max {
-            return Err(past("sessions may start others only", depth_max, "deep", "max_depth"));
+            return Err(past("agents may start sessions at most", depth_max, "deep", "max_depth"));
         }
         let before = self.sessions.get(&id).map(|before| before.state);
         if before.is_some_and(SessionState::is_live) {
-            let message = format!("session {id} is under way already");
+            let message = format!("session {id} is already live");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
         let agents_max = limits.agents_max.min(tree.agents_max);
         if before.is_none() && self.n_agents(root) >= agents_max {
-            return Err(past("one session may start", agents_max, "agents", "max_agents"));
+            return Err(past(
+                "a session and its descendants may start at most",
+                agents_max,
+                "agents",
+                "max_agents",
+            ));
         }
         if self.n_live(project) >= limits.live_max as usize {
             return Err(past(
-                "a project may have",
+                "a project may have at most",
                 limits.live_max,
-                "sessions that have not ended",
+                "live sessions",
                 "max_sessions",
             ));
         }
@@ -143,7 +148,7 @@ impl<E> SessionTable<E> {
             .ok_or_else(|| Error::not_found("session", id))
     }
 
-    /// How many sessions of a project have not ended.
+    /// Returns the number of a project's sessions that have not ended.
     #[must_use]
     pub fn n_live(&self, project: ProjectId) -> usize {
         let live =
@@ -151,20 +156,20 @@ impl<E> SessionTable<E> {
         self.sessions.values().filter(live).count()
     }
 
-    /// How many sessions come from a root, itself included.
+    /// Returns the number of sessions in a root's tree, itself included.
     #[must_use]
     pub fn n_agents(&self, root: SessionId) -> u32 {
         self.sessions.get(&root).map_or(0, |root| root.n_agents)
     }
 
-    /// Where a session stands and how, if it is of this run.
+    /// Returns the place and state of a session, if it belongs to this run.
     #[must_use]
     pub fn find(&self, id: SessionId) -> Option<(Where, SessionState)> {
         self.sessions.get(&id).map(|session| (session.place, session.state))
     }
 
-    /// The session of this owner that is live in a workspace, the newest if there are several: a
-    /// message without a session goes to it.
+    /// Returns the newest live session of this owner in a workspace, to which a message without a
+    /// session goes.
     #[must_use]
     pub fn live_in(&self, owner: PrincipalId, workspace: WorkspaceId) -> Option<SessionId> {
         let here = |session: &&Session<E>| {
@@ -177,8 +182,8 @@ impl<E> SessionTable<E> {
         self.sessions.values().filter(here).map(|session| session.place.id).max()
     }
 
-    /// The newest session that comes from this one and is live in a workspace: what its agent says
-    /// without naming a session goes to it.
+    /// Returns the newest live descendant in a workspace, to which an agent's message without a
+    /// session goes.
     #[must_use]
     pub fn live_below(&self, ancestor: SessionId, workspace: WorkspaceId) -> Option<SessionId> {
         let here = |session: &&Session<E>| {
@@ -191,14 +196,14 @@ impl<E> SessionTable<E> {
         self.sessions.values().filter(here).map(|session| session.place.id).max()
     }
 
-    /// Who started the sessions that are live.
+    /// Returns the owners of all live sessions.
     #[must_use]
     pub fn owners(&self) -> HashSet<PrincipalId> {
         let live = |session: &&Session<E>| session.state.is_live();
         self.sessions.values().filter(live).map(|session| session.place.owner).collect()
     }
 
-    /// The live sessions that a principal started itself.
+    /// Returns the live sessions that a principal started itself.
     #[must_use]
     pub fn roots_of(&self, owner: PrincipalId) -> Vec<SessionId> {
         let its = |session: &&Session<E>| {
@@ -208,7 +213,7 @@ impl<E> SessionTable<E> {
         self.sessions.values().filter(its).map(|session| session.place.id).collect()
     }
 
-    /// Whether a session that has not ended works there.
+    /// Returns whether a session that has not ended uses the workspace.
     #[must_use]
     pub fn is_used(&self, workspace: WorkspaceId) -> bool {
         self.sessions
@@ -216,10 +221,10 @@ impl<E> SessionTable<E> {
             .any(|session| session.place.workspace == workspace && session.state.is_live())
     }
 
-    /// Something is to be deleted: no session starts in it until [`Self::stay`].
+    /// Marks something as being deleted: no session starts in it until [`Self::stay`].
     ///
     /// # Errors
-    /// `conflict` when a session works in it, or it is being deleted already.
+    /// `conflict` when a session uses it, or it is already being deleted.
     pub fn leave(&mut self, what: Leaving) -> Result<()> {
         self.check_stays(what)?;
         let (name, n_live) = match what {
@@ -229,9 +234,9 @@ impl<E> SessionTable<E> {
         if n_live > 0 {
             let message = match what {
                 Leaving::Project(_) => {
-                    format!("{name} has {n_live} sessions that have not ended; end them first")
+                    format!("{name} has {n_live} live sessions; end them first")
                 }
-                Leaving::Workspace(_) => format!("a session works in {name}; end it first"),
+                Leaving::Workspace(_) => format!("a live session uses {name}; end it first"),
             };
             return Err(Error::new(ErrorKind::Conflict, message));
         }
@@ -239,12 +244,12 @@ impl<E> SessionTable<E> {
         Ok(())
     }
 
-    /// It is deleted, or was not after all.
+    /// Removes the mark, after the deletion or instead of it.
     pub fn stay(&mut self, what: Leaving) {
         self.leaving.remove(&what);
     }
 
-    /// Whether something is not being deleted.
+    /// Checks that something is not being deleted.
     ///
     /// # Errors
     /// `conflict` when it is.
@@ -259,7 +264,7 @@ impl<E> SessionTable<E> {
         Err(Error::new(ErrorKind::Conflict, format!("{name} is being deleted")))
     }
 
-    /// A message goes to the agent of a session: it runs until it is done with it.
+    /// Counts a message to the agent of a session, which runs until the agent has finished it.
     ///
     /// # Errors
     /// `not_found` when the session is not live.
@@ -275,14 +280,15 @@ impl<E> SessionTable<E> {
         Ok(())
     }
 
-    /// The agent is done with a message. How the session stands now, if that changed.
+    /// Notes that the agent has finished a message. Returns the new state of the session, if it
+    /// changed.
     pub fn end_turn(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
         let session = self.sessions.get_mut(&id).filter(|session| session.state.is_live())?;
         session.n_turns = session.n_turns.saturating_sub(1);
         (session.n_turns == 0).then(|| self.rest(now, id)).flatten()
     }
 
-    /// The agent has nothing to do, whatever it was told before.
+    /// Marks the agent as idle, whatever messages it was given before.
     pub fn rest(&mut self, now: Now, id: SessionId) -> Option<SessionState> {
         let session = self.sessions.get_mut(&id).filter(|session| session.state.is_live())?;
         if session.state == SessionState::Idle {
@@ -296,7 +302,7 @@ impl<E> SessionTable<E> {
         Some(SessionState::Idle)
     }
 
-    /// Somebody uses a session whose agent rests: it is not idle from now on only.
+    /// Restarts the idle time of a session whose agent rests, because it is in use.
     pub fn touch(&mut self, now: Now, id: SessionId) {
         let Some(session) = self.sessions.get_mut(&id) else { return };
         let Some(before) = session.idle_at else { return };
@@ -306,7 +312,7 @@ impl<E> SessionTable<E> {
         self.idle.insert((at, id));
     }
 
-    /// Ends a session and all that come from it, children first. Those that ended now.
+    /// Ends a session and its descendants, children first. Returns those that ended now.
     pub fn end(&mut self, id: SessionId, state: SessionState) -> Vec<SessionId> {
         let mut ended = Vec::new();
         self.end_tree(id, state, &mut ended);
@@ -329,7 +335,7 @@ impl<E> SessionTable<E> {
         ended.push(id);
     }
 
-    /// Every session that has not ended.
+    /// Returns every session that has not ended.
     #[must_use]
     pub fn all_live(&self) -> Vec<SessionId> {
         let live = |session: &&Session<E>| session.state.is_live();
@@ -339,7 +345,7 @@ impl<E> SessionTable<E> {
         ids
     }
 
-    /// Forgets a session that has ended; its record and its journal are the store's.
+    /// Forgets a session that has ended; its record and its journal belong to the store.
     pub fn forget(&mut self, id: SessionId) {
         if self.sessions.get(&id).is_some_and(|session| !session.state.is_live())
             && let Some(session) = self.sessions.remove(&id)
@@ -348,7 +354,7 @@ impl<E> SessionTable<E> {
         }
     }
 
-    /// A session that has ended keeps no more than so many bytes of what it said in memory.
+    /// Limits the bytes of events that an ended session keeps in memory.
     pub fn release(&mut self, id: SessionId, bytes_max: usize) {
         let ended = self.sessions.get_mut(&id).filter(|session| !session.state.is_live());
         if let Some(session) = ended {
@@ -358,14 +364,14 @@ impl<E> SessionTable<E> {
         }
     }
 
-    /// Bytes of what all sessions said that are in memory.
+    /// Returns the bytes of all sessions' events in memory.
     #[must_use]
     pub const fn n_event_bytes(&self) -> usize {
         self.n_event_bytes
     }
 
-    /// A session says something: heard in its own ring and in those of its ancestors. The rings and
-    /// its numbers in them, its own first. The event has so many bytes.
+    /// Adds an event of the given size to a session's own ring and those of its ancestors. Returns
+    /// the rings and its indexes in them, the session's own first.
     pub fn say(&mut self, id: SessionId, event: &Arc<E>, n_bytes: usize) -> Vec<(SessionId, u64)> {
         let mut heard = Vec::new();
         let mut next = Some(id);
@@ -382,14 +388,14 @@ impl<E> SessionTable<E> {
         heard
     }
 
-    /// Drops the oldest events of whoever has most, until all sessions have less than they may together:
-    /// by an eighth, so that this is not done for every event.
+    /// Drops the oldest events of the session that has the most, until all sessions together are
+    /// under the limit: by an eighth, so that this does not run for every event.
     fn drop_events(&mut self) {
         let enough = self.kept.total_bytes_max - self.kept.total_bytes_max / 8;
         while self.n_event_bytes > enough {
             let rings = self.sessions.values_mut().map(|session| &mut session.ring);
             let Some(largest) = rings.max_by_key(|ring| ring.n_bytes()) else { return };
-            // A part of what it has, or all others would be looked at for each event.
+            // A part of what it has; otherwise all sessions would be examined for each event.
             let less = largest.n_bytes() - largest.n_bytes() / 8;
             while largest.n_bytes() > less {
                 let Some(n_bytes) = largest.drop_oldest() else { return };
@@ -398,8 +404,9 @@ impl<E> SessionTable<E> {
         }
     }
 
-    /// Up to `limit` of what a session said after a number; with what its children said if asked. `None`
-    /// where that was said before this table knew the session, or was released.
+    /// Returns up to `limit` events of a session after an index, optionally including its
+    /// children's. `None` if they are older than this table's knowledge of the session, or were
+    /// released.
     #[must_use]
     pub fn said(
         &self,
@@ -412,13 +419,13 @@ impl<E> SessionTable<E> {
         Some(session.ring.after(since, limit, (!with_children).then_some(id)))
     }
 
-    /// The number of the last thing a session said.
+    /// Returns the index of a session's last event.
     #[must_use]
     pub fn last_index(&self, id: SessionId) -> Option<u64> {
         self.sessions.get(&id).and_then(|session| session.ring.next_index().checked_sub(1))
     }
 
-    /// Whether a session is another one, or comes from it.
+    /// Returns whether a session is another one, or its descendant.
     #[must_use]
     pub fn comes_from(&self, id: SessionId, ancestor: SessionId) -> bool {
         let mut next = Some(id);
@@ -431,13 +438,13 @@ impl<E> SessionTable<E> {
         false
     }
 
-    /// Sessions that have had nothing to do for too long.
+    /// Returns the sessions that have been idle for too long.
     #[must_use]
     pub fn idle_too_long(&self, now: Now) -> Vec<SessionId> {
         self.idle.iter().take_while(|(at, _)| *at <= now.mono).map(|(_, id)| *id).collect()
     }
 
-    /// When to look again.
+    /// Returns when to call [`Self::idle_too_long`] next.
     #[must_use]
     pub fn next_idle(&self) -> Option<MonoMs> {
         self.idle.first().map(|(at, _)| *at)
@@ -448,8 +455,8 @@ fn past(what: &str, limit: u32, of: &str, key: &str) -> Error {
     Error::new(
         ErrorKind::Busy,
         format!(
-            "{what} {limit} {of}; `ringback session list` names them and `ringback session end ID` ends \
-             one, or raise `{key}` of the project (`sessions.{key}` for all)"
+            "{what} {limit} {of}; list them with `ringback session list` and end one with \
+             `ringback session end ID`, or raise `{key}` of the project (`sessions.{key}` for all)"
         ),
     )
 }

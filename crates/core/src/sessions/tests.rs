@@ -34,7 +34,7 @@ fn table() -> SessionTable<u32> {
     SessionTable::new(KeptEvents { events_max: 4, bytes_max: 1000, total_bytes_max: 1500 })
 }
 
-/// An event that hardly counts.
+/// Adds an event of negligible size.
 fn say(table: &mut SessionTable<u32>, number: u8, event: u32) -> Vec<(SessionId, u64)> {
     table.say(session(number), &Arc::new(event), 1)
 }
@@ -67,7 +67,7 @@ fn a_child_needs_a_live_parent() {
     assert!(table.all_live().is_empty());
 }
 
-/// Rule: ending a session ends what it started, children first.
+/// Rule: ending a session ends its descendants, children first.
 #[test]
 fn a_session_ends_with_all_that_come_from_it() {
     let mut table = table();
@@ -80,7 +80,8 @@ fn a_session_ends_with_all_that_come_from_it() {
     assert!(table.end(session(1), SessionState::Failed).is_empty(), "it has ended already");
 }
 
-/// REQ: seed 002 "session_events": numbers have no gaps, and what is no longer kept is counted.
+/// REQ: seed 002 "session_events": indexes have no gaps, and events that are no longer kept are
+/// counted.
 #[test]
 fn a_reader_that_is_late_learns_what_it_missed() {
     let mut table = table();
@@ -97,7 +98,7 @@ fn a_reader_that_is_late_learns_what_it_missed() {
     assert_eq!(table.last_index(session(1)), Some(5));
 }
 
-/// Rule: whoever started it all can follow it all, in one order.
+/// Rule: the caller can follow all sessions of its tree, in one order.
 #[test]
 fn what_a_child_says_is_heard_by_its_ancestors() {
     let mut table = table();
@@ -115,7 +116,7 @@ fn what_a_child_says_is_heard_by_its_ancestors() {
     assert!(!table.comes_from(session(1), session(2)));
 }
 
-/// Rule: the time of an idle session runs from its last word, not from the last message.
+/// Rule: the idle time of a session runs from its last event, not from the last message.
 #[test]
 fn a_session_is_idle_only_when_its_agent_has_done_with_every_message() {
     let mut table = table();
@@ -123,7 +124,7 @@ fn a_session_is_idle_only_when_its_agent_has_done_with_every_message() {
     table.begin_turn(session(1)).unwrap();
     table.begin_turn(session(1)).unwrap();
     assert_eq!(table.end_turn(at(5), session(1)), None);
-    assert!(table.idle_too_long(at(10_000)).is_empty(), "it is still at work");
+    assert!(table.idle_too_long(at(10_000)).is_empty(), "it is still working");
     assert_eq!(table.end_turn(at(50), session(1)), Some(SessionState::Idle));
     assert_eq!(table.next_idle(), Some(150));
     assert!(table.idle_too_long(at(149)).is_empty());
@@ -134,7 +135,7 @@ fn a_session_is_idle_only_when_its_agent_has_done_with_every_message() {
     assert_eq!(table.begin_turn(session(1)).unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Rule: a session that ended may be taken up again, with what it has said; a live one may not.
+/// Rule: a session that ended can be resumed, with its events; a live one cannot.
 #[test]
 fn a_session_is_taken_up_again_as_it_was() {
     let mut table = table();
@@ -147,7 +148,7 @@ fn a_session_is_taken_up_again_as_it_was() {
     assert_eq!(table.n_agents(session(1)), 1);
 }
 
-/// Rule: a session that goes on counts on from where it was.
+/// Rule: a resumed session continues its indexes.
 #[test]
 fn numbers_go_on_after_a_restart() {
     let mut table = table();
@@ -163,8 +164,8 @@ fn numbers_go_on_after_a_restart() {
     assert!(table.find(session(1)).is_none());
 }
 
-/// Rule: what a session said is kept up to so many bytes, and what all said up to so many together; an
-/// end frees it.
+/// Rule: kept events are limited in bytes, for each session and for all together; the end of a
+/// session frees them.
 #[test]
 fn what_is_kept_is_bounded_in_bytes() {
     let mut table = table();
@@ -179,7 +180,7 @@ fn what_is_kept_is_bounded_in_bytes() {
     }
     table.say(session(3), &Arc::new(9), 5000);
     let page = table.said(session(3), None, 10, false).unwrap();
-    assert!(page.events.len() <= 1, "one that is larger than all the room may be dropped at once");
+    assert!(page.events.len() <= 1, "an event larger than the limit may be dropped immediately");
     for number in 1..=3 {
         table.release(session(number), 0);
         table.end(session(number), SessionState::Ended);
@@ -189,8 +190,8 @@ fn what_is_kept_is_bounded_in_bytes() {
     assert_eq!(table.n_event_bytes(), 0);
 }
 
-/// Rule: a session that goes on after its end has what it says from then on in memory, and what it said
-/// before elsewhere.
+/// Rule: a session resumed after its end keeps its new events in memory, and the earlier ones
+/// elsewhere.
 #[test]
 fn what_was_released_is_not_counted_as_dropped() {
     let mut table = table();
@@ -201,7 +202,7 @@ fn what_was_released_is_not_counted_as_dropped() {
     table.end(session(1), SessionState::Ended);
     table.release(session(1), 2);
     let page = table.said(session(1), Some(0), 10, false).unwrap();
-    assert_eq!((page.events.len(), page.n_dropped), (2, 0), "its last words were asked for");
+    assert_eq!((page.events.len(), page.n_dropped), (2, 0), "its last events were requested");
     table.release(session(1), 0);
     table.start(new(1, None)).unwrap();
     assert_eq!(say(&mut table, 1, 7), [(session(1), 3)]);
@@ -209,7 +210,7 @@ fn what_was_released_is_not_counted_as_dropped() {
     assert_eq!(table.said(session(1), Some(2), 10, false).unwrap().events.len(), 1);
 }
 
-/// Rule: nothing starts in what is being deleted, and what is used is not deleted.
+/// Rule: no session starts in what is being deleted, and what is in use is not deleted.
 #[test]
 fn no_session_starts_in_what_is_being_deleted() {
     let mut table = table();

@@ -51,8 +51,10 @@ async fn a_call_reaches_its_caller_and_the_answer_the_agent() {
 #[tokio::test]
 async fn a_session_that_is_opened_rings_back_to_who_opened_it() {
     let url = Some("http://localhost".to_owned());
-    let world =
-        World::start_on(McpConfig::default(), |config| config.sessions.doors.url = url).await;
+    let world = World::start_on(ringback_edge_mcp::Config::default(), |config| {
+        config.sessions.doors.url = url
+    })
+    .await;
     let client = legacy(&world).await;
     let mut stream = news(&client, None).await;
     let context = json!({"caller_id": "myapp", "caller_tools": tools()});

@@ -136,7 +136,7 @@ async fn what_the_tool_reports_is_its_result_and_what_kept_it_from_running_an_er
     let (key, _) = world.token("admin").await;
     let job = format!("job_{}", "0".repeat(32));
     for (tool, arguments, text) in [
-        ("job_status", json!({ "job_id": job }), "there is no job"),
+        ("job_status", json!({ "job_id": job }), "no such job"),
         ("job_status", json!({ "job_id": "x" }), "invalid arguments"),
         ("project_create", json!({}), "missing field `name`"),
     ] {

@@ -1,10 +1,10 @@
-//! From parts to a frame, or to what is still known about one that cannot be read.
+//! Decodes parts to a frame, or to what can be salvaged from a malformed one.
 
 use super::{Body, Command, ContentType, Frame, MAGIC, Parts, Prefix, Text, TextError};
 use crate::error::ErrorKind;
 use crate::ids::RequestId;
 
-/// Where the parts of a frame are, counted from the magic.
+/// The positions of a frame's parts, counted from the magic.
 mod at {
     pub(super) const MAGIC: usize = 0;
     pub(super) const COMMAND: usize = 1;
@@ -16,52 +16,52 @@ mod at {
     pub(super) const HEADER: usize = 7;
 }
 
-/// What is wrong with a message that should be a frame.
+/// A defect in a message that should be a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameProblem {
     /// No identity, or no empty part behind the hops.
-    #[error("no routing prefix in front of the frame")]
+    #[error("the frame has no routing prefix")]
     Prefix,
-    /// Something else stands where the magic must be.
+    /// The magic is missing.
     #[error("the frame does not start with HOOT01")]
     Magic,
-    /// Too few or too many.
+    /// Too few or too many parts.
     #[error("the frame has {found} parts instead of {expected}")]
     PartCount {
-        /// How many there are.
+        /// The number of parts.
         found: usize,
-        /// How many its content type needs.
+        /// The number its content type needs.
         expected: usize,
     },
-    /// A part of a fixed size has another.
+    /// A fixed-size part with another size.
     #[error("the {part} has {found} bytes instead of {expected}")]
     PartSize {
-        /// Which part.
+        /// The name of the part.
         part: &'static str,
         /// Its size.
         found: usize,
-        /// What it must be.
+        /// The size it must have.
         expected: usize,
     },
-    /// A number we do not know.
-    #[error("there is no command {0}")]
+    /// An unknown command number.
+    #[error("unknown command {0}")]
     Command(u16),
-    /// A number we do not know, or Json.
+    /// An unknown content type number, or Json.
     #[error("content type {0} is not supported; send MsgPack (1) or RawBinary (2)")]
     ContentType(u16),
-    /// The service is no text.
-    #[error("the service is {0}")]
+    /// The service is not a valid text.
+    #[error("invalid service: {0}")]
     Service(TextError),
-    /// The trace parent is no text.
-    #[error("the traceparent is {0}")]
+    /// The trace parent is not a valid text.
+    #[error("invalid traceparent: {0}")]
     Traceparent(TextError),
-    /// A body under a content type that says there is none.
-    #[error("the content type is Empty and the body is not")]
+    /// A body under the content type `Empty`.
+    #[error("the content type is Empty, but the body is not empty")]
     BodyNotEmpty,
 }
 
 impl FrameProblem {
-    /// How an error reply classifies it.
+    /// Returns the kind of error to reply with.
     #[must_use]
     pub const fn kind(self) -> ErrorKind {
         match self {
@@ -78,17 +78,17 @@ impl FrameProblem {
     }
 }
 
-/// A message that is no frame, with what an error reply needs as far as it could be read.
+/// A message that is not a frame, with whatever an error reply needs and could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct FrameError {
     /// What is wrong.
     pub problem: FrameProblem,
-    /// Where a reply would go; always `None` from [`Frame::decode`].
+    /// Where a reply goes; always `None` from [`Frame::decode`].
     pub prefix: Option<Prefix>,
-    /// Which request it was about.
+    /// The request it was about.
     pub request_id: Option<RequestId>,
-    /// What it asked for. A malformed Reply must never be answered with another.
+    /// Its command. A malformed Reply must never be answered with a Reply.
     pub command: Option<Command>,
 }
 
@@ -111,7 +111,7 @@ impl Frame {
     }
 }
 
-/// A message and where its frame starts.
+/// A message and the position of its frame.
 struct Reader<'a, P: ?Sized> {
     parts: &'a P,
     start: usize,

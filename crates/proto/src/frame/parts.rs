@@ -1,22 +1,23 @@
-//! What a transport's message must be able to do, so that no transport is named here.
+//! The interface of a transport's message, so that no transport is named here.
 
 use bytes::Bytes;
 
 /// A received message in parts.
 pub trait Parts {
-    /// How many there are.
+    /// Returns the number of parts.
     fn n_parts(&self) -> usize;
 
-    /// A look at one part; empty if there is none at `index`.
+    /// Borrows a part; empty if `index` is out of range.
     fn slice(&self, index: usize) -> &[u8];
 
-    /// A part to keep, shared with the message where it can be; empty if there is none at `index`.
+    /// Returns a part to keep, shared with the message if possible; empty if `index` is out of
+    /// range.
     fn shared(&self, index: usize) -> Bytes;
 }
 
-/// A message being put together.
+/// A message under construction.
 pub trait PartSink {
-    /// Appends a part of a few bytes, which is copied.
+    /// Appends a small part, which is copied.
     fn small(&mut self, part: &[u8]);
 
     /// Appends a part that is shared.

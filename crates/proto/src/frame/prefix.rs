@@ -1,11 +1,11 @@
-//! The parts in front of a frame that say where it came from and where its reply goes.
+//! The parts before a frame that identify its sender and route its reply.
 
 use bytes::Bytes;
 
 use super::{MAGIC, PREFIX_PARTS_MAX, PartSink, Parts};
 
-/// A routing prefix: the identity a ROUTER gave, and for a REQ peer or a proxy the parts up to and
-/// including the first empty one. It is returned verbatim.
+/// A routing prefix: the identity from a ROUTER and, for a REQ peer or a proxy, the parts up to and
+/// including the first empty one. It is sent back verbatim.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Prefix {
     identity: Bytes,
@@ -14,27 +14,27 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The prefix of a DEALER.
+    /// Makes the prefix of a DEALER.
     #[must_use]
     pub const fn of_identity(identity: Bytes) -> Self {
         Self { identity, rest: Vec::new() }
     }
 
-    /// Which peer.
+    /// Returns the identity of the peer.
     #[must_use]
     pub const fn identity(&self) -> &Bytes {
         &self.identity
     }
 
-    /// Writes what stands between the identity and the frame.
+    /// Writes the parts between the identity and the frame.
     pub fn encode_rest(&self, sink: &mut impl PartSink) {
         for part in &self.rest {
             sink.shared(part.clone());
         }
     }
 
-    /// Reads the prefix of a message that a ROUTER received. `None` if there is no identity, or no
-    /// empty part where one must come. The magic is looked for in one place only: a peer may call
+    /// Reads the prefix of a message that a ROUTER received. `None` without an identity, or without
+    /// the empty part that must follow. The magic is expected in one place only: a peer may call
     /// itself `HOOT01`.
     pub(super) fn read(parts: &(impl Parts + ?Sized)) -> Option<Self> {
         if parts.n_parts() == 0 {
@@ -49,7 +49,7 @@ impl Prefix {
         Some(Self { identity, rest: (1..=end).map(|index| parts.shared(index)).collect() })
     }
 
-    /// How many parts it takes.
+    /// Returns the number of its parts.
     pub(super) fn n_parts(&self) -> usize {
         1 + self.rest.len()
     }

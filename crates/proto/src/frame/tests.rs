@@ -1,4 +1,4 @@
-//! Frames in, frames out, and everything that is none.
+//! Valid frames round-trip; everything else is an error.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -256,7 +256,7 @@ proptest! {
         prop_assert_eq!(returned, prefix_parts);
     }
 
-    /// Rule: no message of a stranger is worse than an error.
+    /// Rule: no message from an untrusted peer causes more than an error.
     #[test]
     fn any_parts_are_a_frame_or_an_error(parts in prop::collection::vec(any_part(), 0..24)) {
         if let Ok((_, frame)) = Frame::decode_routed(&parts[..]) {

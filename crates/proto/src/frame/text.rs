@@ -11,13 +11,13 @@ use super::TEXT_BYTES_MAX;
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text(Bytes);
 
-/// Bytes that are no [`Text`].
+/// Why bytes are not a [`Text`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
     /// Over the limit.
     #[error("{n_bytes} bytes, more than {TEXT_BYTES_MAX}")]
     TooLong {
-        /// How long it is.
+        /// Its length.
         n_bytes: usize,
     },
     /// Not UTF-8.
@@ -26,16 +26,16 @@ pub enum TextError {
 }
 
 impl Text {
-    /// No text.
+    /// The empty text.
     pub const EMPTY: Self = Self(Bytes::new());
 
-    /// The text.
+    /// Returns the text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("checked when it was made")
     }
 
-    /// The bytes, still shared.
+    /// Returns the bytes, still shared.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0

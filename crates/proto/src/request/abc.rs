@@ -4,36 +4,36 @@ use super::wire_struct;
 use crate::ids::{ArtifactId, BlobHash};
 
 wire_struct! {
-    /// A text to read.
+    /// A text to parse.
     AbcParseRequest {
         /// The text, in ABC 2.1: one tune or several.
         abc: String,
-        /// Whether to list the notes as they sound, with repeats written out.
+        /// Whether to list the notes as played, with repeats expanded.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         include_notes: bool,
     }
 
-    /// What is in a text. The first tune's facts are also at the top.
+    /// The contents of a text. The facts of the first tune are also at the top level.
     AbcParsedResponse {
-        /// Whether it has no errors.
+        /// Whether the text has no errors.
         valid: bool,
-        /// Notes as written, all tunes together; each note of a chord counts.
+        /// The number of notes as written, in all tunes; each note of a chord counts.
         notes_count: u64,
         /// The tunes.
         tunes: Vec<AbcTune>,
-        /// What is wrong.
+        /// The errors.
         errors: Vec<AbcProblem>,
-        /// The title.
+        /// The title of the first tune.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// The key as written.
+        /// The key of the first tune, as written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
-        /// The meter as written.
+        /// The meter of the first tune, as written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         meter: Option<String>,
-        /// Quarter notes per minute at the start.
+        /// The tempo at the start of the first tune, in quarter notes per minute.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tempo: Option<u32>,
     }
@@ -42,9 +42,9 @@ wire_struct! {
     AbcTune {
         /// The names of its voices.
         voices: Vec<String>,
-        /// Its notes as written.
+        /// The number of its notes, as written.
         notes_count: u64,
-        /// Its bar lines as written.
+        /// The number of its bar lines, as written.
         bars_count: u64,
         /// Its reference number.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ wire_struct! {
         /// Its title.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<String>,
-        /// Who made it.
+        /// Its composer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         composer: Option<String>,
         /// Its key as written.
@@ -61,38 +61,38 @@ wire_struct! {
         /// Its meter as written.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         meter: Option<String>,
-        /// Quarter notes per minute at its start.
+        /// The tempo at its start, in quarter notes per minute.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tempo: Option<u32>,
-        /// How long it lasts with its repeats.
+        /// Its duration in seconds, including repeats.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_seconds: Option<f64>,
-        /// Its notes as they sound, if asked for: the first 10000.
+        /// Its first 10000 notes as played, if requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notes: Option<Vec<AbcNote>>,
     }
 
-    /// A note that sounds. Times are in quarter notes.
+    /// A note as played. Times are in quarter notes.
     AbcNote {
-        /// Its voice, from 0.
+        /// The index of its voice, from 0.
         voice: u32,
         /// When it starts.
         onset: f64,
         /// How long it lasts.
         duration: f64,
-        /// The MIDI key; 60 is middle C.
+        /// The MIDI key number; 60 is middle C.
         key: u8,
     }
 
-    /// Something wrong or doubtful in a text.
+    /// An error or a warning about a text.
     AbcProblem {
-        /// The line, from 1.
+        /// The line of text, from 1.
         line: u32,
-        /// The character in the line, from 1.
+        /// The character in the line of text, from 1.
         column: u32,
-        /// What is wrong.
+        /// The problem.
         message: String,
-        /// What to do.
+        /// How to fix it.
         help: String,
     }
 
@@ -102,84 +102,84 @@ wire_struct! {
         abc: String,
     }
 
-    /// What is wrong with a text.
+    /// The result of checking a text.
     AbcValidatedResponse {
         /// Whether it has no errors; warnings do not count.
         valid: bool,
-        /// What makes it invalid.
+        /// The errors, which make it invalid.
         errors: Vec<AbcProblem>,
-        /// What can be played, but perhaps not as it was meant.
+        /// The warnings: the text can be played, but perhaps not as intended.
         warnings: Vec<AbcProblem>,
     }
 
-    /// A text to transpose: give `semitones` or `target_key`.
+    /// A text to transpose. Give either `semitones` or `target_key`.
     AbcTransposeRequest {
         /// The text, in ABC 2.1.
         abc: String,
-        /// So many semitones up, down if negative: -36 to 36.
+        /// The number of semitones to transpose by, from -36 to 36; negative is down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         semitones: Option<i8>,
-        /// To this tonic, the nearer way, such as `D` or `Bb`; each tune keeps its mode.
+        /// The new tonic, such as `D` or `Bb`, reached the shorter way; each tune keeps its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target_key: Option<String>,
     }
 
-    /// A text in another key.
+    /// A transposed text.
     AbcTransposedResponse {
-        /// Whether the text has no errors; one that has is given back as it was.
+        /// Whether the text has no errors; a text with errors is returned unchanged.
         valid: bool,
         /// The text.
         abc: String,
-        /// How far the first tune went.
+        /// The number of semitones the first tune was transposed by.
         semitones: i8,
-        /// What makes the text invalid.
+        /// The errors, which make the text invalid.
         errors: Vec<AbcProblem>,
-        /// The key of the first tune before.
+        /// The key of the first tune before transposing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         original_key: Option<String>,
-        /// The key of the first tune now.
+        /// The key of the first tune after transposing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         new_key: Option<String>,
     }
 
-    /// A tune to make a MIDI file of.
+    /// A tune to convert to a MIDI file.
     AbcToMidiRequest with_lineage {
         /// The text, in ABC 2.1.
         abc: String,
-        /// Which tune of the text, from 1; the first if absent.
+        /// The number of the tune in the text, from 1; the first if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tune: Option<u32>,
-        /// Quarter notes per minute, instead of what the tune says: 1 to 2000.
+        /// The tempo in quarter notes per minute, instead of the tune's own: 1 to 2000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tempo_override: Option<u16>,
-        /// Semitones up, down if negative: -60 to 60.
+        /// The number of semitones to transpose by, from -60 to 60; negative is down.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         transpose: Option<i8>,
-        /// How hard notes are struck that no dynamics change: 1 to 127, 80 if absent.
+        /// The velocity of notes without dynamics: 1 to 127, default 80.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         velocity: Option<u8>,
-        /// The MIDI channel of the first voice: 0 to 15, 0 if absent.
+        /// The MIDI channel of the first voice: 0 to 15, default 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         channel: Option<u8>,
-        /// Whether chord symbols are accompanied.
+        /// Whether to play an accompaniment from the chord symbols.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         chords: bool,
     }
 
-    /// The MIDI file exists.
+    /// The new MIDI file.
     AbcConvertedResponse {
-        /// Its artifact.
+        /// The id of the artifact.
         artifact_id: ArtifactId,
-        /// Its content.
+        /// The hash of its content.
         content_hash: BlobHash,
-        /// The content of the text it was made from.
+        /// The hash of the text it was converted from.
         abc_hash: BlobHash,
-        /// How long it lasts.
+        /// Its duration in seconds.
         duration_seconds: f64,
-        /// Its notes, with repeats written out.
+        /// The number of its notes, with repeats expanded.
         notes_count: u64,
-        /// What is doubtful about the text.
+        /// The warnings about the text.
         warnings: Vec<AbcProblem>,
     }
 }

@@ -5,41 +5,41 @@ use crate::ids::{AnnotationId, ArtifactId, BlobHash, ProjectId, VariationSetId};
 use crate::value::Value;
 
 wire_struct! {
-    /// A file of the daemon's machine, to become an artifact.
+    /// A file on the daemon's machine to turn into an artifact.
     ArtifactUploadRequest with_lineage {
         /// Its path, inside one of `files.roots`.
         file_path: String,
-        /// Its type.
+        /// Its MIME type.
         mime_type: String,
     }
 
-    /// Stored content, to become an artifact.
+    /// Stored content to turn into an artifact.
     ArtifactCreateRequest with_lineage {
-        /// The content's hash.
+        /// The hash of the content.
         content_hash: BlobHash,
-        /// Whatever you want to keep with it.
+        /// Any metadata to keep with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
     }
 
-    /// The artifact exists.
+    /// The new artifact.
     ArtifactCreatedResponse {
-        /// Its id.
+        /// The id of the artifact.
         artifact_id: ArtifactId,
-        /// Its content.
+        /// The hash of its content.
         content_hash: BlobHash,
-        /// Its labels.
+        /// Its tags.
         tags: Vec<String>,
-        /// Who made it.
+        /// Its creator.
         creator: String,
-        /// Its place in its set of variations, from 0.
+        /// Its index in its variation set, from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variation_index: Option<u32>,
     }
 
-    /// Which artifact.
+    /// The artifact to look up.
     ArtifactGetRequest {
-        /// Its id.
+        /// The id of the artifact.
         id: ArtifactId,
     }
 
@@ -47,34 +47,34 @@ wire_struct! {
     ArtifactInfoResponse {
         /// Its id.
         id: ArtifactId,
-        /// Its content.
+        /// The hash of its content.
         content_hash: BlobHash,
-        /// Its content's type.
+        /// The MIME type of its content.
         mime_type: String,
-        /// Its content's size.
+        /// The size of its content in bytes.
         size: u64,
-        /// Its labels.
+        /// Its tags.
         tags: Vec<String>,
-        /// Who made it.
+        /// Its creator.
         creator: String,
-        /// When.
+        /// When it was created.
         created_at: u64,
         /// The project it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project_id: Option<ProjectId>,
-        /// What it was made from.
+        /// The artifact it was derived from.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<ArtifactId>,
-        /// The set of variations it belongs to.
+        /// The variation set it belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variation_set_id: Option<VariationSetId>,
-        /// Its place in that set, from 0.
+        /// Its index in that set, from 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variation_index: Option<u32>,
-        /// What was kept with it.
+        /// The metadata kept with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metadata: Option<Value>,
-        /// Remarks, oldest first. Lists leave them out.
+        /// Its annotations, oldest first. Lists leave them out.
         #[serde(
             default,
             skip_serializing_if = "Vec::is_empty",
@@ -84,34 +84,34 @@ wire_struct! {
         annotations: Vec<AnnotationInfo>,
     }
 
-    /// A remark.
+    /// An annotation.
     AnnotationInfo {
         /// Its id.
         id: AnnotationId,
-        /// What it says.
+        /// Its text.
         message: String,
-        /// Who says so.
+        /// Its author.
         source: String,
-        /// How it feels.
+        /// Its mood.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vibe: Option<String>,
-        /// When.
+        /// When it was created.
         created_at: u64,
     }
 
-    /// Which artifacts.
+    /// The filter for artifacts.
     #[derive(Default)]
     ArtifactListRequest {
-        /// Only with this label.
+        /// Only artifacts with this tag.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<String>,
-        /// Only by this creator.
+        /// Only artifacts by this creator.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         creator: Option<String>,
-        /// At most so many: 50 if absent, 500 at most.
+        /// The maximum number of artifacts to return: default 50, at most 500.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     }
@@ -120,32 +120,32 @@ wire_struct! {
     ArtifactListResponse {
         /// The artifacts, without their annotations.
         artifacts: Vec<ArtifactInfoResponse>,
-        /// How many are on this page.
+        /// The number of artifacts on this page.
         count: u64,
-        /// Where the next page starts; absent on the last.
+        /// The cursor of the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
     }
 
-    /// A remark to add.
+    /// An annotation to add.
     AddAnnotationRequest {
         /// What it is about.
         artifact_id: ArtifactId,
-        /// What it says.
+        /// Its text.
         message: String,
-        /// Who says so; `agent` if absent.
+        /// Its author; `agent` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         source: Option<String>,
-        /// How it feels.
+        /// Its mood.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vibe: Option<String>,
     }
 
-    /// The remark is kept.
+    /// The new annotation.
     AnnotationAddedResponse {
         /// What it is about.
         artifact_id: ArtifactId,
-        /// Its id.
+        /// The id of the annotation.
         annotation_id: AnnotationId,
     }
 }

@@ -6,57 +6,57 @@ use crate::ids::{CallId, JobId};
 use crate::record::JobState;
 
 wire_struct! {
-    /// Which call.
+    /// The call to explain.
     CallWhyRequest {
-        /// Its call id, its request id (a UUID) or the id of its job.
+        /// The call id, the request id (a UUID) or the job id of the call.
         id: String,
     }
 
-    /// What is known of a call; never its input or its result.
+    /// What the daemon knows about a call, without its input and its result.
     CallExplainedResponse {
-        /// Its id.
+        /// The id of the call.
         call_id: CallId,
         /// The id its caller gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
-        /// The job it made, or repeated.
+        /// The job it created, or repeated.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job_id: Option<JobId>,
-        /// Where that job stands.
+        /// The state of that job.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job_status: Option<JobState>,
         /// The tool.
         tool: String,
-        /// The edge it came in through.
+        /// The edge it came in on.
         edge: String,
-        /// Who called: a token's public id, or `local`.
+        /// The caller: a token's public id, or `local`.
         caller: String,
         /// The rule that admitted it.
         admitted: String,
         /// When it was admitted.
         admitted_at: u64,
-        /// How long it could take.
+        /// How long it was allowed to take.
         deadline_ms: u64,
-        /// Whose limit that was: the caller's, the tool's or the daemon's.
+        /// The origin of that limit: the caller, the tool or the daemon.
         deadline_from: String,
-        /// Whether it repeated an earlier call and so did not run.
+        /// Whether it repeated an earlier call, and so did not run.
         repeat: bool,
-        /// How long it took until it was answered; absent while it is under way.
+        /// The time from admission to answer; absent while the call is running.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         took_ms: Option<u64>,
-        /// How it ended: `success`, `job_started` or the code of its error.
+        /// Its outcome: `success`, `job_started` or an error code.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<String>,
-        /// Whether the tool ran, if it failed.
+        /// Whether the tool ran, if the call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         certainty: Option<Certainty>,
-        /// The line its tool is on, if it is on one.
+        /// The line that offers the tool, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         line: Option<String>,
-        /// When it went out on that line: more than once if it was delivered again.
+        /// The times at which it was sent on that line; more than one if it was redelivered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         delivered_at: Option<Vec<u64>>,
-        /// Answers that came after it had ended.
+        /// The number of answers that arrived after the call had ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         late_answers: Option<u32>,
     }

@@ -1,4 +1,4 @@
-//! Tools that callers offer the agents of their sessions, and calls of them: `caller_tool_*`.
+//! Tools that callers offer the agents of their sessions, and calls to them: `caller_tool_*`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,25 +8,25 @@ use crate::ids::SessionId;
 use crate::network::NetworkPolicy;
 use crate::raw::Raw;
 
-/// What a [`CallerToolRequestInfo`] is, for callers that find it among other messages.
+/// The type of a [`CallerToolRequestInfo`], which distinguishes it from other messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallerMessageType {
-    /// A call that waits for its caller.
+    /// A call that waits for its caller's answer.
     #[default]
     CallerToolRequest,
 }
 
-/// What a server of tools sees of the workspace of its session.
+/// The access of a tool server to the workspace of its session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerWorkspace {
-    /// Nothing.
+    /// No access.
     #[default]
     None,
-    /// All of it, to read.
+    /// Read access to all of it.
     Read,
-    /// All of it, to read and write.
+    /// Read and write access to all of it.
     Write,
 }
 
@@ -34,42 +34,45 @@ wire_struct! {
     /// The tools you offer the agent of a session.
     #[derive(Default)]
     SessionContext {
-        /// What you call yourself: your tools are apart from those of others in the same session.
+        /// Your name as a caller. It keeps your tools apart from those of other callers in the same
+        /// session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_id: Option<String>,
-        /// Your tools, in place of those you offered before; an empty list takes them back.
+        /// Your tools. They replace the tools that you offered before; an empty list withdraws
+        /// them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
-        /// In place of `caller_tools`: an MCP server on the daemon's machine whose tools are yours. Only
-        /// for administrators.
+        /// An MCP server on the daemon's machine that offers your tools, instead of `caller_tools`.
+        /// Needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_server: Option<Box<CallerServer>>,
     }
 
-    /// An MCP server that is started for a session in a sandbox of its own, spoken to over its pipes, and
-    /// ended with it.
+    /// An MCP server that the daemon starts for a session in its own sandbox, talks to over stdin
+    /// and stdout, and stops with the session.
     CallerServer {
-        /// The program.
+        /// The program to run.
         command: String,
-        /// Its arguments. They are for everybody on the machine to see.
+        /// Its arguments. Every user of the machine can see them.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<String>>")]
         args: Vec<String>,
-        /// Names of the daemon's environment that it gets, besides `PATH` and `HOME`.
+        /// The names of variables to pass on from the daemon's environment, besides `PATH` and
+        /// `HOME`.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<String>>")]
         env: Vec<String>,
-        /// What it sees of the session's workspace, at `/workspace`: `none`, `read` or `write`. In `args`,
-        /// `{workspace}` stands for where it is.
+        /// Its access to the session's workspace at `/workspace`: `none`, `read` or `write`. In
+        /// `args`, `{workspace}` is replaced by that path.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<ServerWorkspace>")]
         workspace: ServerWorkspace,
-        /// What it may reach; nothing if absent.
+        /// Its network policy; no network if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
     }
 
-    /// A tool you carry out yourself.
+    /// A tool that you run yourself.
     CallerTool {
         /// Its name.
         name: String,
@@ -79,74 +82,74 @@ wire_struct! {
         /// The JSON Schema of its input; any object if absent.
         #[serde(default, rename = "inputSchema", skip_serializing_if = "Option::is_none")]
         input_schema: Option<Raw>,
-        /// How long a call may take.
+        /// How long a call may take, in milliseconds.
         #[serde(default, rename = "timeoutMs", skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
     }
 
-    /// The answer to a call of your tool.
+    /// The answer to a call to your tool.
     CallerToolResponseRequest {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// Which call.
+        /// The id of the call.
         request_id: String,
-        /// Its result; null if absent and there is no error.
+        /// The result of the call; null if this and `error` are absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<Raw>,
-        /// Why it failed.
+        /// The error, if the call failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     }
 
-    /// How far a call of your tool is.
+    /// The progress of a call to your tool.
     CallerToolProgressRequest {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// Which call.
+        /// The id of the call.
         request_id: String,
-        /// 0 to 100.
+        /// The progress in percent, from 0 to 100.
         percent: f32,
-        /// What is being done.
+        /// The current step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     }
 
-    /// Which calls of your tools.
+    /// The filter for pending calls to your tools.
     CallerToolRequestsRequest {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// Only of the tools offered under this name.
+        /// Only calls to tools offered under this caller id.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_id: Option<String>,
-        /// How long to wait for the first call: not at all if absent, 30 s at most.
+        /// How long to wait for the first call, in milliseconds: default 0, at most 30 s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
     }
 
-    /// Calls that wait for their answer.
+    /// The calls that wait for an answer.
     CallerToolRequestsResponse {
         /// The calls, oldest first.
         requests: Vec<CallerToolRequestInfo>,
     }
 
-    /// A call of your tool.
+    /// A call to your tool.
     CallerToolRequestInfo {
         /// Always `caller_tool_request`.
         #[serde(rename = "type")]
         kind: CallerMessageType,
-        /// The session whose agent calls.
+        /// The session whose agent makes the call.
         session_id: SessionId,
-        /// The session you offered the tool in.
+        /// The session in which you offered the tool.
         root_session_id: SessionId,
-        /// The id to answer with.
+        /// The id to use in the answer.
         request_id: String,
-        /// The name you offered the tool under.
+        /// The caller id under which you offered the tool.
         caller_id: String,
         /// The tool.
         tool: String,
         /// Its input, as the agent wrote it.
         arguments: Raw,
-        /// How long the answer may take.
+        /// How long the answer may take, in milliseconds.
         deadline_ms: u64,
     }
 }

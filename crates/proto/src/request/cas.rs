@@ -5,78 +5,78 @@ use crate::data::Data;
 use crate::ids::BlobHash;
 
 wire_struct! {
-    /// Content to store, whole or a piece of it.
+    /// Content to store, or one piece of it.
     CasStoreRequest {
         /// The bytes.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Data>")]
         data: Data,
-        /// Their type, such as `audio/midi`.
+        /// The MIME type of the content, such as `audio/midi`.
         mime_type: String,
-        /// Your name for an upload in pieces, up to 64 characters.
+        /// Your name for an upload in several pieces, up to 64 characters.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         upload_id: Option<String>,
-        /// Where the piece starts.
+        /// The offset at which this piece starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
-        /// Whether the piece is the final one.
+        /// Whether this is the final piece.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<bool>,
     }
 
-    /// The content is stored, or the piece is taken.
+    /// The stored content, or the upload so far.
     CasStoredResponse {
-        /// The content's hash; absent until the last piece is taken.
+        /// The hash of the content; absent until the last piece has arrived.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hash: Option<BlobHash>,
-        /// How many bytes are there.
+        /// The number of bytes stored so far.
         size: u64,
-        /// Their type: that of the first upload of this content.
+        /// The MIME type given at the first upload of this content.
         mime_type: String,
     }
 
-    /// Which content, and which part of it.
+    /// The content to read, or a range of it.
     CasGetRequest {
-        /// The content's hash.
+        /// The hash of the content.
         hash: BlobHash,
-        /// Where to start; 0 if absent.
+        /// The offset to start at; 0 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         offset: Option<u64>,
-        /// How many bytes at most; as many as a message holds if absent.
+        /// The maximum number of bytes to read; as many as fit into a message if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         length: Option<u64>,
     }
 
-    /// Content.
+    /// Stored content.
     CasContentResponse {
-        /// The content's hash.
+        /// The hash of the content.
         hash: BlobHash,
         /// The size of the whole content.
         size: u64,
-        /// Its type.
+        /// Its MIME type.
         mime_type: String,
-        /// The bytes asked for.
+        /// The requested bytes.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Data>")]
         data: Data,
     }
 
-    /// Which content.
+    /// The content to inspect.
     CasInspectRequest {
-        /// The content's hash.
+        /// The hash of the content.
         hash: BlobHash,
     }
 
-    /// About content.
+    /// Facts about content.
     CasInspectedResponse {
-        /// The content's hash.
+        /// The hash of the content.
         hash: BlobHash,
-        /// Whether it is stored, and yours to read.
+        /// Whether it is stored and you may read it.
         exists: bool,
-        /// Its size.
+        /// Its size in bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
-        /// Its type.
+        /// Its MIME type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         /// Its first characters, if it is text.
@@ -84,23 +84,23 @@ wire_struct! {
         preview: Option<String>,
     }
 
-    /// A file of the daemon's machine.
+    /// A file on the daemon's machine.
     CasUploadFileRequest {
         /// Its path, inside one of `files.roots`.
         file_path: String,
-        /// Its type.
+        /// Its MIME type.
         mime_type: String,
     }
 
-    /// Takes nothing.
+    /// No input.
     #[derive(Default)]
     CasStatsRequest {}
 
-    /// How much is stored.
+    /// The amount of stored content.
     CasStatsResponse {
-        /// How many blobs.
+        /// The number of blobs.
         blobs: u64,
-        /// How many bytes in all.
+        /// The total number of bytes.
         bytes: u64,
     }
 }

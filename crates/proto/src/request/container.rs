@@ -3,7 +3,7 @@
 use super::wire_struct;
 use crate::ids::{ProjectId, WorkspaceId};
 
-/// Whether a container runs.
+/// The state of a container.
 #[derive(
     Debug,
     Clone,
@@ -17,14 +17,14 @@ use crate::ids::{ProjectId, WorkspaceId};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ContainerStatus {
-    /// Its program runs.
+    /// Its program is running.
     Running,
     /// It was never started, was stopped, or its program has ended.
     Stopped,
 }
 
 impl ContainerStatus {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,110 +35,111 @@ impl ContainerStatus {
 }
 
 wire_struct! {
-    /// Whose container to start.
+    /// The container to start.
     ContainerStartRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// What runs in it until it is stopped: a program and its arguments. Something that waits if
-        /// absent.
+        /// The program to run in it until it is stopped, with its arguments; a program that only
+        /// waits if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command: Option<Vec<String>>,
     }
 
-    /// Whose container to stop.
+    /// The container to stop.
     ContainerStopRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
     }
 
-    /// How the container of a project is.
+    /// The state of a project's container.
     ContainerStateResponse {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// Whether it runs.
+        /// Whether it is running.
         status: ContainerStatus,
-        /// What makes it: `docker` or `bubblewrap`.
+        /// Its backend: `docker` or `bubblewrap`.
         backend: String,
-        /// The image it is made of.
+        /// Its image.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
-        /// Since when it runs, or does not; absent if it was never started.
+        /// When it started, or stopped running; absent if it was never started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since: Option<u64>,
-        /// How its program ended: its exit code, or 128 and the number of the signal that ended it.
+        /// The exit code of its program, or 128 plus the number of the signal that ended it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
     }
 
-    /// The container of a project, in short.
+    /// A summary of a project's container.
     ContainerInfo {
-        /// Whether it runs.
+        /// Whether it is running.
         status: ContainerStatus,
-        /// What makes it: `docker` or `bubblewrap`.
+        /// Its backend: `docker` or `bubblewrap`.
         backend: String,
-        /// The image it is made of.
+        /// Its image.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
-        /// Since when it runs, or does not.
+        /// When it started, or stopped running.
         since: u64,
-        /// How its program ended: its exit code, or 128 and the number of the signal that ended it.
+        /// The exit code of its program, or 128 plus the number of the signal that ended it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         exit_code: Option<i32>,
     }
 
-    /// Whose container's output.
+    /// The container whose output to read.
     ContainerLogsRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// At most so many lines, the last ones: 200 if absent, 10000 at most.
+        /// The maximum number of lines to return, from the end: default 200, at most 10000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lines: Option<u32>,
     }
 
-    /// What the program of a container wrote, to standard output and error.
+    /// The output of a container's program, from stdout and stderr.
     ContainerLogsResponse {
-        /// The last lines.
+        /// The last lines of output.
         text: String,
-        /// Whether there was more before them.
+        /// Whether earlier lines were left out.
         truncated: bool,
     }
 
     /// A command to run in a container.
     ContainerExecRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// A program and its arguments. No shell reads them.
+        /// The program and its arguments. They are not passed through a shell.
         command: Vec<String>,
-        /// Where it starts, such as `/workspace/src`; `/workspace` if absent.
+        /// The working directory, such as `/workspace/src`; `/workspace` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         working_dir: Option<String>,
-        /// After how long it is ended: 120000 if absent, 3600000 at most.
+        /// How long it may run, in milliseconds: default 120000, at most 3600000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         timeout_ms: Option<u64>,
-        /// Run it in a box of its own with this workspace at `/workspace`, in place of the container.
+        /// A workspace. If present, the command runs in its own sandbox with this workspace at
+        /// `/workspace`, instead of in the container.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         workspace_id: Option<WorkspaceId>,
     }
 
-    /// How a command ended.
+    /// The result of a command.
     ExecResultResponse {
-        /// Its exit code, or 128 and the number of the signal that ended it.
+        /// Its exit code, or 128 plus the number of the signal that ended it.
         exit_code: i32,
-        /// What it wrote to standard output, up to 1 MiB.
+        /// Its standard output, up to 1 MiB.
         stdout: String,
-        /// What it wrote to standard error, up to 1 MiB.
+        /// Its standard error, up to 1 MiB.
         stderr: String,
-        /// Whether it wrote more than is here.
+        /// Whether some output was left out.
         truncated: bool,
     }
 
-    /// Which image to build anew: one of these.
+    /// The image to rebuild. Give one of the two fields.
     #[derive(Default)]
     ImageRebuildRequest {
-        /// The image of this project.
+        /// A project whose image to rebuild.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project_id: Option<ProjectId>,
-        /// The image of this name in the configuration (`sandbox.images`).
+        /// The name of the image in the configuration (`sandbox.images`).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
     }
@@ -147,7 +148,7 @@ wire_struct! {
     ImageRebuiltResponse {
         /// Its name in the configuration.
         image: String,
-        /// What the engine knows its content by.
+        /// The digest under which the engine knows its content.
         digest: String,
     }
 }

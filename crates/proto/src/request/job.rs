@@ -9,29 +9,29 @@ use crate::ids::{JobId, ProjectId};
 use crate::record::JobState;
 use crate::tool::ToolResponse;
 
-/// Whether to wait for the first of some jobs or for the last.
+/// Whether to wait for any or for all of the jobs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PollMode {
-    /// Until one has ended.
+    /// Until one job has ended.
     #[default]
     Any,
-    /// Until all have ended.
+    /// Until all jobs have ended.
     All,
 }
 
 wire_struct! {
-    /// Which job.
+    /// The job to look up.
     JobStatusRequest {
-        /// Its id.
+        /// The id of the job.
         job_id: JobId,
     }
 
-    /// Where a job stands.
+    /// The state of a job.
     JobStatusResponse {
-        /// Its id.
+        /// The id of the job.
         job_id: JobId,
-        /// Where it stands.
+        /// Its state.
         status: JobState,
         /// The tool it runs.
         source: String,
@@ -42,12 +42,12 @@ wire_struct! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(with = "Option<crate::value::Value>")]
         result: Option<Box<ToolResponse>>,
-        /// Why it failed or was cancelled.
+        /// The error, if it failed or was cancelled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<ToolError>,
         /// When it was accepted.
         created_at: u64,
-        /// When it began to run.
+        /// When it started to run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         started_at: Option<u64>,
         /// When it ended.
@@ -55,16 +55,16 @@ wire_struct! {
         completed_at: Option<u64>,
     }
 
-    /// Which jobs.
+    /// The filter for jobs.
     #[derive(Default)]
     JobListRequest {
-        /// Only in this state.
+        /// Only jobs in this state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<JobState>,
-        /// At most so many: 50 if absent, 500 at most.
+        /// The maximum number of jobs to return: default 50, at most 500.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     }
@@ -73,76 +73,76 @@ wire_struct! {
     JobListResponse {
         /// The jobs, without their results.
         jobs: Vec<JobStatusResponse>,
-        /// How many you may see in all.
+        /// The total number of jobs that you may see.
         total: u64,
-        /// The same by state.
+        /// The number of jobs in each state.
         by_status: JobCounts,
-        /// Where the next page starts; absent on the last.
+        /// The cursor of the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
     }
 
-    /// How many jobs are in each state.
+    /// The number of jobs in each state.
     #[derive(Default, Copy)]
     JobCounts {
-        /// Wait for their turn.
+        /// Jobs waiting for their turn.
         pending: u64,
-        /// Run.
+        /// Jobs that are running.
         running: u64,
-        /// Ended with a result.
+        /// Jobs that ended with a result.
         complete: u64,
-        /// Ended with an error.
+        /// Jobs that ended with an error.
         failed: u64,
-        /// Were cancelled.
+        /// Jobs that were cancelled.
         cancelled: u64,
     }
 
-    /// Which jobs to wait for.
+    /// The jobs to wait for.
     JobPollRequest {
-        /// Their ids, 1 to 100.
+        /// The ids of 1 to 100 jobs.
         job_ids: Vec<JobId>,
-        /// How long, 30 s at most.
+        /// How long to wait, in milliseconds: at most 30 s.
         timeout_ms: u64,
-        /// Until the first or the last; the first if absent.
+        /// Whether to wait for any or for all of them; `any` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<PollMode>,
     }
 
-    /// Which of them have ended.
+    /// The jobs by outcome.
     JobPollResponse {
-        /// Ended with a result.
+        /// Jobs that ended with a result.
         completed: Vec<JobId>,
-        /// Ended with an error, or cancelled.
+        /// Jobs that ended with an error or were cancelled.
         failed: Vec<JobId>,
-        /// Not ended.
+        /// Jobs that have not ended.
         pending: Vec<JobId>,
-        /// Whether the time ran out first.
+        /// Whether the wait timed out.
         timed_out: bool,
     }
 
-    /// Which job to cancel.
+    /// The job to cancel.
     JobCancelRequest {
-        /// Its id.
+        /// The id of the job.
         job_id: JobId,
     }
 
-    /// The job has ended.
+    /// The cancelled job.
     JobCancelledResponse {
-        /// Its id.
+        /// The id of the job.
         job_id: JobId,
-        /// How it ended: a job that had ended before keeps its state.
+        /// Its state; a job that had already ended keeps the state it had.
         status: JobState,
     }
 
-    /// How long to sleep.
+    /// The duration of the sleep.
     JobSleepRequest {
-        /// At most an hour.
+        /// The number of milliseconds to sleep, at most an hour.
         milliseconds: u64,
     }
 
-    /// Slept.
+    /// The result of sleeping.
     SleptResponse {
-        /// How long.
+        /// The number of milliseconds slept.
         milliseconds: u64,
     }
 }

@@ -7,34 +7,34 @@ use crate::timing::ToolTiming;
 use crate::value::Value;
 
 wire_struct! {
-    /// Takes nothing.
+    /// No input.
     #[derive(Default)]
     PingRequest {}
 
-    /// The daemon is alive.
+    /// The answer to a ping.
     PongResponse {
-        /// How long it has been running.
+        /// How long the daemon has been running, in milliseconds.
         uptime_ms: u64,
-        /// Which version it is.
+        /// The version of the daemon.
         version: String,
     }
 
-    /// Which tools to list.
+    /// The filter for tools.
     #[derive(Default)]
     ListToolsRequest {
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
-        /// Only names that start so.
+        /// Only tools whose names start with this text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefix: Option<String>,
     }
 
-    /// A page of tools, in the order of their names.
+    /// A page of tools, sorted by name.
     ToolsListResponse {
         /// The tools you may call.
         tools: Vec<ToolInfo>,
-        /// Where the next page starts; absent on the last.
+        /// The cursor of the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
     }
@@ -47,64 +47,64 @@ wire_struct! {
         description: String,
         /// The JSON Schema of its input.
         input_schema: Value,
-        /// How long it takes.
+        /// Its timing class.
         timing: ToolTiming,
-        /// The least level that may call it.
+        /// The scope a token needs to call it.
         scope: Level,
     }
 
-    /// Which part of the configuration.
+    /// The part of the configuration to read.
     #[derive(Default)]
     ConfigGetRequest {
-        /// A section; all of them if absent.
+        /// A section; all sections if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         section: Option<String>,
-        /// A key of the section.
+        /// A key in the section.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
     }
 
     /// A part of the configuration.
     ConfigValueResponse {
-        /// The section asked for.
+        /// The requested section.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         section: Option<String>,
-        /// The key asked for.
+        /// The requested key.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
-        /// Its value, secrets masked.
+        /// The value, with secrets masked.
         value: Value,
     }
 
-    /// Which events.
+    /// The filter for events.
     #[derive(Default)]
     EventPollRequest {
-        /// The cursor of the answer before; the oldest kept event if absent.
+        /// The cursor of the previous answer; the oldest kept event if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
-        /// Only these types.
+        /// Only events of these types.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         types: Option<Vec<String>>,
-        /// At most so many: 100 if absent, 1000 at most.
+        /// The maximum number of events to return: default 100, at most 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// How long to wait for the first event: not at all if absent, 30 s at most.
+        /// How long to wait for the first event, in milliseconds: default 0, at most 30 s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
     }
 
-    /// Events in their order.
+    /// Events in order.
     EventsResponse {
         /// The events after the cursor that you may see.
         events: Vec<SequencedEvent>,
-        /// Where to go on.
+        /// The cursor for the next request.
         cursor: String,
-        /// How many events between the cursor given and the first kept one are gone.
+        /// The number of events after the given cursor that are no longer kept.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<u64>,
     }
 
-    /// Done.
+    /// An acknowledgement.
     AckResponse {
         /// What was done.
         message: String,

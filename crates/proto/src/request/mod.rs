@@ -1,4 +1,4 @@
-//! What native tools take and give, one file per area.
+//! The requests and responses of native tools, one file per area.
 //!
 //! Times are milliseconds since the Unix epoch. A field that may be absent may also be null.
 
@@ -46,11 +46,11 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
-/// Reads an empty text as no id, like null: some clients send every field, and fill what they do not
-/// mean with nothing.
+/// Reads an empty string as no id, like null: some clients send every field, and leave unused ones
+/// empty.
 ///
 /// # Errors
-/// When a text that is not empty is no id.
+/// When a string is not empty and not an id.
 pub fn empty_as_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -63,44 +63,44 @@ where
     }
 }
 
-/// Where an artifact comes from, as its caller says. Every tool that makes artifacts takes these
-/// fields, last and in this order; `wire_struct!` writes them into a request that is `with_lineage`.
+/// The origin of an artifact, as given by its caller. Every tool that creates artifacts takes these
+/// fields, last and in this order; `wire_struct!` adds them to a request marked `with_lineage`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lineage {
-    /// Labels.
+    /// Its tags.
     pub tags: Vec<String>,
-    /// Who made it.
+    /// Its creator.
     pub creator: Option<String>,
-    /// What it was made from.
+    /// The artifact it was derived from.
     pub parent_id: Option<crate::ids::ArtifactId>,
-    /// The set of variations it joins.
+    /// The variation set it joins.
     pub variation_set_id: Option<crate::ids::VariationSetId>,
 }
 
-/// A struct of the wire: maps with field names out, maps or positional arrays in. Written
-/// `Name with_lineage { .. }`, it ends with the fields of [`Lineage`] as its own: positional arrays
-/// know no structs inside structs.
+/// Defines a wire struct: written as a map with field names, read from a map or a positional array.
+/// With `Name with_lineage { .. }` the fields of [`Lineage`] become its own last fields, because
+/// positional arrays cannot nest structs.
 macro_rules! wire_struct {
     (@one [$($meta:tt)*] $name:ident [with_lineage] { $($fields:tt)* }) => {
         $crate::request::wire_struct!(@one [$($meta)*] $name [] {
             $($fields)*
-            /// Labels.
+            /// Tags for the new artifact.
             #[serde(default, deserialize_with = "crate::request::null_as_default")]
             #[schemars(with = "Option<Vec<String>>")]
             tags: Vec<String>,
-            /// Who made it.
+            /// The creator of the new artifact.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             creator: Option<String>,
-            /// What it was made from; must exist.
+            /// The artifact it is derived from, which must exist.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             parent_id: Option<$crate::ids::ArtifactId>,
-            /// The set of variations it joins.
+            /// The variation set it joins.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             variation_set_id: Option<$crate::ids::VariationSetId>,
         });
 
         impl $name {
-            /// Where what it makes comes from; leaves the labels and the creator empty.
+            /// Takes the lineage of the new artifact; leaves the tags and the creator empty.
             #[must_use]
             pub fn take_lineage(&mut self) -> $crate::request::Lineage {
                 $crate::request::Lineage {

@@ -1,190 +1,195 @@
-//! Music that models make: `orpheus_*`, `musicgen_generate`, `yue_generate`.
+//! Music generation: `orpheus_*`, `musicgen_generate`, `yue_generate`.
 
 use super::wire_struct;
 use crate::ids::BlobHash;
 
 wire_struct! {
-    /// New music.
+    /// New music to generate.
     #[derive(Default)]
     OrpheusGenerateRequest with_lineage {
-        /// How much, about three tokens for a note: 1 to 8192, 1024 if absent.
+        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u32>,
-        /// How many different ones: 1 to 16, 1 if absent.
+        /// The number of variations: 1 to 16, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         num_variations: Option<u32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.95.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The model of the service; `base` if absent.
+        /// The model that the music service runs; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
+        /// The random seed: the same seed produces the same music. If absent, one is drawn and
+        /// reported. Music services do not support seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
 
-    /// New music that starts as some other does.
+    /// New music that starts like an existing piece.
     OrpheusGenerateSeededRequest with_lineage {
-        /// The content of the MIDI file whose beginning and manner it takes.
+        /// The hash of the MIDI file whose start and style it takes.
         seed_hash: BlobHash,
-        /// How much, about three tokens for a note: 1 to 8192, 1024 if absent.
+        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u32>,
-        /// How many different ones: 1 to 16, 1 if absent.
+        /// The number of variations: 1 to 16, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         num_variations: Option<u32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.95.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The model of the service; `base` if absent.
+        /// The model that the music service runs; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
+        /// The random seed: the same seed produces the same music. If absent, one is drawn and
+        /// reported. Music services do not support seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
 
-    /// Music that goes on.
+    /// A piece to continue.
     OrpheusContinueRequest with_lineage {
-        /// The content of the MIDI file that goes on.
+        /// The hash of the MIDI file to continue.
         input_hash: BlobHash,
-        /// How much more, about three tokens for a note: 1 to 8192, 1024 if absent.
+        /// The maximum length to add in tokens, about three per note: 1 to 8192, default 1024.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u32>,
-        /// How many different ones: 1 to 16, 1 if absent.
+        /// The number of variations: 1 to 16, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         num_variations: Option<u32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.95.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The model of the service; `base` if absent.
+        /// The model that the music service runs; `base` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
+        /// The random seed: the same seed produces the same music. If absent, one is drawn and
+        /// reported. Music services do not support seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
 
-    /// Music that leads from one piece to another.
+    /// A bridge between two pieces.
     OrpheusBridgeRequest with_lineage {
-        /// The content of the MIDI file that it comes from.
+        /// The hash of the MIDI file it leads from.
         section_a_hash: BlobHash,
-        /// The content of the MIDI file that it leads to; anywhere if absent.
+        /// The hash of the MIDI file it leads to; open-ended if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         section_b_hash: Option<BlobHash>,
-        /// How much, about three tokens for a note: 1 to 8192, 1024 if absent.
+        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.95.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The model of the service; the service chooses if absent.
+        /// The model that the music service runs; the service chooses if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
+        /// The random seed: the same seed produces the same music. If absent, one is drawn and
+        /// reported. Music services do not support seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
 
-    /// Music whose end leads to its start.
+    /// Music to generate whose end leads back to its start.
     #[derive(Default)]
     OrpheusLoopsRequest with_lineage {
-        /// The content of a MIDI file whose manner it takes.
+        /// The hash of a MIDI file whose style it takes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed_hash: Option<BlobHash>,
-        /// How much, about three tokens for a note: 1 to 8192, 1024 if absent.
+        /// The maximum length in tokens, about three per note: 1 to 8192, default 1024.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u32>,
-        /// How many different ones: 1 to 16, 1 if absent.
+        /// The number of variations: 1 to 16, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         num_variations: Option<u32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.95 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.95.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// The same seed gives the same music, and one is drawn and told if absent; services know none.
+        /// The random seed: the same seed produces the same music. If absent, one is drawn and
+        /// reported. Music services do not support seeds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }
 
-    /// Music to be judged.
+    /// Music to classify.
     OrpheusClassifyRequest {
-        /// The content of the MIDI file.
+        /// The hash of the MIDI file.
         midi_hash: BlobHash,
     }
 
-    /// What music seems to be. A service tells `human` from `ai`; the embedded method, which cannot,
-    /// tells `performed` from `programmed`.
+    /// The classification of a piece. A music service distinguishes `human` from `ai`; the embedded
+    /// method cannot, and distinguishes `performed` from `programmed`.
     OrpheusClassifiedResponse {
-        /// The labels, the likeliest first.
+        /// The labels, most likely first.
         classifications: Vec<Classification>,
-        /// What judged it: a model service, or the embedded method.
+        /// The backend: a music service, or the embedded method.
         backend: String,
     }
 
-    /// A label and how sure it is.
+    /// A label and its confidence.
     Classification {
         /// The label.
         label: String,
-        /// 0 to 1; all together make 1.
+        /// The confidence from 0 to 1; all labels add up to 1.
         confidence: f32,
     }
 
-    /// Sound described in words.
+    /// Audio to generate from a text description.
     #[derive(Default)]
     MusicgenGenerateRequest with_lineage {
-        /// What it should sound like.
+        /// The description of the audio.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<String>,
-        /// Seconds: 0.5 to 120, 10 if absent.
+        /// The duration in seconds: 0.5 to 120, default 10.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration: Option<f32>,
-        /// How daring: 0 to 2, 1 if absent.
+        /// The sampling temperature: 0 to 2, default 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         temperature: Option<f32>,
-        /// Only so many of the likeliest choices; 250 if absent.
+        /// The number of most likely choices to sample from; 250 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_k: Option<u32>,
-        /// Only the likeliest choices that together have this probability: 0 to 1, 0.9 if absent.
+        /// The top-p sampling threshold: 0 to 1, default 0.9.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         top_p: Option<f32>,
-        /// How closely it keeps to the words: 0 to 20, 3 if absent.
+        /// How closely the audio follows the description: 0 to 20, default 3.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         guidance_scale: Option<f32>,
-        /// Whether it chooses at random; yes if absent.
+        /// Whether to sample at random; true if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         do_sample: Option<bool>,
     }
 
-    /// A song.
+    /// A song to generate.
     YueGenerateRequest with_lineage {
-        /// What is sung.
+        /// The lyrics.
         lyrics: String,
         /// The genre; `Pop` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         genre: Option<String>,
-        /// How much for each section; 3000 if absent.
+        /// The maximum number of tokens for each section; 3000 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_new_tokens: Option<u32>,
-        /// How many sections of the lyrics; 2 if absent.
+        /// The number of sections of the lyrics to use; 2 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_n_segments: Option<u32>,
-        /// The same seed gives the same song; 42 if absent.
+        /// The random seed: the same seed produces the same song; 42 if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     }

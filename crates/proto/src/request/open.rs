@@ -5,15 +5,16 @@ use crate::ids::{ProjectId, SessionId};
 use crate::secret::Secret;
 
 wire_struct! {
-    /// A session for an agent that runs elsewhere, or another token for one that is there.
+    /// A session for an agent that runs elsewhere, or a new token for an existing one.
     #[derive(Default)]
     SessionOpenRequest {
-        /// The project; one of your own called `elsewhere` if absent.
+        /// The id of the project; your own project `elsewhere` if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<ProjectId>")]
         project_id: Option<ProjectId>,
-        /// A session of yours that is there: it gets another token, and the one before is void.
+        /// The id of an existing session of yours: it gets a new token, and the previous one
+        /// becomes invalid.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<SessionId>")]
@@ -27,18 +28,19 @@ wire_struct! {
         /// The same as `caller_tools` in `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
-        /// How long it may go unused before it ends; as long as the project says if absent.
+        /// How long the session may go unused before it ends, in milliseconds; as set by the
+        /// project if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ttl_ms: Option<u64>,
     }
 
-    /// A session at a URL.
+    /// A session that is reachable at a URL.
     SessionOpenedResponse {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// Where its tools are, as MCP.
+        /// The MCP endpoint of its tools.
         url: String,
-        /// The bearer token of that URL. It is shown once.
+        /// The bearer token for that URL. It is shown only once.
         token: Secret,
     }
 }

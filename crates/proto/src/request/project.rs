@@ -8,115 +8,119 @@ use crate::permission::PermissionPolicy;
 use crate::principal::KeyLevel;
 
 wire_struct! {
-    /// A project to make.
+    /// A project to create.
     ProjectCreateRequest {
-        /// What you call it.
+        /// Its name.
         name: String,
-        /// What it is for.
+        /// Its purpose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        /// What its sessions are limited to. Above the daemon's own limits needs admin.
+        /// The limits of its sessions. Limits above the daemon's own need admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<ProjectLimits>,
-        /// The agent its sessions run, unless they say otherwise; the daemon's own if absent.
+        /// The agent of its sessions, unless a session sets another; the daemon's default if
+        /// absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The level of the key each of its sessions gets, never above your own; `none` if absent.
+        /// The scope of the key that each of its sessions gets, never above your own; `none` if
+        /// absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_level: Option<KeyLevel>,
-        /// What its sessions may reach, unless they say otherwise; only the model of their agent if
-        /// absent. Above that needs admin.
+        /// The network policy of its sessions, unless a session sets another; only the agent's
+        /// model if absent. A wider policy needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
-        /// The image its sessions and its container run in: a name of the configuration
-        /// (`sandbox.images`), or, which needs admin, any image that the engine has.
+        /// The image of its sessions and its container: a name from the configuration
+        /// (`sandbox.images`) or, with admin, any image that the engine has.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
-        /// What is answered when its agents ask for permission; as the agent's settings or the
-        /// daemon's say if absent. More than those needs admin.
+        /// The answers to the permission requests of its agents; the settings of the agent or the
+        /// daemon if absent. A more permissive policy needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<PermissionPolicy>,
     }
 
-    /// What of a project is to be another one. What is absent stays.
+    /// The changes to a project. Absent fields stay unchanged.
     ProjectUpdateRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// What is answered when its agents ask for permission, from the next question on; an empty
-        /// policy leaves it to the agent's settings. More than those needs admin.
+        /// The answers to the permission requests of its agents, from the next request on; an empty
+        /// policy means the agent's settings. A more permissive policy needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<PermissionPolicy>,
     }
 
-    /// What the sessions of a project are limited to; the daemon's own limit where absent.
+    /// The limits of a project's sessions; the daemon's own limit for each that is absent.
     #[derive(Default, Copy, Eq)]
     ProjectLimits {
-        /// How many sessions deep agents may start sessions.
+        /// The maximum depth of sessions that agents start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_depth: Option<u32>,
-        /// How many sessions one session and its descendants may start in all.
+        /// The maximum number of sessions that one session and its descendants may start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_agents: Option<u32>,
-        /// How many sessions may live at the same time.
+        /// The maximum number of sessions that may be live at the same time.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_sessions: Option<u32>,
-        /// After how long without a message a session is ended.
+        /// How long a session may go without a message before it is ended, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         idle_ms: Option<u64>,
-        /// How many tokens a session may spend before somebody is asked.
+        /// The number of tokens a session may spend before it pauses for approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
-        /// How long the agents of a session may be at work before somebody is asked, in milliseconds.
+        /// How long the agents of a session may work before it pauses for approval, in
+        /// milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_time_ms: Option<u64>,
-        /// What a session may cost before somebody is asked, in millionths of a US dollar.
+        /// The cost a session may incur before it pauses for approval, in millionths of a US
+        /// dollar.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_micro_usd: Option<MicroUsd>,
     }
 
     /// A project.
     ProjectResponse {
-        /// Its id.
+        /// The id of the project.
         project_id: ProjectId,
-        /// What a person calls it.
+        /// Its name.
         name: String,
-        /// What it is for.
+        /// Its purpose.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         description: Option<String>,
-        /// What its sessions are limited to, where that was said.
+        /// The limits of its sessions, where set.
         limits: ProjectLimits,
-        /// The agent its sessions run.
+        /// The agent of its sessions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// The level of the key each of its sessions gets; absent if they get none.
+        /// The scope of the key that each of its sessions gets; absent if they get none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_level: Option<KeyLevel>,
-        /// When it was made.
+        /// When it was created.
         created_at: u64,
-        /// What its sessions may reach, where that was said.
+        /// The network policy of its sessions, if set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
-        /// The image its sessions and its container run in, where that was said.
+        /// The image of its sessions and its container, if set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         image: Option<String>,
-        /// How its container is, if it had one since the daemon was started.
+        /// The state of its container, if it has had one since the daemon started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         container: Option<ContainerInfo>,
-        /// What is answered when its agents ask for permission, where that was said.
+        /// The answers to the permission requests of its agents, if set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         permissions: Option<PermissionPolicy>,
     }
 
-    /// Which projects.
+    /// The filter for projects.
     #[derive(Default)]
     ProjectListRequest {
-        /// Only with this in their name, in capitals or not.
+        /// Only projects whose name contains this text, ignoring case.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name_contains: Option<String>,
-        /// At most so many: 50 if absent, 500 at most.
+        /// The maximum number of projects to return: default 50, at most 500.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     }
@@ -125,26 +129,26 @@ wire_struct! {
     ProjectListResponse {
         /// The projects you may see.
         projects: Vec<ProjectResponse>,
-        /// Where the next page starts; absent on the last.
+        /// The cursor of the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
     }
 
-    /// Which project.
+    /// The project to look up.
     ProjectGetRequest {
-        /// Its id.
+        /// The id of the project.
         project_id: ProjectId,
     }
 
-    /// Which project to delete.
+    /// The project to delete.
     ProjectDeleteRequest {
-        /// Its id.
+        /// The id of the project.
         project_id: ProjectId,
     }
 
-    /// Whose workspaces.
+    /// The project whose workspaces to list.
     WorkspaceListRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
     }
 
@@ -156,43 +160,43 @@ wire_struct! {
 
     /// A workspace.
     WorkspaceInfo {
-        /// Its id.
+        /// The id of the workspace.
         workspace_id: WorkspaceId,
-        /// When it was made.
+        /// When it was created.
         created_at: u64,
-        /// When a session last began in it.
+        /// When a session last started in it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_session_at: Option<u64>,
     }
 
-    /// Which workspace to delete.
+    /// The workspace to delete.
     WorkspaceDeleteRequest {
-        /// Its project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// Its id.
+        /// The id of the workspace.
         workspace_id: WorkspaceId,
     }
 
-    /// Whose limits.
+    /// The project whose limits to read.
     ConfigLimitsRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// A session of it, to learn what remains for its agent.
+        /// The id of one of its sessions, to see what remains for its agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<SessionId>")]
         session_id: Option<SessionId>,
     }
 
-    /// The limits that hold, and what remains of them.
+    /// The limits in force, and what remains of them.
     LimitsResponse {
-        /// How many sessions deep agents may start sessions.
+        /// The maximum depth of sessions that agents start.
         max_depth: u32,
-        /// How many sessions one session and its descendants may start in all.
+        /// The maximum number of sessions that one session and its descendants may start.
         max_agents: u32,
-        /// How many sessions of the project may live at the same time.
+        /// The maximum number of sessions of the project that may be live at the same time.
         max_sessions: u32,
-        /// After how long without a message a session is ended.
+        /// How long a session may go without a message before it is ended, in milliseconds.
         idle_ms: u64,
         /// What remains.
         remaining: RemainingLimits,
@@ -201,13 +205,13 @@ wire_struct! {
     /// What remains of the limits.
     #[derive(Copy, Eq)]
     RemainingLimits {
-        /// How many sessions deeper the session named may go.
+        /// The number of levels of sessions that can still be started below the given session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         depth: Option<u32>,
-        /// How many sessions the session named and its descendants may still start.
+        /// The number of sessions that the given session and its descendants may still start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agents: Option<u32>,
-        /// How many more sessions of the project may live now.
+        /// The number of sessions of the project that can still be started now.
         sessions: u32,
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions of agents: `session_*`.
+//! Agent sessions: `session_*`.
 
 use super::{CallerTool, ModelUsage, SessionContext, SessionPause, SpendLimits, wire_struct};
 use crate::data::Data;
@@ -10,18 +10,18 @@ use crate::secret::Secret;
 wire_struct! {
     /// A session to start.
     SessionSpawnRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// The workspace its agent works in; the project's last used one if absent.
+        /// The workspace of its agent; the project's most recently used one if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<WorkspaceId>")]
         workspace_id: Option<WorkspaceId>,
-        /// Whether to make a new workspace for it.
+        /// Whether to create a new workspace for it.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         create_workspace: bool,
-        /// The agent; the project's if absent.
+        /// The agent to run; the project's if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// The tools you offer the agent.
@@ -33,98 +33,98 @@ wire_struct! {
         /// The same as `caller_tools` in `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
-        /// What it may reach; what the project says if absent. Above that needs admin.
+        /// Its network policy; the project's if absent. A wider policy needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
-        /// What it may spend before somebody is asked; what the project says where absent.
+        /// What it may spend before it pauses for approval; the project's limits where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendLimits>,
     }
 
     /// A session.
     SessionResponse {
-        /// Its id.
+        /// The id of the session.
         session_id: SessionId,
-        /// The first of its ancestors; itself if it has no parent.
+        /// Its first ancestor; itself if it has no parent.
         root_session_id: SessionId,
         /// The session whose agent started it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<SessionId>,
-        /// Its project.
+        /// The id of its project.
         project_id: ProjectId,
-        /// The workspace its agent works in.
+        /// The workspace of its agent.
         workspace_id: WorkspaceId,
-        /// The agent it runs.
+        /// Its agent.
         agent: String,
-        /// Where it stands.
+        /// Its state.
         status: SessionState,
-        /// How many ancestors it has.
+        /// The number of its ancestors.
         depth: u32,
-        /// When it was made.
+        /// When it was created.
         created_at: u64,
         /// When its state last changed.
         updated_at: u64,
-        /// When it came to be without an agent.
+        /// When it ended, failed or was interrupted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ended_at: Option<u64>,
-        /// The index of its last event; -1 if it has none.
+        /// The index of its last event; -1 if it has no events.
         last_event_index: i64,
         /// Whether its agent is confined to its workspace.
         confined: bool,
-        /// The directory its agent works in.
+        /// The working directory of its agent.
         workspace_path: String,
-        /// What you should know of it.
+        /// A notice about the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         notice: Option<String>,
-        /// Where its tools are, as MCP, while it is live; `session_open` gives a token for it.
+        /// The MCP endpoint of its tools while it is live; `session_open` returns a token for it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// What it may reach, if it is confined.
+        /// Its network policy, if it is confined.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<NetworkPolicy>,
-        /// What it has asked of its models, once it has.
+        /// Its model usage, once it has used a model.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model_usage: Option<ModelUsage>,
-        /// What it may spend before somebody is asked.
+        /// What it may spend before it pauses for approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendLimits>,
-        /// How long its agent was at work, in milliseconds; of a session that has no parent, with those
-        /// of the sessions that come from it.
+        /// How long its agent has worked, in milliseconds. A session without a parent includes the
+        /// time of its descendants.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<u64>")]
         working_ms: u64,
-        /// The limit that it has reached, while somebody is asked.
+        /// The limit that it has reached, while it is paused for approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         paused: Option<SessionPause>,
     }
 
-    /// A message to an agent: name a session, or a project to start one in.
+    /// A message to an agent. Give a session, or a project to start a session in.
     #[derive(Default)]
     SessionMessageRequest {
-        /// The project, if the message is to start a session.
+        /// The id of the project, if the message starts a session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<ProjectId>")]
         project_id: Option<ProjectId>,
-        /// The session.
+        /// The id of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<SessionId>")]
         session_id: Option<SessionId>,
-        /// The workspace of a session that the message starts.
+        /// The id of the workspace for a session that the message starts.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[serde(deserialize_with = "super::empty_as_none")]
         #[schemars(with = "Option<WorkspaceId>")]
         workspace_id: Option<WorkspaceId>,
-        /// Whether to make a new workspace for a session that the message starts.
+        /// Whether to create a new workspace for a session that the message starts.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         create_workspace: bool,
-        /// What to say. Left out with `answer` or `abort`.
+        /// The text of the message. Leave it out with `answer` or `abort`.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<String>")]
         message: String,
-        /// Files that go with it.
+        /// Files to send with the message.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<Attachment>>")]
         attachments: Vec<Attachment>,
@@ -140,185 +140,186 @@ wire_struct! {
         /// The same as `caller_tools` in `context`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         caller_tools: Option<Vec<CallerTool>>,
-        /// A token of your own that the agent of a session which the message starts or continues acts
-        /// as: its key ends with the session, and the token stays with you.
+        /// A token of yours that the agent acts as, if the message starts or continues a session.
+        /// The agent's key ends with the session; the token remains yours.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         api_key: Option<Secret>,
-        /// Whether to stay and be sent the session's events, on an edge that streams.
+        /// Whether to keep streaming the session's events, on an edge that streams.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         follow: bool,
         /// The answer to a `permission_request` of the session's agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<Box<PermissionAnswer>>,
-        /// Whether the agent is to stop what it does, and forget what it was told and has not begun.
+        /// Whether the agent is to stop its current work and discard messages that it has not
+        /// started on.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         abort: bool,
-        /// What a session that the message starts may reach; what the project says if absent. Above
-        /// that needs admin.
+        /// The network policy of a session that the message starts; the project's if absent. A
+        /// wider policy needs admin.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<Box<NetworkPolicy>>,
-        /// What a session that the message starts may spend before somebody is asked; what the project
-        /// says where absent.
+        /// What a session that the message starts may spend before it pauses for approval; the
+        /// project's limits where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<SpendLimits>,
     }
 
-    /// What an agent may do.
+    /// The answer to a permission request.
     PermissionAnswer {
-        /// The `request_id` of the event that asks.
+        /// The `request_id` of the `permission_request` event.
         request_id: String,
-        /// The `id` of the option chosen; without one the question is taken back.
+        /// The `id` of the chosen option; if absent, the request is withdrawn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         option: Option<String>,
     }
 
-    /// A file that goes with a message.
+    /// A file sent with a message.
     Attachment {
         /// Its name, without directories.
         filename: String,
-        /// Its type.
+        /// Its MIME type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         /// Its content.
         data: Data,
     }
 
-    /// The agent has the message.
+    /// The accepted message.
     SessionMessagedResponse {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// The first of its ancestors; itself if it has no parent.
+        /// The first ancestor of the session; itself if it has no parent.
         root_session_id: SessionId,
-        /// The workspace its agent works in.
+        /// The workspace of its agent.
         workspace_id: WorkspaceId,
         /// Whether the message started the session.
         spawned: bool,
-        /// Whether a workspace was made for it.
+        /// Whether a workspace was created for it.
         workspace_created: bool,
-        /// The index of the last event before the message: read the answer's events after it. -1 if
-        /// there was none.
+        /// The index of the last event before the message; the answer's events come after it. -1 if
+        /// there were no events.
         last_event_index: i64,
         /// Whether its agent is confined to its workspace.
         confined: bool,
-        /// Where the session's tools are, as MCP, for an agent that runs elsewhere.
+        /// The MCP endpoint of the session's tools, for an agent that runs elsewhere.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         url: Option<String>,
-        /// The bearer token of that URL, with the first message after the session was started. It is
-        /// shown once; `session_open` gives another.
+        /// The bearer token for that URL, with the first message after the session started. It is
+        /// shown only once; `session_open` returns a new one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<Secret>,
     }
 
-    /// Which events of a session.
+    /// The filter for events of a session.
     SessionEventsRequest {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// Only events after this index; all that are kept if absent or -1.
+        /// Only events after this index; all kept events if absent or -1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         since_index: Option<i64>,
-        /// At most so many: 100 if absent, 1000 at most.
+        /// The maximum number of events to return: default 100, at most 1000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_events: Option<u32>,
-        /// How long to wait for the first event: not at all if absent, 30 s at most.
+        /// How long to wait for the first event, in milliseconds: default 0, at most 30 s.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait_ms: Option<u64>,
-        /// Whether to add the events of sessions that its agent started.
+        /// Whether to include the events of sessions that its agent started.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         include_children: bool,
-        /// Whether to stay and be sent further events, on an edge that streams.
+        /// Whether to keep streaming further events, on an edge that streams.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         follow: bool,
     }
 
-    /// Events of a session, in their order.
+    /// Events of a session, in order.
     SessionEventsResponse {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// The events after the index given.
+        /// The events after the given index.
         events: Vec<SessionEventInfo>,
-        /// Where to go on: the index of the session's last event here, or the one given. -1 at the
-        /// very start.
+        /// The index to continue from: that of the session's last event in this answer, or else the
+        /// given index. -1 at the very start.
         last_index: i64,
-        /// Where the session stands.
+        /// The state of the session.
         status: SessionState,
-        /// How many events after the index given are gone.
+        /// The number of events after the given index that are no longer kept.
         dropped_events: u64,
-        /// The index of the oldest event that is kept.
+        /// The index of the oldest kept event.
         oldest_index: u64,
     }
 
-    /// Something that happened in a session.
+    /// An event of a session.
     SessionEventInfo {
-        /// Its place among the events of its session, from 0.
+        /// Its index among the events of its session, from 0.
         index: u64,
-        /// Its session.
+        /// The id of its session.
         session_id: SessionId,
-        /// When.
+        /// When it happened.
         at_ms: u64,
-        /// What kind of event it is.
+        /// The kind of event.
         #[serde(rename = "type")]
         kind: String,
-        /// What was said.
+        /// The text of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         /// The tool it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_name: Option<String>,
-        /// Who said it.
+        /// The author of the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
         /// The call it is about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
-        /// Where the session stands now.
+        /// The new state of the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<SessionState>,
-        /// The answers to a `permission_request`.
+        /// The possible answers to a `permission_request`.
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<PermissionChoice>>")]
         options: Vec<PermissionChoice>,
-        /// What a turn cost, at its `completion`, where the agent tells.
+        /// The tokens used by a turn, with its `completion`, if the agent reports them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<TokenUsage>,
     }
 
-    /// An answer that an agent offers.
+    /// A possible answer that an agent offers.
     PermissionChoice {
-        /// What to answer with.
+        /// The id to answer with.
         id: String,
-        /// What it says.
+        /// Its label.
         name: String,
         /// `allow_once`, `allow_always`, `reject_once`, `reject_always` or `other`.
         kind: String,
     }
 
-    /// Tokens, as an agent counts them.
+    /// Token counts, as reported by an agent.
     TokenUsage {
-        /// Read by its model.
+        /// Tokens read by its model.
         input_tokens: u64,
-        /// Written by its model.
+        /// Tokens written by its model.
         output_tokens: u64,
-        /// All of them.
+        /// All tokens.
         total_tokens: u64,
     }
 
-    /// Which sessions.
+    /// The filter for sessions.
     #[derive(Default)]
     SessionListRequest {
-        /// Only of this project.
+        /// Only sessions of this project.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project_id: Option<ProjectId>,
-        /// Only in this state.
+        /// Only sessions in this state.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<SessionState>,
-        /// At most so many: 50 if absent, 500 at most.
+        /// The maximum number of sessions to return: default 50, at most 500.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     }
@@ -327,45 +328,45 @@ wire_struct! {
     SessionListResponse {
         /// The sessions you may see.
         sessions: Vec<SessionResponse>,
-        /// Where the next page starts; absent on the last.
+        /// The cursor of the next page; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
     }
 
-    /// Which session.
+    /// The session to look up.
     SessionGetRequest {
-        /// Its id.
+        /// The id of the session.
         session_id: SessionId,
     }
 
-    /// Which session to end.
+    /// The session to end.
     SessionEndRequest {
-        /// Its id.
+        /// The id of the session.
         session_id: SessionId,
     }
 
-    /// What a live session may reach from now on.
+    /// A new network policy for a live session.
     SessionNetworkRequest {
-        /// The session.
+        /// The id of the session.
         session_id: SessionId,
-        /// What it may reach. More than before needs admin.
+        /// The new network policy. A wider policy needs admin.
         network: NetworkPolicy,
     }
 
-    /// Which sessions to delete: those that are over.
+    /// The filter for sessions to delete. Live sessions are never deleted.
     #[derive(Default)]
     SessionCleanupRequest {
-        /// Only those that have been over for so many hours; all of them if absent.
+        /// Only sessions that have not been live for this many hours; all of them if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_age_hours: Option<u64>,
-        /// Only of this project.
+        /// Only sessions of this project.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         project_id: Option<ProjectId>,
     }
 
-    /// The sessions are gone.
+    /// The result of a cleanup.
     CleanedResponse {
-        /// How many were deleted.
+        /// The number of deleted sessions.
         deleted: u64,
     }
 }

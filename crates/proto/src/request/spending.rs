@@ -1,4 +1,4 @@
-//! What sessions may spend on their models, and what they have spent.
+//! Spending limits of sessions, and what sessions have spent on their models.
 
 use std::fmt;
 
@@ -6,75 +6,75 @@ use super::{ProjectLimits, wire_struct};
 use crate::money::MicroUsd;
 
 wire_struct! {
-    /// What a session has asked of its models, and what that took; of a session that has no parent, with
-    /// what the sessions that come from it have asked.
+    /// The model requests of a session and their cost. A session without a parent includes its
+    /// descendants.
     #[derive(Copy, Default, Eq)]
     ModelUsage {
-        /// Requests that went to the provider.
+        /// Requests forwarded to the provider.
         requests: u64,
-        /// Requests that did not, and were answered by the daemon.
+        /// Requests not forwarded, but answered by the daemon.
         refused: u64,
-        /// Bytes of bodies that went to the provider.
+        /// Bytes of request bodies sent to the provider.
         bytes_up: u64,
-        /// Bytes of bodies that came back.
+        /// Bytes of response bodies received.
         bytes_down: u64,
-        /// Tokens that models read, as providers count them.
+        /// Tokens read by models, as counted by providers.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<u64>")]
         input_tokens: u64,
-        /// Tokens that models wrote.
+        /// Tokens written by models.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<u64>")]
         output_tokens: u64,
-        /// Whether some tokens were not counted by the provider, but estimated from bytes.
+        /// Whether some tokens were estimated from bytes instead of counted by the provider.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         estimated: bool,
-        /// Tokens of models that have no price.
+        /// Tokens of models without a price.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<u64>")]
         unpriced_tokens: u64,
-        /// What the models with a price cost, in millionths of a US dollar, if there are prices.
+        /// The cost of models with a price, in millionths of a US dollar, if prices are configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost_micro_usd: Option<MicroUsd>,
     }
 
-    /// What a session may spend before it is asked about. Sessions that its agent starts spend from
-    /// the same.
+    /// What a session may spend before it pauses for approval. Sessions that its agent starts share
+    /// its limits.
     #[derive(Copy, Default, Eq)]
     SpendLimits {
-        /// Tokens that its models read and write.
+        /// Tokens that its models may read and write.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_tokens: Option<u64>,
-        /// How long its agents may be at work in all, in milliseconds.
+        /// How long its agents may work in total, in milliseconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_time_ms: Option<u64>,
-        /// What its models may cost, in millionths of a US dollar. Needs prices in the daemon's
+        /// The cost of its models, in millionths of a US dollar. Needs prices in the daemon's
         /// configuration.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_micro_usd: Option<MicroUsd>,
     }
 
-    /// A session that has reached a limit: its models do not answer until somebody does.
+    /// A session paused at a limit: its models do not answer until the request is answered.
     SessionPause {
-        /// Which limit: `max_tokens`, `max_time`, `max_usd`, or `prices` if a model without a price was
-        /// asked.
+        /// The limit: `max_tokens`, `max_time`, `max_usd`, or `prices` if a model without a price
+        /// was requested.
         limit: String,
-        /// What to answer, in `session_message`.
+        /// The id to answer with, in `session_message`.
         request_id: String,
-        /// When its agent is stopped if nobody answers.
+        /// When its agent is stopped if no answer arrives.
         until_ms: u64,
     }
 }
 
 impl SpendLimits {
-    /// Whether nothing is limited.
+    /// Returns whether nothing is limited.
     #[must_use]
     pub const fn is_none(&self) -> bool {
         self.max_tokens.is_none() && self.max_time_ms.is_none() && self.max_micro_usd.is_none()
     }
 
-    /// With another's limits where there is none.
+    /// Fills in missing limits from another.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl SpendLimits {
 }
 
 impl ProjectLimits {
-    /// What its sessions may spend.
+    /// Returns the spending limits of its sessions.
     #[must_use]
     pub const fn spending(&self) -> SpendLimits {
         let Self { max_tokens, max_time_ms, max_micro_usd, .. } = *self;
@@ -95,13 +95,13 @@ impl ProjectLimits {
 }
 
 impl ModelUsage {
-    /// Tokens read and written.
+    /// Returns the tokens read and written.
     #[must_use]
     pub const fn tokens(&self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// Together with another.
+    /// Returns the sum of two usages.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

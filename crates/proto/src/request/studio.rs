@@ -1,4 +1,4 @@
-//! Sound: SoundFonts, rendering, analysis.
+//! Audio: SoundFonts, rendering, analysis.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::wire_struct;
 use crate::ids::{ArtifactId, BlobHash, VariationSetId};
 
-/// What a sample is in a rendered file, which is a WAV file unless it says FLAC.
+/// The sample format of a rendered file, which is a WAV file unless FLAC is named.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleFormat {
@@ -17,53 +17,53 @@ pub enum SampleFormat {
     S24,
     /// 32-bit floats, which never clip.
     F32,
-    /// 16-bit integers in a FLAC file, which loses nothing and is half as large.
+    /// 16-bit integers in a FLAC file, which is lossless and half as large.
     Flac16,
     /// 24-bit integers in a FLAC file.
     Flac24,
 }
 
 wire_struct! {
-    /// Which SoundFont.
+    /// The SoundFont to inspect.
     #[derive(Default)]
     SoundfontInspectRequest {
-        /// Its content; the daemon's own font if absent.
+        /// The hash of its content; the daemon's default SoundFont if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         soundfont_hash: Option<BlobHash>,
-        /// Whether to tell what each key of the drum kits plays.
+        /// Whether to list the sound of each key of the drum kits.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         include_drum_map: bool,
     }
 
-    /// What is in a SoundFont.
+    /// The contents of a SoundFont.
     SoundfontInfoResponse {
         /// Its name.
         name: String,
-        /// Its presets, by bank and program.
+        /// Its presets, sorted by bank and program.
         presets: Vec<SoundfontPreset>,
-        /// How many they are.
+        /// The number of presets.
         preset_count: u64,
-        /// How many instruments.
+        /// The number of instruments.
         instrument_count: u64,
-        /// How many samples.
+        /// The number of samples.
         sample_count: u64,
-        /// Who made it.
+        /// Its author.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         author: Option<String>,
-        /// The rights in it.
+        /// Its copyright notice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         copyright: Option<String>,
-        /// The drum kits, if asked for.
+        /// The drum kits, if requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         drum_maps: Option<Vec<SoundfontDrumMap>>,
     }
 
     /// A preset.
     SoundfontPreset {
-        /// Its bank; 128 has the drum kits.
+        /// Its bank; drum kits are in bank 128.
         bank: u16,
-        /// Its program in the bank.
+        /// Its program number in the bank.
         program: u16,
         /// Its name.
         name: String,
@@ -73,30 +73,30 @@ wire_struct! {
     SoundfontDrumMap {
         /// Its bank.
         bank: u16,
-        /// Its program.
+        /// Its program number.
         program: u16,
-        /// What its keys play.
+        /// The sounds of its keys.
         keys: Vec<SoundfontDrumKey>,
     }
 
     /// A key of a drum kit.
     SoundfontDrumKey {
-        /// The key.
+        /// The MIDI key number.
         key: u8,
         /// The sample it plays.
         sample_name: String,
-        /// The instrument it belongs to.
+        /// The instrument that the sample belongs to.
         instrument_name: String,
     }
 
-    /// Which preset.
+    /// The preset to inspect.
     SoundfontPresetInspectRequest {
-        /// The SoundFont's content; the daemon's own font if absent.
+        /// The hash of the SoundFont; the daemon's default SoundFont if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         soundfont_hash: Option<BlobHash>,
-        /// The bank; 128 has the drum kits.
+        /// The bank; drum kits are in bank 128.
         bank: u16,
-        /// The program in the bank.
+        /// The program number in the bank.
         program: u16,
     }
 
@@ -104,35 +104,35 @@ wire_struct! {
     SoundfontPresetInfoResponse {
         /// Its bank.
         bank: u16,
-        /// Its program.
+        /// Its program number.
         program: u16,
         /// Its name.
         name: String,
-        /// What plays when a key is struck.
+        /// The regions, which map keys and velocities to samples.
         regions: Vec<SoundfontRegion>,
     }
 
-    /// What plays when a key in a range is struck with a velocity in a range.
+    /// The sample for a range of keys and velocities.
     SoundfontRegion {
-        /// Lowest key.
+        /// The lowest key.
         key_low: u8,
-        /// Highest key.
+        /// The highest key.
         key_high: u8,
-        /// Softest velocity.
+        /// The lowest velocity.
         velocity_low: u8,
-        /// Hardest velocity.
+        /// The highest velocity.
         velocity_high: u8,
-        /// The key at which the sample sounds as recorded.
+        /// The key at which the sample sounds at its recorded pitch.
         root_key: u8,
-        /// How far it is tuned from that, in cents.
+        /// The tuning offset in cents.
         tuning_cents: i32,
-        /// -50 left to 50 right.
+        /// The stereo position, from -50 (left) to 50 (right).
         pan: f32,
-        /// How much it is turned down, in decibels.
+        /// The attenuation in decibels.
         attenuation_db: f32,
-        /// Whether it sounds on while the key is held.
+        /// Whether it loops while the key is held.
         looped: bool,
-        /// Regions of one class silence each other; 0 is none.
+        /// The exclusive class: regions of one class silence each other; 0 means no class.
         exclusive_class: u8,
         /// The sample.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,124 +142,125 @@ wire_struct! {
         instrument_name: Option<String>,
     }
 
-    /// A MIDI file to be rendered.
+    /// A MIDI file to render.
     MidiToWavRequest with_lineage {
-        /// The MIDI file's content.
+        /// The hash of the MIDI file.
         input_hash: BlobHash,
-        /// The SoundFont's content; the daemon's own font if absent.
+        /// The hash of the SoundFont; the daemon's default SoundFont if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         soundfont_hash: Option<BlobHash>,
-        /// Frames per second, 16000 to 192000; 44100 if absent.
+        /// The sample rate in hertz: 16000 to 192000, default 44100.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sample_rate: Option<u32>,
-        /// What a sample is, and in which file; 16-bit integers in a WAV file if absent.
+        /// The sample and file format; 16-bit integers in a WAV file if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         format: Option<SampleFormat>,
-        /// How much louder, in decibels: -60 to 24.
+        /// The gain in decibels: -60 to 24.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         gain_db: Option<f32>,
     }
 
-    /// What was made.
+    /// The created artifacts.
     ArtifactsCreatedResponse {
         /// The artifacts.
         artifacts: Vec<MadeArtifact>,
-        /// What made them.
+        /// The backend that created them.
         backend: String,
-        /// The set of variations they are in.
+        /// The variation set they belong to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         variation_set_id: Option<VariationSetId>,
     }
 
-    /// One of what was made.
+    /// A created artifact.
     MadeArtifact {
-        /// Its id.
+        /// The id of the artifact.
         artifact_id: ArtifactId,
-        /// Its content.
+        /// The hash of its content.
         content_hash: BlobHash,
-        /// Its content's type.
+        /// The MIME type of its content.
         mime_type: String,
-        /// How long it lasts.
+        /// Its duration in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         duration_seconds: Option<f64>,
     }
 
-    /// A sound whose beats are wanted: by its content, or as a file of the daemon's machine.
+    /// Audio to find the beats of. Give its hash, or the path of a file on the daemon's machine.
     #[derive(Default)]
     BeatthisAnalyzeRequest {
-        /// Its content: WAV, FLAC, MP3 or Ogg Vorbis.
+        /// The hash of the audio: WAV, FLAC, MP3 or Ogg Vorbis.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_hash: Option<BlobHash>,
         /// Its path, inside one of `files.roots`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_path: Option<String>,
-        /// Whether to add how much begins at each hundredth of a second.
+        /// Whether to include the onset strength at each hundredth of a second.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         include_frames: bool,
     }
 
-    /// The beats of a sound.
+    /// The beats of an audio file.
     BeatsAnalyzedResponse {
-        /// When, in seconds.
+        /// The times of the beats, in seconds.
         beats: Vec<f64>,
-        /// Those that begin a bar.
+        /// The times of the first beats of bars, in seconds.
         downbeats: Vec<f64>,
-        /// The usual tempo.
+        /// The typical tempo in beats per minute.
         estimated_bpm: f64,
-        /// 0 to 1: how much stronger sounds begin on the beats than between them.
+        /// The confidence, from 0 to 1: how much stronger onsets are on the beats than between
+        /// them.
         confidence: f32,
-        /// Beats of a bar; 0 without beats.
+        /// The number of beats per bar; 0 if there are no beats.
         beats_per_bar: u32,
-        /// How long the sound lasts.
+        /// The duration of the audio in seconds.
         duration_seconds: f64,
-        /// What found them: a model service, or the embedded method.
+        /// The backend: a music service, or the embedded method.
         backend: String,
-        /// How much begins at each moment, if asked for.
+        /// The onset strength of each frame, if requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frames: Option<Vec<f32>>,
-        /// Moments in a second of `frames`.
+        /// The number of `frames` per second.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         frames_per_second: Option<f64>,
-        /// Where this analysis is kept.
+        /// The artifact with this analysis.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
     }
 
-    /// A sound to be described.
+    /// Audio to analyze.
     ClapAnalyzeRequest {
-        /// Its content: WAV, FLAC, MP3 or Ogg Vorbis.
+        /// The hash of the audio: WAV, FLAC, MP3 or Ogg Vorbis.
         audio_hash: BlobHash,
-        /// Another one, for `similarity`.
+        /// The hash of a second audio file, for `similarity`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audio_b_hash: Option<BlobHash>,
-        /// Of `embeddings`, `features`, `similarity`, `genre`, `mood`, `zero_shot`; `embeddings` if
-        /// absent. The last three need a model service.
+        /// The tasks: `embeddings`, `features`, `similarity`, `genre`, `mood`, `zero_shot`;
+        /// `embeddings` if absent. The last three need a music service.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<String>>")]
         tasks: Vec<String>,
-        /// The labels of `zero_shot`.
+        /// The candidate labels for `zero_shot`.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<String>>")]
         text_candidates: Vec<String>,
-        /// Who asks.
+        /// The creator of the analysis.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         creator: Option<String>,
-        /// The artifact that is described; must exist.
+        /// The analyzed artifact, which must exist.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent_id: Option<ArtifactId>,
     }
 
-    /// A sound described.
+    /// The analysis of an audio file.
     ClapAnalyzedResponse {
-        /// Tasks that this backend cannot do.
+        /// Tasks that this backend does not support.
         unavailable: Vec<String>,
-        /// What described it: a model service, or the embedded method.
+        /// The backend: a music service, or the embedded method.
         backend: String,
-        /// The sound as a vector, to be compared with others of the same backend.
+        /// The embedding vector, comparable with others of the same backend.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         embeddings: Option<Vec<f32>>,
-        /// What was measured.
+        /// The measured features.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         features: Option<SoundFeatures>,
         /// Its genres.
@@ -268,58 +269,58 @@ wire_struct! {
         /// Its moods.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mood: Option<Vec<LabelScore>>,
-        /// How well each candidate fits.
+        /// The score of each candidate label.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         zero_shot: Option<Vec<LabelScore>>,
-        /// How alike the two sounds are; 1 for the same.
+        /// The similarity of the two audio files; 1 if they are the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         similarity: Option<f32>,
-        /// Where this analysis is kept.
+        /// The artifact with this analysis.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
     }
 
-    /// A label and how well it fits.
+    /// A label and its score.
     LabelScore {
         /// The label.
         label: String,
-        /// 0 to 1.
+        /// The score, from 0 to 1.
         score: f32,
     }
 
-    /// What is measured in a sound.
+    /// Features measured in an audio file.
     SoundFeatures {
-        /// How long it lasts.
+        /// Its duration in seconds.
         duration_seconds: f64,
-        /// Its frames per second.
+        /// Its sample rate in hertz.
         sample_rate: u32,
-        /// Its channels.
+        /// The number of its channels.
         channels: u32,
-        /// When sounds begin, in seconds.
+        /// The times of onsets, in seconds.
         onsets: Vec<f64>,
-        /// The middle of the spectrum, in hertz.
+        /// The spectral centroid, in hertz.
         centroid_hertz: f32,
-        /// How wide it spreads, in hertz.
+        /// The spectral bandwidth, in hertz.
         bandwidth_hertz: f32,
-        /// 85 % of the power lies below, in hertz.
+        /// The spectral rolloff: 85 % of the power is below it, in hertz.
         rolloff_hertz: f32,
-        /// 0 for a tone, 1 for noise.
+        /// The spectral flatness, from 0 for a tone to 1 for noise.
         flatness: f32,
-        /// The root of the mean power.
+        /// The root mean square of the samples.
         rms: f32,
-        /// Integrated loudness after EBU R 128; silence has none.
+        /// The integrated loudness according to EBU R 128; absent for silence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loudness_lufs: Option<f64>,
-        /// Loudness range after EBU R 128.
+        /// The loudness range according to EBU R 128.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         loudness_range_lu: Option<f64>,
-        /// The largest value between samples, in decibels of full scale.
+        /// The true peak between samples, in decibels relative to full scale.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         true_peak_dbtp: Option<f64>,
         /// Its key, such as `D minor`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key: Option<String>,
-        /// 0 to 1: how much better that key fits than the next.
+        /// How much better that key fits than the next, from 0 to 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_confidence: Option<f32>,
     }

@@ -6,65 +6,65 @@ use crate::principal::Level;
 use crate::secret::Secret;
 
 wire_struct! {
-    /// A token to make.
+    /// A token to create.
     TokenCreateRequest {
-        /// What you call it.
+        /// Its name.
         name: String,
-        /// How much it may do.
+        /// Its scope.
         scope: Level,
-        /// Only in these projects; everywhere if absent.
+        /// The projects it is limited to; all projects if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         projects: Option<Vec<ProjectId>>,
-        /// After how many seconds it ends; never if absent.
+        /// Its lifetime in seconds; unlimited if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_in: Option<u64>,
     }
 
-    /// The token exists.
+    /// The new token.
     TokenCreatedResponse {
         /// Its public id.
         token_id: TokenId,
-        /// The secret. It is shown this once.
+        /// The secret. It is shown only once.
         token: Secret,
-        /// What you call it.
+        /// Its name.
         name: String,
-        /// How much it may do.
+        /// Its scope.
         scope: Level,
-        /// Only in these projects.
+        /// The projects it is limited to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         projects: Option<Vec<ProjectId>>,
-        /// When it ends.
+        /// When it expires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<u64>,
     }
 
-    /// Takes nothing.
+    /// No input.
     #[derive(Default)]
     TokenListRequest {}
 
     /// The tokens, oldest first.
     TokenListResponse {
-        /// Without their secrets.
+        /// The tokens, without their secrets.
         tokens: Vec<TokenInfo>,
     }
 
-    /// One token.
+    /// A token.
     TokenInfo {
         /// Its public id.
         token_id: TokenId,
-        /// What a person calls it.
+        /// Its name.
         name: String,
-        /// How much it may do.
+        /// Its scope.
         scope: Level,
-        /// Only in these projects.
+        /// The projects it is limited to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         projects: Option<Vec<ProjectId>>,
-        /// When it was made.
+        /// When it was created.
         created_at: u64,
-        /// When it ends.
+        /// When it expires.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<u64>,
-        /// When it was last used, to the minute.
+        /// When it was last used, accurate to the minute.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last_used_at: Option<u64>,
         /// When it was revoked.
@@ -72,7 +72,7 @@ wire_struct! {
         revoked_at: Option<u64>,
     }
 
-    /// Which token to end.
+    /// The token to revoke.
     TokenRevokeRequest {
         /// Its public id.
         token_id: TokenId,

@@ -4,7 +4,7 @@ use super::wire_struct;
 use crate::data::Data;
 use crate::ids::{ArtifactId, BlobHash, ProjectId, WorkspaceId};
 
-/// What is under a name in a workspace.
+/// The kind of a workspace entry.
 #[derive(
     Debug,
     Clone,
@@ -29,7 +29,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl FileKind {
     }
 }
 
-/// What became of a file since the start.
+/// The kind of a change.
 #[derive(
     Debug,
     Clone,
@@ -55,16 +55,16 @@ impl FileKind {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeKind {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// It is gone.
+    /// The file was removed.
     Removed,
-    /// It is another.
+    /// The file was changed.
     Modified,
 }
 
 impl ChangeKind {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -76,89 +76,90 @@ impl ChangeKind {
 }
 
 wire_struct! {
-    /// What to get of a workspace.
+    /// What to read from a workspace.
     WorkspaceGetRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// The workspace.
+        /// The id of the workspace.
         workspace_id: WorkspaceId,
-        /// A file or a directory, from the top of the workspace; the workspace itself if absent.
+        /// The path of a file or directory, relative to the workspace; the workspace itself if
+        /// absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
-        /// Whether to list a directory with all that is below it.
+        /// Whether to list a directory recursively.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         recursive: bool,
-        /// Whether to make an artifact of a directory: a tar archive of all that is below it.
+        /// Whether to store a directory, recursively, as a tar archive artifact.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         archive: bool,
-        /// At most so many entries of a listing: 1000 if absent, 10000 at most.
+        /// The maximum number of entries to list: default 1000, at most 10000.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<u32>,
-        /// Where the page before this one ended.
+        /// The `next_cursor` of the previous page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cursor: Option<String>,
     }
 
     /// A file, a listing or an archive.
     WorkspaceContentResponse {
-        /// What was asked for; empty for the workspace itself.
+        /// The requested path; empty for the workspace itself.
         path: String,
-        /// What it is.
+        /// The kind of entry at that path.
         kind: FileKind,
-        /// How many bytes the file or the archive has.
+        /// The size of the file or archive in bytes.
         size: u64,
-        /// Whether the file can be run.
+        /// Whether the file is executable.
         executable: bool,
-        /// What is in the directory, in the order of paths.
+        /// The entries of the directory, sorted by path.
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<WorkspaceEntry>>")]
         entries: Vec<WorkspaceEntry>,
-        /// Where the next page of the listing starts; absent on the last.
+        /// The cursor of the next page of the listing; absent on the last page.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next_cursor: Option<String>,
-        /// Where a symbolic link says it leads.
+        /// The target of a symbolic link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target: Option<String>,
-        /// The file's bytes, of up to 1 MiB.
+        /// The bytes of the file, up to 1 MiB.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Data>,
         /// The hash of a larger file, or of the archive: read it with `cas_get`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content_hash: Option<BlobHash>,
-        /// The archive.
+        /// The id of the archive's artifact.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact_id: Option<ArtifactId>,
-        /// What is there and could not be looked at: of a listing, or of an archive. The first 1000.
+        /// Entries that could not be listed or archived. Only the first 1000.
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<WorkspaceSkipped>>")]
         skipped: Vec<WorkspaceSkipped>,
     }
 
-    /// Something in a workspace that could not be looked at.
+    /// An entry of a workspace that could not be read.
     #[derive(Eq)]
     WorkspaceSkipped {
-        /// Where, from the top of the workspace.
+        /// Its path, relative to the workspace.
         path: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     }
 
-    /// Something in a workspace.
+    /// An entry of a workspace.
     WorkspaceEntry {
-        /// Where, from the top of the workspace.
+        /// Its path, relative to the workspace.
         path: String,
-        /// What it is.
+        /// Its kind.
         kind: FileKind,
-        /// How many bytes a file has.
+        /// The size of a file in bytes.
         size: u64,
-        /// Whether a file can be run.
+        /// Whether a file is executable.
         executable: bool,
-        /// Where a symbolic link says it leads.
+        /// The target of a symbolic link.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         target: Option<String>,
-        /// Whether its name is not UTF-8, so that the path only shows what it looks like.
+        /// Whether its name is not UTF-8, so that the path is only an approximation.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         lossy: bool,
@@ -166,20 +167,21 @@ wire_struct! {
 
     /// A file to write, or an archive of files.
     WorkspacePutRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// The workspace.
+        /// The id of the workspace.
         workspace_id: WorkspaceId,
-        /// The file, from the top of the workspace; of an archive the directory it goes into.
+        /// The path of the file, relative to the workspace; for an archive, the directory to unpack
+        /// it into.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
         /// The bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<Data>,
-        /// Stored content instead of bytes.
+        /// The hash of stored content, instead of bytes.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content_hash: Option<BlobHash>,
-        /// Whether the file can be run.
+        /// Whether the file is to be executable.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         executable: bool,
@@ -189,59 +191,60 @@ wire_struct! {
         archive: bool,
     }
 
-    /// Which workspace to compare with how it was.
+    /// The workspace to compare with its initial state.
     WorkspaceDiffRequest {
-        /// The project.
+        /// The id of the project.
         project_id: ProjectId,
-        /// The workspace.
+        /// The id of the workspace.
         workspace_id: WorkspaceId,
-        /// Only what is at or below this path.
+        /// Only changes at or below this path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     }
 
-    /// What changed in a workspace since before its first agent was started.
+    /// The changes in a workspace since just before its first agent started.
     WorkspaceDiffResponse {
-        /// A unified diff, which `git apply` takes; files that are no text are named, not shown.
+        /// A unified diff for `git apply`; files that are not text are only named.
         diff: String,
-        /// What changed, in the order of paths.
+        /// The changes, sorted by path.
         changes: Vec<WorkspaceChange>,
-        /// Whether the diff does not show all changes in full, because it would be too long.
+        /// Whether the diff is incomplete because it would be too long.
         truncated: bool,
-        /// What is there and could not be compared, with all that is in it. The first 1000.
+        /// Entries that could not be compared, including everything below them. Only the first
+        /// 1000.
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<Vec<WorkspaceSkipped>>")]
         skipped: Vec<WorkspaceSkipped>,
     }
 
-    /// What became of a file.
+    /// A change to a file.
     WorkspaceChange {
-        /// Where, from the top of the workspace.
+        /// Its path, relative to the workspace.
         path: String,
-        /// What became of it.
+        /// The kind of change.
         change: ChangeKind,
-        /// How it was; absent if it is new.
+        /// The file before; absent if it is new.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         before: Option<FileState>,
-        /// How it is; absent if it is gone.
+        /// The file now; absent if it was removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<FileState>,
-        /// Whether its name is not UTF-8, so that the path only shows what it looks like.
+        /// Whether its name is not UTF-8, so that the path is only an approximation.
         #[serde(default, deserialize_with = "super::null_as_default")]
         #[schemars(with = "Option<bool>")]
         lossy: bool,
     }
 
-    /// A file at some moment.
+    /// The state of a file.
     #[derive(Eq)]
     FileState {
-        /// What it is: a file or a symbolic link.
+        /// Its kind: a file or a symbolic link.
         kind: FileKind,
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: u64,
-        /// Whether it can be run.
+        /// Whether it is executable.
         executable: bool,
-        /// The BLAKE3 hash of its bytes; of a link, of where it says it leads.
+        /// The BLAKE3 hash of its bytes; for a symbolic link, of its target.
         hash: BlobHash,
     }
 }

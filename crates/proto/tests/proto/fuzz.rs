@@ -1,4 +1,4 @@
-//! Bytes from strangers: whatever arrives, a decoder answers with a value or a short `invalid`.
+//! Bytes from untrusted peers: a decoder returns a value or a short `invalid` for any input.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -11,7 +11,7 @@ use ringback_proto::{
     Error, ErrorKind, RequestEnvelope, ResponseEnvelope, ToolRequest, ToolResponse, msgpack,
 };
 
-/// More than any decoder needs to say what is wrong.
+/// More than any decoder needs to explain an error.
 const MESSAGE_BYTES_MAX: usize = 1024;
 
 /// Rule: a body of random bytes never kills or wedges an edge.
@@ -23,7 +23,7 @@ fn assert_modest<T>(result: Result<T, Error>) {
     }
 }
 
-/// Shows the bytes to every decoder of a body, behind the check that guards them.
+/// Passes the bytes to every decoder of a body, after the check that guards them.
 fn decode_all(bytes: &[u8]) {
     let body = Bytes::copy_from_slice(bytes);
     assert_modest(RequestEnvelope::decode(&body));
@@ -42,7 +42,7 @@ fn decode_all(bytes: &[u8]) {
     }
 }
 
-/// What is done to good bytes to make them bad.
+/// A change that makes good bytes bad.
 #[derive(Debug, Clone)]
 enum Mutation {
     Flip(Index, u8),
@@ -158,7 +158,7 @@ fn arbitrary_parts_are_never_more_than_a_frame_error() {
     });
 }
 
-/// Decoders quote what they did not expect; a stranger chooses how long that is.
+/// Decoders quote unexpected input, whose length an untrusted peer chooses.
 #[test]
 fn an_error_never_repeats_a_long_text_of_the_peer() {
     let long = "é".repeat(100_000);

@@ -1,5 +1,5 @@
-//! What is on the wire, tool by tool: rules for every row of the table, committed vectors, and bytes from
-//! strangers. One program, because each would compile all tools anew.
+//! Wire tests, tool by tool: rules for every row of the table, committed vectors, and bytes from
+//! untrusted peers. One program, because several would each compile all tools again.
 
 mod fuzz;
 mod golden;

@@ -1,4 +1,4 @@
-//! Walks the tool table: whatever holds for tools on the wire holds for every row.
+//! Walks the tool table: every rule for tools on the wire holds for every row.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn assert_reply_reads_as(body: &[u8], response: &ToolResponse, about: &str) {
     assert_eq!(decoded, success(response), "{about}");
 }
 
-/// The message as a map, changed by `change`, as bytes again.
+/// Returns the message as a map, changed by `change`, encoded again.
 fn edited(named: &[u8], change: impl FnOnce(&mut Vec<(String, Value)>)) -> Vec<u8> {
     let Ok(Value::Map(mut fields)) = rmp_serde::from_slice(named) else { panic!("not a map") };
     change(&mut fields);
@@ -68,7 +68,7 @@ fn optional_fields(fields: &[&'static str], schema: &schemars::Schema) -> Vec<&'
     fields.iter().copied().filter(|field| !required.contains(field)).collect()
 }
 
-/// Puts nil in the place of a field, or takes the field away.
+/// Replaces a field with nil, or removes it.
 fn set_absent(fields: &mut Vec<(String, Value)>, name: &str, as_nil: bool) {
     fields.retain(|(key, _)| key != name);
     if as_nil {
@@ -159,7 +159,7 @@ fn a_response_survives_named_maps_positional_arrays_and_json() {
     }
 }
 
-/// Rule: a number that cannot be kept is refused, not rounded; and nothing breaks over it.
+/// Rule: a number that cannot be kept is refused, not rounded, and nothing else breaks.
 #[test]
 fn a_payload_that_msgpack_cannot_hold_is_an_error_and_stays_whole_in_json() {
     let arguments: Raw = serde_json::from_str("{\"n\":123456789012345678901}").unwrap();
@@ -264,7 +264,7 @@ fn a_field_of_a_newer_peer_is_passed_over() {
     });
 }
 
-/// Some clients reject `default`, and nobody should have to fetch a schema from elsewhere.
+/// Some clients reject `default`, and no client should have to fetch a schema from elsewhere.
 #[test]
 fn a_schema_is_whole_and_plain() {
     for row in TOOLS {
@@ -302,7 +302,7 @@ fn a_name_is_unique_and_fits_every_edge() {
     for row in TOOLS {
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         assert!((1..=64).contains(&row.name.len()) && row.name.bytes().all(fits), "{}", row.name);
-        assert!(seen.insert(row.name), "{} is there twice", row.name);
+        assert!(seen.insert(row.name), "duplicate tool {}", row.name);
     }
 }
 

@@ -39,7 +39,7 @@ fn an_error_of_a_tool_exits_with_1_and_says_whether_it_ran() {
     let missing = format!("job_id=job_{}", "0".repeat(32));
     let run = daemon.run(&["call", "job_status", &missing]);
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("there is no job") && run.stderr.contains("nothing was done"));
+    assert!(run.stderr.contains("no such job") && run.stderr.contains("nothing was done"));
     let late = daemon.run(&["call", "job_sleep", "milliseconds=60000", "--deadline", "50"]);
     assert_eq!(late.code, 1, "{late:?}");
     assert!(late.stderr.contains("50 ms"), "{late:?}");

@@ -343,7 +343,7 @@ fn the_network_is_an_option_of_session_start_and_of_project_create() {
     for (wrong, part) in [
         (["--allow", "example.org"], "has no port"),
         (["--allow", "*:443"], "`full`"),
-        (["--network", "open"], "`none`, `model`, `allow` and `full`"),
+        (["--network", "open"], "`none`, `model`, `allow` or `full`"),
     ] {
         let refused = started(&wrong);
         assert_eq!(refused.code, 2, "{refused:?}");

@@ -1,4 +1,4 @@
-//! What a line says.
+//! The content of audit lines.
 
 use std::borrow::Cow;
 
@@ -8,55 +8,55 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::UnixMs;
 use serde::{Deserialize, Serialize};
 
-/// One call, once it has ended.
+/// A call that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// When it ended.
     pub at_ms: UnixMs,
-    /// Which call.
+    /// The id of the call.
     pub call: CallId,
-    /// Who called.
+    /// The principal that called.
     #[serde(with = "as_text")]
     pub principal: PrincipalId,
-    /// For which session.
+    /// The session it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionId>,
-    /// Which tool.
+    /// The tool.
     pub tool: String,
-    /// Through which edge.
+    /// The edge it came in on.
     pub edge: Cow<'static, str>,
-    /// `success`, `job_started`, `ack`, or the code of the error.
+    /// `success`, `job_started`, `ack`, or the error code.
     pub outcome: Cow<'static, str>,
-    /// Whether it ran, for an error.
+    /// Whether the tool ran, for an error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certainty: Option<Certainty>,
     /// How long it took.
     pub duration_us: u64,
-    /// What passed through a door of a session.
+    /// The bytes that passed through a proxy of a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Passed>,
 }
 
-/// How much passed, without a word of what.
+/// An amount of traffic, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Passed {
     /// Bytes that left the sandbox.
     pub up: u64,
-    /// Bytes that came back.
+    /// Bytes that came into the sandbox.
     pub down: u64,
 }
 
-/// A line of the audit.
+/// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     /// A call.
     Call(Entry),
-    /// Lines that are missing here, because the disk was too slow or failed.
+    /// Lines that are missing here because the disk was too slow or failed.
     Dropped {
-        /// The time of the line before.
+        /// The time of the previous line.
         at_ms: UnixMs,
-        /// How many.
+        /// The number of missing lines.
         count: u64,
     },
 }

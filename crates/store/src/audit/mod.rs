@@ -1,7 +1,8 @@
-//! The audit: one line per call, in append-only segments. Lines hold no arguments and no secrets.
+//! The audit log: one line per call, in append-only segments. Lines hold no arguments and no
+//! secrets.
 //!
-//! A line is not acknowledged: it is synced within a second and at the end. When lines come faster
-//! than the disk takes them, some are dropped, and how many is itself a line.
+//! A line is not acknowledged: it is synced within a second and at the end. When lines arrive
+//! faster than the disk accepts them, some are dropped, and their number is itself logged.
 
 mod entry;
 mod reader;
@@ -23,14 +24,14 @@ pub use segment::AuditError;
 use segment::Segments;
 use writer::{Message, Writer};
 
-/// How much the audit keeps.
+/// Limits of the audit log.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditLimits {
     /// Lines that may wait for the disk.
     pub queue_max: usize,
-    /// When a segment is this long, the next one begins.
+    /// The size at which a new segment starts.
     pub segment_bytes_max: u64,
-    /// Segments to keep; the oldest go.
+    /// Segments to keep; the oldest are removed.
     pub segments_max: usize,
 }
 
@@ -40,7 +41,7 @@ impl Default for AuditLimits {
     }
 }
 
-/// The audit of a data directory, in its `audit/`.
+/// The audit log of a data directory, in `audit/`.
 #[derive(Debug)]
 pub struct Audit {
     dir: Utf8PathBuf,
@@ -51,8 +52,8 @@ pub struct Audit {
 }
 
 impl Audit {
-    /// Opens the segments below `data_dir`, cuts off a line that a crash left half written, and
-    /// goes on after it. Whoever opens it holds the data directory's [`Store`](crate::Store).
+    /// Opens the segments below `data_dir`, cuts off a line that a crash left incomplete, and
+    /// continues after it. The caller must hold the data directory's [`Store`](crate::Store).
     pub fn open(data_dir: &Utf8Path, limits: AuditLimits) -> Result<Self, AuditError> {
         let dir = data_dir.join("audit");
         let segments = Segments::open(&dir, limits)?;
@@ -67,7 +68,7 @@ impl Audit {
         Ok(Self { dir, inbox, dropped, dropped_total: AtomicU64::new(0), thread })
     }
 
-    /// Takes a line and never waits: when the queue is full the line is dropped and counted.
+    /// Adds a line without ever waiting: when the queue is full, the line is dropped and counted.
     pub fn record(&self, entry: Entry) {
         match self.inbox.try_send(Message::Entry(Box::new(entry))) {
             Ok(()) => {}
@@ -78,13 +79,13 @@ impl Audit {
         }
     }
 
-    /// How many lines were dropped since the audit was opened.
+    /// Returns the number of lines dropped since the log was opened.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped_total.load(Ordering::Relaxed)
     }
 
-    /// Waits until every line taken before is synced.
+    /// Waits until every line added before is synced.
     pub fn flush(&self) {
         let (sender, receiver) = sync_channel(1);
         if self.inbox.send(Message::Flush(sender)).is_ok() && receiver.recv().is_err() {
@@ -92,7 +93,8 @@ impl Audit {
         }
     }
 
-    /// Lines before a place, newest first, at most `limit`, and where to go on if there are more.
+    /// Returns at most `limit` lines before a position, newest first, and where to continue if
+    /// there are more.
     pub fn page(
         &self,
         before: Option<AuditCursor>,
@@ -101,12 +103,12 @@ impl Audit {
         reader::page(&self.dir, before, limit)
     }
 
-    /// The line of a call, if it is still kept.
+    /// Returns the line of a call, if it is still kept.
     pub fn find(&self, call: CallId) -> Result<Option<Entry>, AuditError> {
         reader::find(&self.dir, call)
     }
 
-    /// Syncs what was taken and ends the writer.
+    /// Syncs all lines and stops the writer.
     pub fn close(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };

@@ -1,4 +1,4 @@
-//! Reading the audit, newest first, beside its writer.
+//! Reads the audit log, newest first, while it is being written.
 
 use std::str::FromStr;
 use std::{fmt, fs, io};
@@ -10,17 +10,17 @@ use super::entry::{Entry, Line};
 use super::segment::{AuditError, numbers, path};
 use crate::frames;
 
-/// A place in the audit: before this line of this segment. Segments are only appended to, so it stays
-/// what it is as long as the segment is kept.
+/// A position in the audit log: before this line of this segment. Segments are only appended to, so
+/// it stays valid for as long as the segment is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditCursor {
     segment: u64,
     line: usize,
 }
 
-/// A text that is no cursor.
+/// A text that is not a cursor.
 #[derive(Debug, thiserror::Error)]
-#[error("not a cursor that the audit gave")]
+#[error("not a cursor of the audit log")]
 pub struct BadAuditCursor;
 
 impl fmt::Display for AuditCursor {
@@ -38,12 +38,12 @@ impl FromStr for AuditCursor {
             segment: segment.parse().map_err(|_| BadAuditCursor)?,
             line: line.parse().map_err(|_| BadAuditCursor)?,
         };
-        // One place has one text, so that a cursor is either ours or not.
+        // A position has exactly one text form, so that foreign cursors are recognised.
         if cursor.to_string() == text { Ok(cursor) } else { Err(BadAuditCursor) }
     }
 }
 
-/// Lines before a place, and where to go on if there are more.
+/// Returns the lines before a position, and where to continue if there are more.
 pub(super) fn page(
     dir: &Utf8Path,
     before: Option<AuditCursor>,
@@ -74,7 +74,7 @@ pub(super) fn find(dir: &Utf8Path, call: CallId) -> Result<Option<Entry>, AuditE
     Ok(found)
 }
 
-/// Visits lines, newest first, one segment in memory at a time, until `visit` says to stop.
+/// Visits lines, newest first, with one segment in memory at a time, until `visit` returns false.
 fn scan(
     dir: &Utf8Path,
     before: Option<AuditCursor>,
@@ -85,7 +85,7 @@ fn scan(
         let path = path(dir, segment);
         let data = match fs::read(&path) {
             Ok(data) => data,
-            // The writer removed it meanwhile, because it was the oldest.
+            // The writer removed it in the meantime, because it was the oldest.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(AuditError::on("read", &path)(error)),
         };
@@ -94,7 +94,7 @@ fn scan(
             if end.is_some_and(|end| line >= end) {
                 continue;
             }
-            // A line of a kind that only a newer build knows is passed over.
+            // A line of a kind that only a newer build knows is skipped.
             let Ok(read) = rmp_serde::from_slice(payload) else { continue };
             if !visit(AuditCursor { segment, line }, read) {
                 return Ok(());

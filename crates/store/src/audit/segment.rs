@@ -10,9 +10,9 @@ use super::entry::Line;
 use crate::frames::{self, sync_dir};
 use crate::private;
 
-/// Why the audit cannot be opened or read.
+/// Why the audit log cannot be opened or read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {action} the audit at `{path}`")]
+#[error("cannot {action} the audit log at `{path}`")]
 pub struct AuditError {
     action: &'static str,
     path: Utf8PathBuf,
@@ -29,7 +29,7 @@ impl AuditError {
     }
 }
 
-/// The segments that are written to: the newest one is open.
+/// The segments to write to: the newest one is open.
 #[derive(Debug)]
 pub(super) struct Segments {
     dir: Utf8PathBuf,
@@ -52,7 +52,7 @@ impl Segments {
         Ok(Self { dir: dir.to_owned(), limits, number, file, size })
     }
 
-    /// Appends whole frames.
+    /// Appends complete frames.
     pub(super) fn append(&mut self, frames: &[u8]) -> io::Result<()> {
         self.file.write_all(frames)?;
         self.size += frames.len() as u64;
@@ -67,7 +67,7 @@ impl Segments {
         self.size >= self.limits.segment_bytes_max
     }
 
-    /// Begins the next segment and removes those that are too old.
+    /// Starts the next segment and removes those that are too old.
     pub(super) fn rotate(&mut self) -> io::Result<()> {
         let number = self.number + 1;
         let path = path(&self.dir, number);
@@ -87,7 +87,7 @@ pub(super) fn encode(line: &Line, framed: &mut Vec<u8>) {
     frames::encode(&payload, framed);
 }
 
-/// The numbers of the segments, oldest first.
+/// Returns the numbers of the segments, oldest first.
 pub(super) fn numbers(dir: &Utf8Path) -> Result<Vec<u64>, AuditError> {
     let mut numbers = Vec::new();
     for entry in dir.read_dir_utf8().map_err(AuditError::on("list", dir))? {

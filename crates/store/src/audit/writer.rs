@@ -1,4 +1,4 @@
-//! The thread that writes the audit.
+//! The thread that writes the audit log.
 
 use std::io;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use ringback_proto::record::UnixMs;
 use super::entry::{Entry, Line};
 use super::segment::{Segments, encode};
 
-/// The most a power failure can take.
+/// The most that a power failure can lose.
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
 /// Lines written with one system call.
 const BATCH_MAX: usize = 1024;
 
-/// How long the first line waits for others: nobody waits for it, and to wake a thread for each one
-/// costs more than to write them all.
+/// How long the first line waits for others: no caller waits for it, and waking a thread for each
+/// line costs more than writing them all.
 const GATHER: Duration = Duration::from_millis(10);
 
 pub(super) enum Message {
     Entry(Box<Entry>),
-    /// Sync, then say so.
+    /// Sync, then confirm.
     Flush(SyncSender<()>),
     Close,
 }
@@ -32,14 +32,14 @@ pub(super) enum Message {
 pub(super) struct Writer {
     segments: Segments,
     inbox: Receiver<Message>,
-    /// Lines that are missing and not yet told.
+    /// Missing lines that are not yet logged.
     dropped: Arc<AtomicU64>,
     frames: Vec<u8>,
     n_framed: u64,
     last_at_ms: UnixMs,
-    /// When the oldest line that is not synced was written.
+    /// When the oldest unsynced line was written.
     unsynced_since: Option<Instant>,
-    /// Whether more lines wait than one batch takes.
+    /// Whether more lines wait than fit into one batch.
     is_behind: bool,
     broken: bool,
 }
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// Takes what is waiting and says whether the end was among it.
+    /// Takes all waiting messages; returns whether the end was among them.
     fn on_messages(&mut self, first: Message) -> bool {
         let mut next = Some(first);
         let mut n_taken = 0;
@@ -98,7 +98,8 @@ impl Writer {
                 Message::Flush(done) => {
                     self.write();
                     self.sync();
-                    done.send(()).unwrap_or_else(|_| tracing::debug!("nobody waits for a flush"));
+                    done.send(())
+                        .unwrap_or_else(|_| tracing::debug!("the requester of a flush is gone"));
                 }
                 Message::Close => {
                     self.write();
@@ -155,10 +156,10 @@ impl Writer {
         }
     }
 
-    /// After a failure a segment may end in half a line, and syncing it again proves nothing: the
-    /// next lines begin a new one.
+    /// After a failure a segment may end in an incomplete line, and syncing it again proves
+    /// nothing: the next lines start a new one.
     fn lose(&mut self, error: &io::Error, count: u64) {
-        tracing::error!(%error, lost = count, "cannot write the audit");
+        tracing::error!(%error, lost = count, "cannot write the audit log");
         self.dropped.fetch_add(count, Ordering::Relaxed);
         self.broken = true;
     }

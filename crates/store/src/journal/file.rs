@@ -11,7 +11,7 @@ use super::marks::Marks;
 use super::{EVENT_BYTES_MAX, Kept};
 use crate::frames::{self, HEAD_BYTES};
 
-/// What is known of a file: enough to add to it and to find an event.
+/// An open file, with what is needed to append to it and to find an event.
 #[derive(Debug)]
 pub(super) struct SessionFile {
     kept: Kept,
@@ -19,18 +19,18 @@ pub(super) struct SessionFile {
     marks: Marks,
 }
 
-/// A part of a file that is being read. The file may meanwhile grow or be replaced.
+/// A part of a file that is being read. The file may grow or be replaced in the meantime.
 #[derive(Debug)]
 pub(super) struct Part {
     reader: BufReader<File>,
-    /// The index of the event that comes next.
+    /// The index of the next event.
     next: u64,
     from: u64,
     end: u64,
 }
 
 impl SessionFile {
-    /// Reads a file through, making it if needed, and cuts off what a crash left half written.
+    /// Scans a file, creating it if needed, and cuts off an incomplete tail left by a crash.
     pub(super) fn open(path: &Utf8Path) -> io::Result<Self> {
         let mut file = to_append().create(true).open(path)?;
         let data = frames::cut_torn_tail(&file, path)?;
@@ -39,7 +39,7 @@ impl SessionFile {
             return Self::begin(&mut file, 0);
         };
         let first = <[u8; 8]>::try_from(*head).map(u64::from_le_bytes).map_err(|_| {
-            io::Error::new(io::ErrorKind::InvalidData, "the file does not begin with an index")
+            io::Error::new(io::ErrorKind::InvalidData, "the file does not start with an index")
         })?;
         let mut known = Self {
             kept: Kept { first, next: first },
@@ -50,7 +50,7 @@ impl SessionFile {
         Ok(known)
     }
 
-    /// Begins an empty file with the index of its first event.
+    /// Starts an empty file with the index of its first event.
     fn begin(file: &mut File, first: u64) -> io::Result<Self> {
         let mut framed = Vec::new();
         frames::encode(&first.to_le_bytes(), &mut framed);
@@ -67,7 +67,7 @@ impl SessionFile {
         self.size
     }
 
-    /// Adds events with one system call, and gives the index of the first.
+    /// Appends events with one system call, and returns the index of the first.
     pub(super) fn append(&mut self, path: &Utf8Path, events: &[Bytes]) -> io::Result<u64> {
         let index = self.kept.next;
         let mut framed = Vec::with_capacity(events.iter().map(|e| e.len() + HEAD_BYTES).sum());
@@ -77,7 +77,7 @@ impl SessionFile {
         Ok(index)
     }
 
-    /// The file without the older half of its bytes, put in its place at once.
+    /// Replaces the file atomically by one without the older half of its bytes.
     pub(super) fn halve(self, path: &Utf8Path) -> io::Result<Self> {
         let data = fs::read(path)?;
         let (payloads, _) = frames::split(&data);
@@ -100,13 +100,14 @@ impl SessionFile {
         kept.iter().for_each(|event| frames::encode(event, &mut framed));
         file.write_all(&framed)?;
         kept.iter().for_each(|event| shorter.add(event));
-        // Or a crash of the machine could leave the name of the one with the content of neither.
+        // Otherwise a crash of the machine could leave the name of one file with the content of
+        // neither.
         file.sync_all()?;
         fs::rename(&aside, path)?;
         Ok(shorter)
     }
 
-    /// The part of the file from an event on.
+    /// Returns the part of the file from an event on.
     pub(super) fn part(&self, path: &Utf8Path, from_index: u64) -> io::Result<Part> {
         let from = from_index.max(self.kept.first);
         let (nth, offset) = self.marks.before(from - self.kept.first).unwrap_or_default();
@@ -124,7 +125,7 @@ impl SessionFile {
 }
 
 impl Part {
-    /// The events: at most `max`, and no more than one once there are `bytes_max`.
+    /// Returns the events: at most `max`, and no more than one once there are `bytes_max`.
     pub(super) fn events(&mut self, max: usize, bytes_max: usize) -> io::Result<Vec<(u64, Bytes)>> {
         let mut events = Vec::new();
         let mut bytes = 0;
@@ -140,7 +141,7 @@ impl Part {
     }
 }
 
-/// Removes a file, and what a crash may have left beside it.
+/// Removes a file, and any temporary file that a crash left beside it.
 pub(super) fn remove(path: &Utf8Path) -> io::Result<()> {
     remove_if_there(&aside(path))?;
     remove_if_there(path)
@@ -153,7 +154,7 @@ fn remove_if_there(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// Where a file's successor is made.
+/// Returns the path of a file's temporary successor.
 fn aside(path: &Utf8Path) -> Utf8PathBuf {
     path.with_extension("new")
 }

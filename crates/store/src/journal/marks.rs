@@ -1,6 +1,6 @@
-//! Where some of a file's events lie, so that a read need not begin at the start.
+//! The offsets of some of a file's events, so that a read need not scan from the start.
 
-/// Every so many events one is marked: few enough to pass over, many enough that marks are small.
+/// The distance between marks: few enough events to skip, many enough that marks stay small.
 const STRIDE: u64 = 64;
 
 /// The offsets of every 64th event.
@@ -8,14 +8,14 @@ const STRIDE: u64 = 64;
 pub(super) struct Marks(Vec<u64>);
 
 impl Marks {
-    /// Takes the next event, which is the `nth` of the file.
+    /// Adds the next event, which is the `nth` of the file.
     pub(super) fn add(&mut self, nth: u64, offset: u64) {
         if nth.is_multiple_of(STRIDE) {
             self.0.push(offset);
         }
     }
 
-    /// The nearest marked event that is not after the `nth`: which one it is, and its offset.
+    /// Returns the nearest marked event that is not after the `nth`: its number and its offset.
     pub(super) fn before(&self, nth: u64) -> Option<(u64, u64)> {
         let idx = usize::try_from(nth / STRIDE).ok()?.min(self.0.len().checked_sub(1)?);
         Some((idx as u64 * STRIDE, self.0[idx]))

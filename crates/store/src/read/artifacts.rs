@@ -1,4 +1,4 @@
-//! Artifacts, remarks on them, and who may read which content.
+//! Artifacts, their annotations, and who may read which content.
 
 use std::collections::BTreeSet;
 
@@ -22,18 +22,18 @@ pub(super) const OF_PROJECT: &str = "SELECT
     EXISTS (SELECT 1 FROM artifact WHERE content_hash = ?1 AND project = ?2)
     OR EXISTS (SELECT 1 FROM upload WHERE hash = ?1 AND project = ?2)";
 
-/// Which artifacts a list is narrowed to.
+/// The filter of an artifact list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ArtifactFilter<'a> {
-    /// Only with this label.
+    /// Only artifacts with this tag.
     pub tag: Option<&'a str>,
-    /// Only by this creator.
+    /// Only artifacts by this creator.
     pub creator: Option<&'a str>,
 }
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// An artifact by its id.
+    /// Returns an artifact by its id.
     pub fn artifact(&self, id: ArtifactId) -> Result<Option<ArtifactRecord>, ReadError> {
         self.readers().read("an artifact", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM artifact WHERE id = ?1")?;
@@ -41,7 +41,7 @@ impl Store {
         })
     }
 
-    /// A page of artifacts, newest first.
+    /// Returns a page of artifacts, newest first.
     pub fn artifacts(
         &self,
         visible: &Visible,
@@ -72,7 +72,7 @@ impl Store {
         })
     }
 
-    /// The remarks on an artifact, oldest first, at most `limit`.
+    /// Returns at most `limit` annotations of an artifact, oldest first.
     pub fn annotations(
         &self,
         artifact_id: ArtifactId,
@@ -86,7 +86,8 @@ impl Store {
         })
     }
 
-    /// The type that an owner stored content with; `None` if it never did, or before types were kept.
+    /// Returns the MIME type that an owner stored content with; `None` if the owner never stored
+    /// it, or before types were kept.
     pub fn upload_mime(
         &self,
         hash: BlobHash,
@@ -102,8 +103,8 @@ impl Store {
         })
     }
 
-    /// Whether a reader may see a content: by an artifact it can see, or an upload of its own or of
-    /// its projects. Says nothing about whether the content is there.
+    /// Returns whether a reader may see content: through a visible artifact, or an upload by the
+    /// reader or in the reader's projects. It does not check that the content exists.
     pub fn may_read_blob(&self, hash: BlobHash, visible: &Visible) -> Result<bool, ReadError> {
         let Visible::Owner { owner, projects } = visible else { return Ok(true) };
         self.readers().read("who may read a blob", |connection| {

@@ -1,4 +1,4 @@
-//! Jobs, as they are.
+//! Reads jobs.
 
 use std::collections::BTreeSet;
 
@@ -27,34 +27,34 @@ pub struct JobSummary {
     pub id: JobId,
     /// The tool's name.
     pub tool: String,
-    /// Who started it.
+    /// Its owner.
     pub owner: PrincipalId,
     /// The project it belongs to.
     pub project: Option<ProjectId>,
-    /// Where it stands.
+    /// Its state.
     pub state: JobState,
     /// The error as MsgPack, once failed or cancelled.
     pub error: Option<bytes::Bytes>,
     /// When it was accepted.
     pub created_at: UnixMs,
-    /// When it began to run.
+    /// When it started to run.
     pub started_at: Option<UnixMs>,
     /// When it ended.
     pub completed_at: Option<UnixMs>,
 }
 
-/// How many jobs are in each state.
+/// The number of jobs in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct JobCounts([u64; JobState::ALL.len()]);
 
 impl JobCounts {
-    /// Those in one state.
+    /// Returns the number of jobs in one state.
     #[must_use]
     pub fn get(&self, state: JobState) -> u64 {
         JobState::ALL.into_iter().zip(self.0).find(|(s, _)| *s == state).map_or(0, |(_, n)| n)
     }
 
-    /// All of them.
+    /// Returns the total number of jobs.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -63,7 +63,7 @@ impl JobCounts {
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// A job by its id.
+    /// Returns a job by its id.
     pub fn job(&self, id: JobId) -> Result<Option<JobRecord>, ReadError> {
         self.readers().read("a job", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM job WHERE id = ?1")?;
@@ -71,7 +71,7 @@ impl Store {
         })
     }
 
-    /// The job that an owner's request made, if it made one.
+    /// Returns the job that an owner's request created, if any.
     pub fn job_by_repeat(
         &self,
         owner: PrincipalId,
@@ -85,7 +85,7 @@ impl Store {
         })
     }
 
-    /// A page of jobs, newest first, of one state or all.
+    /// Returns a page of jobs, newest first, in one state or all.
     pub fn jobs(
         &self,
         visible: &Visible,
@@ -114,7 +114,7 @@ impl Store {
         })
     }
 
-    /// How many jobs a reader may see, by state. Nothing is counted for it.
+    /// Returns the number of jobs that a reader may see, by state, without counting rows.
     pub fn job_counts(&self, visible: &Visible) -> Result<JobCounts, ReadError> {
         self.readers().read("the counts of jobs", |connection| {
             let mut counts = JobCounts::default();
@@ -139,7 +139,7 @@ impl Store {
         })
     }
 
-    /// The jobs that had not ended, oldest first: for the start of the daemon.
+    /// Returns the jobs that had not ended, oldest first, for the start of the daemon.
     pub fn unfinished_jobs(&self) -> Result<Vec<JobRecord>, ReadError> {
         self.readers().read("the unfinished jobs", |connection| {
             connection

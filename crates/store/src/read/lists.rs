@@ -1,11 +1,11 @@
-//! The keys of `artifact_list`: whose list, and what it is narrowed to.
+//! The keys of `artifact_list`: the owner of a list, and its filter.
 
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::PrincipalId;
 
 use crate::row::owner_bytes;
 
-/// The list with everything in it.
+/// The list of all artifacts.
 pub(crate) const EVERYBODY: &[u8] = b"e";
 
 pub(crate) fn of_owner(owner: &PrincipalId) -> Vec<u8> {
@@ -16,7 +16,7 @@ pub(crate) fn of_project(project: &ProjectId) -> Vec<u8> {
     [&b"p"[..], project.as_bytes()].concat()
 }
 
-/// The length of the tag stands between the two, so that no other pair gives the same bytes.
+/// The length of the tag is between the two, so that no other pair has the same bytes.
 pub(crate) fn facet(tag: Option<&str>, creator: Option<&str>) -> Vec<u8> {
     let mut key = Vec::new();
     if let Some(tag) = tag {

@@ -1,4 +1,4 @@
-//! Rows into records. Every statement that only looks is below here.
+//! Turns rows into records. Every statement that only reads is below here.
 
 mod artifacts;
 mod jobs;

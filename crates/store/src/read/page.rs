@@ -1,5 +1,5 @@
-//! Pages of lists, newest first. What a reader may see is the union of a few ordered lists; a page
-//! takes the newest of each and keeps the newest of all, so its cost does not grow with the lists.
+//! Pages of lists, newest first. A reader sees the union of a few ordered lists; a page takes the
+//! newest of each and keeps the newest of all, so its cost does not grow with the lists.
 
 use std::collections::BTreeSet;
 
@@ -9,14 +9,14 @@ use rusqlite::{CachedStatement, Params};
 
 use crate::error::ReadError;
 
-/// Whose rows a reader may see.
+/// The rows that a reader may see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Visible {
-    /// Everybody's.
+    /// All rows.
     All,
-    /// Its own, and those of its projects.
+    /// The reader's own, and those of its projects.
     Owner {
-        /// Whose own.
+        /// The reader.
         owner: PrincipalId,
         /// Its projects.
         projects: Vec<ProjectId>,
@@ -28,18 +28,18 @@ pub enum Visible {
 pub struct Page<T> {
     /// Its rows, newest first.
     pub items: Vec<T>,
-    /// Where the next page starts; none on the last.
+    /// The cursor of the next page; `None` on the last.
     pub next_cursor: Option<String>,
 }
 
-/// Before which row a page starts.
+/// The row before which a page starts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before(pub(crate) i64);
 
 impl Before {
     pub(crate) fn parse(cursor: Option<&str>) -> Result<Self, ReadError> {
         let Some(text) = cursor else { return Ok(Self(i64::MAX)) };
-        // One number has one text, so that a cursor is either ours or not.
+        // A number has exactly one text form, so that foreign cursors are recognised.
         let parsed = i64::from_str_radix(text, 16).map_err(|_| ReadError::BadCursor)?;
         if parsed > 0 && text == Self(parsed).text() {
             Ok(Self(parsed))
@@ -65,7 +65,7 @@ pub(crate) fn gather(
     Ok(())
 }
 
-/// Makes a page of the numbers gathered, of which one more than `limit` was asked of each list.
+/// Makes a page of the gathered numbers; each list was asked for one more than `limit`.
 pub(crate) fn page<T>(
     numbers: &BTreeSet<i64>,
     limit: usize,

@@ -14,7 +14,7 @@ use crate::error::ReadError;
 use crate::row::{Columns, int, owner_bytes};
 use crate::store::Store;
 
-// A part of a name is looked for row by row: there are far fewer projects than sessions.
+// A part of a name is searched row by row: there are far fewer projects than sessions.
 pub(super) const PAGE_OF_ALL: &str = "SELECT n FROM project
     WHERE n < ?1 AND (?2 IS NULL OR instr(name_small, ?2) > 0) ORDER BY n DESC LIMIT ?3";
 pub(super) const PAGE_OF_OWNER: &str = "SELECT n FROM project
@@ -25,7 +25,7 @@ pub(super) const PAGE_OF_ONE: &str = "SELECT n FROM project
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// A project by its id.
+    /// Returns a project by its id.
     pub fn project(&self, id: ProjectId) -> Result<Option<ProjectRecord>, ReadError> {
         self.readers().read("a project", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM project WHERE id = ?1")?;
@@ -33,7 +33,7 @@ impl Store {
         })
     }
 
-    /// A page of projects, newest first: those with this in their name, in capitals or not.
+    /// Returns a page of projects, newest first, whose names contain a text, ignoring case.
     pub fn projects(
         &self,
         visible: &Visible,
@@ -68,7 +68,7 @@ impl Store {
         })
     }
 
-    /// A workspace by its id.
+    /// Returns a workspace by its id.
     pub fn workspace(&self, id: WorkspaceId) -> Result<Option<WorkspaceRecord>, ReadError> {
         self.readers().read("a workspace", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM workspace WHERE id = ?1")?;
@@ -76,7 +76,7 @@ impl Store {
         })
     }
 
-    /// The workspaces of a project, newest first.
+    /// Returns the workspaces of a project, newest first.
     pub fn workspaces(&self, project: ProjectId) -> Result<Vec<WorkspaceRecord>, ReadError> {
         self.readers().read("the workspaces of a project", |connection| {
             connection

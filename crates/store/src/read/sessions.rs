@@ -1,4 +1,4 @@
-//! Sessions, as they are.
+//! Reads sessions.
 
 use std::collections::BTreeSet;
 
@@ -28,18 +28,18 @@ const PAGE_OF_TREE: &str = "WITH RECURSIVE down (id) AS (
 pub(super) const PAGE_OF_OWNER_IN_PROJECT: &str = "SELECT n FROM session
     WHERE state = ?1 AND n < ?2 AND owner = ?4 AND project = ?5 ORDER BY n DESC LIMIT ?3";
 
-/// Which sessions a list is narrowed to.
+/// The filter of a session list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SessionFilter {
-    /// Only of this project.
+    /// Only sessions of this project.
     pub project: Option<ProjectId>,
-    /// Only in this state.
+    /// Only sessions in this state.
     pub state: Option<SessionState>,
-    /// Only this one and those that come from it, whoever asks.
+    /// Only this session and its descendants, for any reader.
     pub tree: Option<SessionId>,
 }
 
-/// A list that a reader's page is put together from.
+/// A list that a reader's page is assembled from.
 enum List<'a> {
     All,
     Owner(&'a PrincipalId),
@@ -50,7 +50,7 @@ enum List<'a> {
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// A session by its id.
+    /// Returns a session by its id.
     pub fn session(&self, id: SessionId) -> Result<Option<SessionRecord>, ReadError> {
         self.readers().read("a session", |connection| {
             let mut select = connection.prepare_cached("SELECT * FROM session WHERE id = ?1")?;
@@ -58,7 +58,7 @@ impl Store {
         })
     }
 
-    /// A page of sessions, newest first.
+    /// Returns a page of sessions, newest first.
     pub fn sessions(
         &self,
         visible: &Visible,
@@ -86,7 +86,7 @@ impl Store {
         })
     }
 
-    /// The sessions that were live, oldest first: for the start of the daemon.
+    /// Returns the sessions that were live, oldest first, for the start of the daemon.
     pub fn live_sessions(&self) -> Result<Vec<SessionRecord>, ReadError> {
         self.readers().read("the live sessions", |connection| {
             connection
@@ -96,8 +96,8 @@ impl Store {
         })
     }
 
-    /// The sessions that a reader may see and that have been over since `until` or longer, oldest
-    /// first, at most `limit`.
+    /// Returns at most `limit` sessions that a reader may see and that ended at or before `until`,
+    /// oldest first.
     pub fn sessions_over(
         &self,
         visible: &Visible,

@@ -1,4 +1,4 @@
-//! Tokens, as they are.
+//! Reads tokens.
 
 use ringback_proto::ids::{SessionId, TokenId};
 use ringback_proto::record::TokenRecord;
@@ -10,7 +10,7 @@ use crate::store::Store;
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// All tokens, oldest first, revoked and expired ones included.
+    /// Returns all tokens, oldest first, including revoked and expired ones.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, ReadError> {
         self.readers().read("the tokens", |connection| {
             connection

@@ -1,5 +1,4 @@
-//! What comes from a session: those that its agent started, those that their agents started, and so
-//! on.
+//! The tree of a session: the session, its children, their children, and so on.
 
 use ringback_proto::ids::{SessionId, WorkspaceId};
 use rusqlite::params;
@@ -19,7 +18,7 @@ const WORKSPACES: &str = "WITH RECURSIVE down (id, workspace) AS (
 
 /// Reads block; async callers go through a blocking pool.
 impl Store {
-    /// Whether a session is another one, or comes from it.
+    /// Returns whether a session is another one, or its descendant.
     pub fn comes_from(&self, id: SessionId, ancestor: SessionId) -> Result<bool, ReadError> {
         self.readers().read("the ancestors of a session", |connection| {
             connection
@@ -28,7 +27,7 @@ impl Store {
         })
     }
 
-    /// Where a session and those that come from it work, or worked.
+    /// Returns the workspaces that a session and its descendants use, or used.
     pub fn workspaces_of_tree(&self, session: SessionId) -> Result<Vec<WorkspaceId>, ReadError> {
         self.readers().read("the workspaces of a tree of sessions", |connection| {
             connection

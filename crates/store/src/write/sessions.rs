@@ -203,7 +203,7 @@ pub(super) fn session_network(
     found(n_changed, CommitError::NoSession { id })
 }
 
-/// Each number is kept if it is the larger one. What has no limit gets none.
+/// Keeps the larger of each pair of numbers. An unlimited value stays unlimited.
 pub(super) fn session_spent(
     connection: &Connection,
     id: SessionId,
@@ -264,7 +264,7 @@ fn exists(
     if exists { Ok(()) } else { Err(otherwise.into()) }
 }
 
-/// The sessions that would go, if none of them is live.
+/// Returns the sessions that would be deleted, if none of them is live.
 fn resting(
     connection: &Connection,
     sql: &str,
@@ -281,7 +281,7 @@ fn resting(
     }
 }
 
-/// Deletes a row with its sessions, and the keys minted for them.
+/// Deletes a row with its sessions, and the keys made for them.
 fn removed(
     connection: &Connection,
     sql: &str,

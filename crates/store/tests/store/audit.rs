@@ -1,4 +1,4 @@
-//! The audit: order, rotation, torn tails.
+//! The audit log: order, rotation, torn tails.
 
 use std::fs;
 
@@ -49,7 +49,7 @@ fn number(line: &Line) -> u64 {
     }
 }
 
-/// Rule: pages skip nothing and repeat nothing, also across segments and while others write.
+/// Rule: pages skip nothing and repeat nothing, even across segments and during writes.
 #[test]
 fn pages_hold_every_line_once_newest_first() {
     let (_guard, path) = dir();
@@ -67,7 +67,7 @@ fn pages_hold_every_line_once_newest_first() {
         audit.record(entry(1000));
         audit.flush();
         match next {
-            // As it travels.
+            // In its text form.
             Some(next) => cursor = Some(next.to_string().parse::<AuditCursor>().unwrap()),
             None => break,
         }
@@ -146,7 +146,7 @@ fn a_flipped_bit_is_noticed() {
     assert_eq!(newest(&Audit::open(&path, LIMITS).unwrap(), 10), [1, 0]);
 }
 
-/// Rule: a full queue drops lines instead of growing or waiting, and the audit says how many.
+/// Rule: a full queue drops lines instead of growing or waiting, and the log records how many.
 #[test]
 fn what_is_dropped_is_counted_in_the_audit_itself() {
     let (_guard, path) = dir();

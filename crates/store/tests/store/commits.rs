@@ -72,7 +72,7 @@ fn what_waits_becomes_one_transaction_and_answers_come_in_order() {
     assert_eq!(after.commits - before.commits, 3);
 }
 
-/// Rule: a full queue answers at once instead of growing.
+/// Rule: a full queue answers immediately instead of growing.
 #[test]
 fn a_full_queue_refuses() {
     let test = TestStore::with(Limits { queue_max: 3, readers_max: 1 });
@@ -105,7 +105,7 @@ fn a_job_only_goes_forward() {
     assert_eq!((job.state, job.completed_at), (JobState::Cancelled, Some(3_000)));
 }
 
-/// Rule: what a refused request wrote is undone, also for what the writer remembers of it.
+/// Rule: what a refused request wrote is undone, including what the writer remembers of it.
 #[test]
 fn a_job_whose_creation_was_undone_neither_starts_nor_ends() {
     let test = TestStore::new();

@@ -1,4 +1,4 @@
-//! Rule: whatever was acknowledged is there after `kill -9`.
+//! Rule: everything that was acknowledged exists after `kill -9`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -15,10 +15,10 @@ const FIRST: &str = "RINGBACK_TEST_CRASH_FIRST";
 
 const N_ROUNDS: u64 = 8;
 
-/// Requests the child keeps waiting, so that a kill falls into a full batch.
+/// Requests that the child keeps waiting, so that a kill hits a full batch.
 const N_IN_FLIGHT: usize = 64;
 
-/// The process that is killed: commits for ever and prints what was acknowledged.
+/// The process that is killed: commits forever and prints what was acknowledged.
 #[test]
 fn child_that_commits_until_it_is_killed() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -58,7 +58,7 @@ fn what_was_acknowledged_survives_a_kill() {
         let n_wanted = 100 + usize::try_from(round).unwrap() * 37;
         let mut n_seen = 0;
         for line in lines {
-            // The test harness prints its own words first, on the same line as the first answer.
+            // The test harness prints its own text first, on the same line as the first answer.
             let Some((_, n)) = line.split_once("ack ") else { continue };
             acknowledged.push(n.parse::<u64>().unwrap());
             n_seen += 1;

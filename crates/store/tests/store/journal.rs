@@ -1,4 +1,4 @@
-//! The journal: order, torn tails, length, and what a kill leaves.
+//! The journal: order, torn tails, length, and the state after a kill.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,7 @@ fn events(range: std::ops::Range<u64>) -> Vec<Bytes> {
     range.map(event).collect()
 }
 
-/// Everything kept from an index on.
+/// Returns everything kept from an index on.
 fn read(journal: &Journal, session: u64, from: u64) -> Vec<(u64, Bytes)> {
     journal.read(session_id(session), from, usize::MAX).unwrap()
 }
@@ -194,7 +194,7 @@ fn many_write_read_and_remove_at_once_and_nothing_is_mixed_up() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever a crash leaves of a file, its beginning reads as it was written.
+    /// Whatever a crash leaves of a file, its start reads as it was written.
     #[test]
     fn what_is_left_of_a_file_reads_as_the_beginning_of_what_was_written(
         sizes in prop::collection::vec(1_usize..200, 1..20),
@@ -218,7 +218,7 @@ proptest! {
 /// Where the child finds its data directory; without it the child's test has nothing to do.
 const DIR: &str = "RINGBACK_TEST_JOURNAL_DIR";
 
-/// The process that is killed: writes for ever and prints what it has written.
+/// The process that is killed: writes forever and prints what it has written.
 #[test]
 fn child_that_writes_until_it_is_killed() {
     let Ok(dir) = std::env::var(DIR) else { return };
@@ -230,7 +230,7 @@ fn child_that_writes_until_it_is_killed() {
     }
 }
 
-/// Rule: a kill of the process loses no event that was taken.
+/// Rule: killing the process loses no accepted event.
 #[test]
 fn what_was_taken_survives_a_kill() {
     let (_guard, path) = dir();

@@ -1,4 +1,4 @@
-//! The store as its users see it.
+//! Tests of the store's public API.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
 mod audit;

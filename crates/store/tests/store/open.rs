@@ -25,7 +25,8 @@ fn mode(path: &Utf8Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
 
-/// Rule: what is stored is for its owner alone, also what an earlier build left open to others.
+/// Rule: stored files are private to their owner, including files that an earlier build left open
+/// to others.
 #[test]
 fn files_are_private_and_become_so() {
     let dir = tempfile::tempdir().unwrap();
@@ -44,7 +45,7 @@ fn files_are_private_and_become_so() {
     test(Store::open(&path).unwrap());
 }
 
-/// Rule: nothing is acknowledged that a directory which is gone does not keep.
+/// Rule: nothing is acknowledged that a missing directory does not keep.
 #[test]
 fn a_directory_that_is_gone_takes_nothing_more() {
     for what in ["deleted", "moved", "replaced"] {

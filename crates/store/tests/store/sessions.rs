@@ -1,4 +1,4 @@
-//! Projects, workspaces and sessions: what is written, who sees it, and what goes with what.
+//! Projects, workspaces and sessions: what is written, who sees it, and what is deleted with what.
 
 use ringback_proto::ids::{ProjectId, SessionId, TokenId, WorkspaceId};
 use ringback_proto::money::MicroUsd;
@@ -100,7 +100,7 @@ fn visible_to(of: u64, projects: &[u64]) -> Visible {
     Visible::Owner { owner: owner(of), projects: projects.iter().copied().map(project).collect() }
 }
 
-/// All pages of a list, one after another.
+/// Returns the items of all pages of a list.
 fn all<T>(mut page: impl FnMut(Option<&str>) -> Result<Page<T>, ReadError>) -> Vec<T> {
     let (mut items, mut cursor) = (Vec::new(), None::<String>);
     loop {
@@ -113,7 +113,7 @@ fn all<T>(mut page: impl FnMut(Option<&str>) -> Result<Page<T>, ReadError>) -> V
     }
 }
 
-/// Something of everything.
+/// A record with every field set.
 fn spent(n: u64) -> SpendingRecord {
     SpendingRecord {
         limits: SpendLimits {
@@ -136,8 +136,8 @@ fn spent(n: u64) -> SpendingRecord {
     }
 }
 
-/// Rule: what a session has spent only grows, in whatever order it is written, and what has no limit
-/// gets none.
+/// Rule: what a session has spent only grows, in whatever order it is written, and an unlimited
+/// value stays unlimited.
 #[test]
 fn what_was_spent_is_the_most_that_was_written() {
     let test = TestStore::new();
@@ -285,7 +285,7 @@ fn what_belongs_to_nothing_is_refused() {
     let refused = |record: Record| test.commit(vec![record]).unwrap_err();
     assert!(matches!(refused(new_workspace(9, 9)), CommitError::NoProject { .. }));
     assert!(matches!(refused(new_session(9, 9)), CommitError::NoProject { .. }));
-    // Of the right project, but another's workspace.
+    // In the right project, but with another project's workspace.
     let misplaced = SessionRecord { workspace: workspace_id(1), ..session_record(9, 2, owner(0)) };
     let misplaced = Record::SessionCreated(Box::new(misplaced));
     assert!(matches!(refused(misplaced), CommitError::NoWorkspace { .. }));
@@ -304,7 +304,7 @@ fn what_belongs_to_nothing_is_refused() {
     assert!(matches!(refused(delete), CommitError::NoSession { .. }));
 }
 
-/// Rule: nothing is deleted from under an agent, and a key never outlives its session.
+/// Rule: nothing is deleted while an agent uses it, and a key never outlives its session.
 #[test]
 fn what_is_deleted_takes_its_past_sessions_and_their_keys_with_it() {
     let test = TestStore::new();
@@ -458,7 +458,7 @@ fn sessions_that_are_over_are_found_by_age() {
     assert_eq!(over(&visible_to(2, &[2]), None, 100, 10), ids(&[1, 2, 3, 5]));
 }
 
-/// Rule: all records of a commit are written, or none.
+/// Rule: either all records of a commit are written, or none of them.
 #[test]
 fn a_session_and_its_workspace_are_written_together_or_not_at_all() {
     let test = TestStore::new();

@@ -1,4 +1,4 @@
-//! Files that are committed and compared, or written anew when asked.
+//! Files that are committed and compared, or rewritten on request.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use std::{env, fs};
 /// Set by `cargo xtask golden`.
 const UPDATE: &str = "RINGBACK_UPDATE_GOLDEN";
 
-/// Compares files of the repository with what they should say. Complaints are collected, so that
-/// one run shows them all.
+/// Compares files of the repository with their expected text. Complaints are collected, so that one
+/// run shows them all.
 pub(crate) struct Committed {
     root: PathBuf,
     seen: BTreeSet<PathBuf>,
@@ -43,7 +43,7 @@ impl Committed {
         self
     }
 
-    /// Complains of files in a directory that were not compared, or removes them.
+    /// Complains about files in a directory that were not compared, or removes them.
     pub(crate) fn nothing_else_in(&mut self, directory: &str) -> &mut Self {
         let entries = fs::read_dir(self.root.join(directory))
             .unwrap_or_else(|error| panic!("cannot read `{directory}`: {error}"));
@@ -66,13 +66,13 @@ impl Committed {
     pub(crate) fn finish(&self) {
         assert!(
             self.complaints.is_empty(),
-            "{}\n\nIf this is what you meant, run cargo xtask golden and look at the diff.",
+            "{}\n\nIf this change is intended, run cargo xtask golden and look at the diff.",
             self.complaints.join("\n")
         );
     }
 }
 
-/// The first line that differs, cut to a length that a terminal shows.
+/// Returns the first line of text that differs, cut to a length that a terminal shows.
 fn first_difference(path: &str, found: &str, wanted: &str) -> Option<String> {
     const CHARS_MAX: usize = 300;
     if found == wanted {

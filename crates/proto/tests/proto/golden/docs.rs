@@ -1,4 +1,4 @@
-//! The page `docs/tools.md`, made from the tool table.
+//! The page `docs/tools.md`, generated from the tool table.
 
 use std::fmt::Write as _;
 
@@ -9,23 +9,22 @@ use crate::samples::SampleRow;
 const OPENING: &str = "\
 # The tools
 
-Made from the tool table by `cargo xtask golden`; do not edit. The JSON Schemas are in
-`schemas/tools/`, bytes to compare with in `schemas/golden/`.
+Generated from the tool table by `cargo xtask golden`; do not edit. The JSON Schemas are in
+`schemas/tools/`, sample bytes to compare with in `schemas/golden/`.
 
-*Timing*: `sync` answers at once. `async_short` and `async_medium` answer with the result if it comes
-within 30 or 120 seconds, else with the job's id. `async_long` answers with the job's id.
-`fire_and_forget` answers when the command is accepted. *Job*: whether a call makes a job record.
-*Scope*: the least a token must have; `write` includes `read`, `admin` everything.
+*Timing*: `sync` answers immediately. `async_short` and `async_medium` answer with the result if it is
+ready within 30 or 120 seconds, otherwise with the job's id. `async_long` answers with the job's id.
+`fire_and_forget` answers once the command is accepted. *Job*: whether a call creates a job record.
+*Scope*: the minimum scope of the token; `write` includes `read`, `admin` includes everything.
 
-In a map, a field marked `?` may be absent or null. In an array the fields stand in the order given
-here, and one that is absent is nil unless nothing follows it. Times are milliseconds since the Unix
-epoch.
+In a map, a field marked `?` may be absent or null. In an array, the fields are in the order listed
+here; an absent field is nil unless no field follows it. Times are milliseconds since the Unix epoch.
 
 | tool | timing | job | scope | |
 |---|---|---|---|---|
 ";
 
-/// The whole page.
+/// Returns the whole page.
 pub(crate) fn tools_page(rows: &[SampleRow]) -> String {
     let mut page = OPENING.to_owned();
     for SampleRow { row, .. } in rows {
@@ -38,7 +37,7 @@ pub(crate) fn tools_page(rows: &[SampleRow]) -> String {
             row.description,
             name = row.name,
         )
-        .expect("a String takes everything");
+        .expect("writing to a String cannot fail");
     }
     rows.iter().for_each(|row| tool(&mut page, row));
     page
@@ -47,32 +46,32 @@ pub(crate) fn tools_page(rows: &[SampleRow]) -> String {
 fn tool(page: &mut String, sample: &SampleRow) {
     let row = sample.row;
     let timing = row.timing.as_str();
-    let job = if row.makes_job { "makes a job" } else { "makes no job" };
+    let job = if row.makes_job { "creates a job" } else { "creates no job" };
     write!(
         page,
         "\n## `{}`\n\n{}\n\nTiming `{timing}`, {job}, scope `{}`.\n",
         row.name, row.description, row.level
     )
-    .expect("a String takes everything");
-    fields(page, "Takes", sample.request_fields, &(row.request_schema)());
-    let gives = format!("Gives `{}`", sample.responses[0].type_name());
+    .expect("writing to a String cannot fail");
+    fields(page, "Input", sample.request_fields, &(row.request_schema)());
+    let gives = format!("Output `{}`", sample.responses[0].type_name());
     fields(page, &gives, sample.response_fields, &(row.response_schema)());
 }
 
 fn fields(page: &mut String, title: &str, names: &[&str], schema: &schemars::Schema) {
     if names.is_empty() {
-        writeln!(page, "\n{title} nothing.").expect("a String takes everything");
+        writeln!(page, "\n{title}: none.").expect("writing to a String cannot fail");
         return;
     }
     let schema = serde_json::to_value(schema).expect("a schema is JSON");
     writeln!(page, "\n{title}:\n\n| field | type | |\n|---|---|---|")
-        .expect("a String takes everything");
+        .expect("writing to a String cannot fail");
     for name in names {
         let property = &schema["properties"][name];
-        let about = property["description"].as_str().unwrap_or_default();
+        let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         let mark = if is_required(&schema, name) { "" } else { "?" };
         writeln!(page, "| `{name}{mark}` | {} | {about} |", type_of(property))
-            .expect("a String takes everything");
+            .expect("writing to a String cannot fail");
     }
 }
 
@@ -80,7 +79,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|names| names.iter().any(|it| it == name))
 }
 
-/// A schema in a few words. Null is left out: the mark of optional fields says it.
+/// Describes a schema in a few words. Null is left out: the mark of optional fields covers it.
 fn type_of(schema: &Value) -> String {
     if let Some(choices) = schema["oneOf"].as_array().or_else(|| schema["anyOf"].as_array()) {
         return choices
@@ -114,7 +113,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// The one type besides null.
+/// Returns the only type besides null.
 fn plain_type(schema: &Value) -> Option<&str> {
     match &schema["type"] {
         Value::String(name) => Some(name),

@@ -65,7 +65,7 @@ fn commands() -> Vec<(&'static str, Frame)> {
         .collect()
 }
 
-/// `cas_store` in and `cas_get` out, with the bytes apart.
+/// `cas_store` in and `cas_get` out, with separate bytes.
 fn raw_binary() -> [(&'static str, Frame); 3] {
     let data = Bytes::from((0..=255).collect::<Vec<u8>>());
     let hash = BlobHash::from_bytes([0xab; 32]);

@@ -1,5 +1,5 @@
 //! Compares what this build puts on the wire with the committed vectors in `schemas/` and the page
-//! `docs/tools.md`. `cargo xtask golden` writes them anew.
+//! `docs/tools.md`. `cargo xtask golden` rewrites them.
 
 mod committed;
 mod docs;

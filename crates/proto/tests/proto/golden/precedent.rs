@@ -1,4 +1,4 @@
-//! Bytes that earlier HOOT01 peers really sent, and what they mean here.
+//! Bytes that earlier HOOT01 peers really sent, and their meaning here.
 
 use bytes::Bytes;
 use ringback_proto::ids::JobId;
@@ -70,7 +70,8 @@ fn replies_have_their_old_forms() {
     );
 }
 
-/// Rule: binary with all 256 byte values never comes back changed, so only `bin` is taken for it.
+/// Rule: binary with all 256 byte values never changes on the way, so only `bin` is accepted for
+/// it.
 #[test]
 fn bytes_as_a_list_of_integers_or_as_text_are_refused() {
     for hex in ["93a96361735f73746f7265 930001ccff a178", "93a96361735f73746f7265 a461626364 a178"]

@@ -1,4 +1,4 @@
-//! Everything in a body that is not a tool's own: envelopes, errors, chunks and events.
+//! Everything in a body that does not belong to a tool: envelopes, errors, chunks and events.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -80,7 +80,7 @@ pub(crate) fn replies() -> String {
     page.text()
 }
 
-/// A new kind of reply does not compile until it is named here, and has a sample above.
+/// A new kind of reply does not compile until it is named here and has a sample above.
 const fn kind_of(reply: &ResponseEnvelope) -> &'static str {
     match reply {
         ResponseEnvelope::Success { .. } => "success",
@@ -93,7 +93,7 @@ const fn kind_of(reply: &ResponseEnvelope) -> &'static str {
     }
 }
 
-/// Every kind of error, and those that tell more than their message.
+/// Every kind of error, and those with details besides the message.
 pub(crate) fn errors() -> String {
     let mut page = Page::new("Error replies: every kind, and the fields of those that have some.");
     let special = [
@@ -102,7 +102,7 @@ pub(crate) fn errors() -> String {
         ("a missing scope", Error::forbidden("cas_store", "scope `write`")),
         ("a deadline", Error::timeout("job_sleep", u64::MAX).with_certainty(Certainty::MayHaveRun)),
         ("a reason", Error::cancelled("the caller left").with_certainty(Certainty::Ran)),
-        ("a full queue", Error::busy("the queue of jobs")),
+        ("a full queue", Error::busy("the job queue")),
         ("a log id", Error::internal("log_1", "never on the wire")),
     ];
     let kinds = ErrorKind::ALL.map(|kind| (kind.category_and_code().1, Error::new(kind, "text")));
@@ -139,7 +139,7 @@ pub(crate) fn chunks() -> String {
     page.text()
 }
 
-/// A new kind of chunk does not compile until it is named here, and has a sample above.
+/// A new kind of chunk does not compile until it is named here and has a sample above.
 const fn chunk_kind(chunk: &StreamChunk) -> &'static str {
     match chunk {
         StreamChunk::Progress { .. } => "progress",
@@ -210,7 +210,7 @@ pub(crate) fn events() -> String {
     page.text()
 }
 
-/// A value that reads back from its map, its array and its JSON.
+/// Adds a value that reads back from its map, its array and its JSON.
 fn vector<T>(page: &mut Page, name: &str, value: &T)
 where
     T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,

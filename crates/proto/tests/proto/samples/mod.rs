@@ -8,12 +8,12 @@ use ringback_proto::value::Value;
 use ringback_proto::{Tool, ToolRequest, ToolResponse};
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, Visitor};
 
-/// Two values of a type of the wire.
+/// Two values of a wire type.
 pub(crate) trait Sample: Sized {
-    /// With nothing that may be absent, and empty lists.
+    /// Without optional fields, and with empty lists.
     fn least() -> Self;
 
-    /// With everything there is, nested types included.
+    /// With all fields set, including those of nested types.
     fn full() -> Self {
         Self::least()
     }
@@ -33,7 +33,7 @@ pub(crate) struct SampleRow {
     pub(crate) response_fields: &'static [&'static str],
 }
 
-/// What the two samples of a type are called.
+/// The names of the two samples of a type.
 pub(crate) const LABELS: [&str; 2] = ["least", "full"];
 
 /// Every row of the table.
@@ -60,7 +60,7 @@ where
     }
 }
 
-/// The fields of a struct as its derived decoder names them, in the order of their declaration.
+/// Returns the fields of a struct as its derived decoder names them, in order of declaration.
 fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     match <T as Deserialize>::deserialize(FieldProbe) {
         Ok(_) => &[],
@@ -68,7 +68,7 @@ fn field_names<T: DeserializeOwned>() -> &'static [&'static str] {
     }
 }
 
-/// A deserializer that holds nothing and answers with the fields it is asked for.
+/// A deserializer without content that captures the requested fields.
 struct FieldProbe;
 
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +103,7 @@ impl<'de> Deserializer<'de> for FieldProbe {
     }
 }
 
-/// The same message without the names of its fields: the tag, then each field or nil.
+/// Encodes the same message without the names of its fields: the tag, then each field or nil.
 pub(crate) fn positional(tag: &str, fields: &[&str], named: &[u8]) -> Vec<u8> {
     let map: Value = rmp_serde::from_slice(named).expect("a named map");
     let values = fields.iter().map(|field| map.get(field).cloned().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The samples themselves.
+//! The samples.
 
 use ringback_proto::Event;
 use ringback_proto::ToolTiming;
@@ -39,7 +39,7 @@ macro_rules! sample {
     };
 }
 
-/// Beyond ASCII, beyond the first plane, with what JSON escapes.
+/// Beyond ASCII, beyond the first plane, with characters that JSON escapes.
 fn awkward() -> String {
     "zażółć 音楽 \u{1d11e} \"\\/\n\u{0}\u{7f}".to_owned()
 }
@@ -76,7 +76,7 @@ const fn variations() -> VariationSetId {
     VariationSetId::from_random([0x22; 16])
 }
 
-/// Keys out of order, and numbers at every edge.
+/// Keys out of order, and numbers at every limit.
 fn value() -> Value {
     Value::Map(vec![
         ("z".into(), Value::UInt(u64::MAX)),
@@ -505,7 +505,7 @@ sample!(
 sample!(TokenRevokeRequest, Self { token_id: token() });
 sample!(AckResponse, Self { message: String::new() }, Self { message: awkward() });
 
-// After the macro, which they use.
+// After the macro, because they use it.
 mod abc;
 mod container;
 mod model;

@@ -1,4 +1,4 @@
-//! Samples of the tools that make music.
+//! Samples of the tools that generate music.
 
 use super::*;
 

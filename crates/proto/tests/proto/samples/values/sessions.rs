@@ -22,7 +22,7 @@ const fn workspace() -> WorkspaceId {
     WorkspaceId::from_random([0x55; 16])
 }
 
-/// Text that both encodings can say.
+/// A text that both encodings can represent.
 fn raw() -> Raw {
     let bytes = serde_json::to_vec(&value()).expect("values can be written as JSON").into();
     Raw(Any { format: Format::Json, bytes })

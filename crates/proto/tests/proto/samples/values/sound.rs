@@ -1,4 +1,4 @@
-//! Samples of the tools for sound.
+//! Samples of the tools for audio.
 
 use super::*;
 
