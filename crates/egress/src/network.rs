@@ -10,7 +10,7 @@ use std::any::Any;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use camino::Utf8Path;
@@ -22,7 +22,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::door::Door;
-use crate::doors::lock;
 
 /// The limits of every network proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -97,10 +97,11 @@ async fn a_door_is_private_and_opens_for_known_models_alone() {
     let mode = std::fs::metadata(world.socket()).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let dir = world.socket().parent().unwrap().to_owned();
-    let opened = ringback_broker::ModelDoor::open(&*world.doors, world.session, &dir, "other");
+    let records = || std::sync::Arc::<crate::support::Records>::default();
+    let opened = world.doors.serve(records(), world.session, &dir, "other");
     assert!(opened.is_err_and(|error| error.to_string().contains("`other`")));
     let doors = std::sync::Arc::clone(&world.doors);
     world.stop().await;
-    let opened = ringback_broker::ModelDoor::open(&*doors, crate::support::session(1), &dir, "m");
+    let opened = doors.serve(records(), crate::support::session(1), &dir, "m");
     assert!(opened.is_err_and(|error| error.to_string().contains("stopped")));
 }

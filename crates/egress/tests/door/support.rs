@@ -19,7 +19,7 @@ use hyper::server::conn::http1 as server;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
-use ringback_broker::{ModelDoor as _, ModelRequest, Spent};
+use ringback_broker::{ModelRequest, Spent};
 use ringback_egress::{
     Admitting, Config, KeyFile, KeyHeader, KeySource, ModelDoors, Prices, Provider, Recorder,
 };

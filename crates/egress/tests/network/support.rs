@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use camino::Utf8Path;
-use ringback_broker::{NetworkConnection, NetworkDoor as _, NetworkOutcome};
+use ringback_broker::{NetworkConnection, NetworkOutcome};
 use ringback_egress::{NetworkConfig, NetworkDoors, NetworkRecorder, Resolver, Resolving};
 use ringback_proto::ids::SessionId;
 use ringback_proto::network::{HostName, NetworkPolicy};
