@@ -183,7 +183,7 @@ fn the_demonstration_does_what_it_says_and_leaves_nothing() {
     let output = ringback(dir.path()).env("TMPDIR", dir.path()).arg("demo").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("All of it was checked"), "{text}");
+    assert!(text.contains("All steps were checked"), "{text}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 

@@ -79,7 +79,7 @@ fn doctor_finds_damaged_content() {
     let (sound, damaged) = (put(b"sound"), put(b"will be damaged"));
     let look = || daemon.run(&["doctor", "--verify"]);
     let said = look().stdout;
-    assert!(said.contains("ok   content: 2 of 2 blobs are what their hashes say"), "{said}");
+    assert!(said.contains("ok   content: 2 of 2 blobs match their hashes"), "{said}");
 
     let blobs = std::path::Path::new(daemon.told("data_dir")).join("blobs");
     let path = blobs.join(&damaged[..2]).join(&damaged[2..4]).join(&damaged);

@@ -84,7 +84,7 @@ fn typed(daemon: &Daemon, line: &str) -> Command {
 fn the_lines_of_the_readme_work_as_printed() {
     let daemon = Daemon::start();
     let mut offer = Running::start(&mut typed(&daemon, &readme_line("ringback offer ")));
-    assert!(offer.line().contains("can be called now"));
+    assert!(offer.line().contains("is available"));
     // What it suggests to paste is what the README prints.
     let call = readme_line("ringback call client_");
     assert_eq!(offer.line().trim(), call);
@@ -93,7 +93,7 @@ fn the_lines_of_the_readme_work_as_printed() {
     assert_eq!(offer.interrupted(), Some(0), "Ctrl-C ends an offer in order");
     let gone = Run::of(&mut typed(&daemon, &call));
     assert_eq!(gone.code, 2, "{gone:?}");
-    assert!(gone.stderr.contains("there is no tool"), "{gone:?}");
+    assert!(gone.stderr.contains("unknown tool"), "{gone:?}");
 }
 
 /// Rule: a payload keeps its order, its numbers and its texts on the way to a tool on a line.

@@ -56,7 +56,7 @@ fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     let daemon = Daemon::start();
     let dir = project(&daemon);
     let shown = agent(&daemon, &dir, SCRIPT, &[]).done();
-    for part in ["calls here_notify", "notify rings here", "done", "-two\n+2\n", "+++ b/new.txt"] {
+    for part in ["calls here_notify", "calling notify", "done", "-two\n+2\n", "+++ b/new.txt"] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     assert!(shown.stderr.contains("3 files"), "what git does not see is not copied: {shown:?}");
@@ -196,13 +196,13 @@ fn what_belongs_to_the_daemon_is_never_copied() {
     fs::write(around.join("seen"), "x").unwrap();
     let shown = agent(&daemon, around, r#"{"say":"done"}"#, &[]).done();
     let data_shown = data.canonicalize().unwrap().display().to_string();
-    assert!(shown.stderr.contains(&format!("no agent may see it: {data_shown}")), "{shown:?}");
+    assert!(shown.stderr.contains(&format!("hidden from agents: {data_shown}")), "{shown:?}");
     let workspace = session(&daemon)["workspace_path"].as_str().unwrap().to_owned();
     let names = fs::read_dir(workspace).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["seen"]);
     for inside in [data.clone(), data.join("workspaces")] {
         let refused = agent(&daemon, &inside, r#"{"say":"done"}"#, &[]);
-        assert!(refused.code == 2 && refused.stderr.contains("no agent may see"), "{refused:?}");
+        assert!(refused.code == 2 && refused.stderr.contains("hidden from agents"), "{refused:?}");
     }
 }
 
@@ -213,7 +213,7 @@ fn a_tool_that_fails_says_why() {
     let dir = project(&daemon);
     let script = r#"{"call":{"tool":"here_broken","arguments":{}}}"#;
     let failed = agent(&daemon, &dir, script, &["--tool", "broken=ls /nowhere"]);
-    assert!(failed.stdout.contains("broken has failed here: "), "{failed:?}");
+    assert!(failed.stdout.contains("broken failed: "), "{failed:?}");
     assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
@@ -263,7 +263,7 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
 {"write":{"path":"new.txt","text":"allowed\n"}}"#;
     let words = ["run", script, "--dir", dir.to_str().unwrap()];
     let shown = run_with(&mut daemon.client(&words), b"nonsense\nonce\n").done();
-    assert!(shown.stdout.contains("may it? rm"), "{shown:?}");
+    assert!(shown.stdout.contains("allow rm?"), "{shown:?}");
     assert!(shown.stderr.contains("type a number"), "{shown:?}");
     assert!(shown.stdout.contains("+allowed"), "{shown:?}");
     assert!(!shown.stdout.contains("scripted-agent"), "its conversation is in its home: {shown:?}");
@@ -289,5 +289,5 @@ fn a_session_that_was_kept_is_talked_to() {
     });
     drop(stdin);
     assert!(crate::support::ended(&mut child).success(), "it leaves when all is said and done");
-    assert_eq!(session(&daemon)["status"], "idle", "and the session goes on");
+    assert_eq!(session(&daemon)["status"], "idle", "the session stays open");
 }

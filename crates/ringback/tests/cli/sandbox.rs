@@ -113,7 +113,7 @@ fn the_doctor_looks_at_each_layer() {
         {
             assert!(good.stdout.contains(&format!("ok   sandbox, {layer}: ")), "{good:?}");
         }
-        let shared = "note sandbox, what it shares with the daemon's user: ";
+        let shared = "note sandbox, shared with the daemon's user: ";
         assert!(good.stdout.contains(shared), "{good:?}");
         assert!(good.stdout.contains("fs.epoll.max_user_watches is "), "{good:?}");
         let bad = doctor("RINGBACK_SANDBOX__BWRAP", "/nowhere/bwrap");
@@ -145,7 +145,7 @@ fn the_demo_works_without_a_sandbox_and_says_so() {
     command.arg(&program).arg("demo").env_clear();
     command.env("HOME", dir.path()).env("TMPDIR", dir.path());
     let shown = Run::of(&mut command).done();
-    for part in ["UNCONFINED", "a limit on memory", "Delegate=yes", "All of it was checked"] {
+    for part in ["UNCONFINED", "a limit on memory", "Delegate=yes", "All steps were checked"] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
 }
