@@ -23,7 +23,7 @@ impl PassingDaemon {
         purpose: &str,
         change: impl FnOnce(&mut Config),
     ) -> Result<Self, Failure> {
-        let action = "make a temporary directory";
+        let action = "create a temporary directory";
         let dir = tempfile::Builder::new()
             .prefix(&format!("ringback-{purpose}-"))
             .permissions(Permissions::from_mode(0o700))

@@ -65,7 +65,7 @@ fn a_midi_file_is_made_of_every_tune() {
     let bad = file(dir.path(), "bad.abc", format!("{tune}\nX:2\nT:t\nK:C\n[CE\n").as_bytes());
     let run = Run::of(ringback(dir.path()).args(all).arg(&bad));
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("nothing was made"), "{run:?}");
+    assert!(run.stderr.contains("nothing was produced"), "{run:?}");
     assert!(!dir.path().join("bad-1.mid").exists());
 }
 

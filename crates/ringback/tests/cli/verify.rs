@@ -137,14 +137,14 @@ fn a_candidate_that_parses_input_and_ignores_cancels_is_found_out() {
 fn a_candidate_that_runs_repeats_and_hides_failures_is_found_out() {
     let flaws =
         Flaws { runs_repeats: true, answers_failure_with_success: true, ..Flaws::default() };
-    let expected = ["answers a failure with an error", "comes back after a cut and answers once"];
+    let expected = ["answers a failure with an error", "reconnects after a cut and answers once"];
     assert_eq!(client_failed(flaws), expected);
 }
 
 #[test]
 fn a_candidate_without_grace_is_found_out() {
     let flaws = Flaws { has_no_grace: true, ..Flaws::default() };
-    assert_eq!(client_failed(flaws), ["comes back after a cut and answers once"]);
+    assert_eq!(client_failed(flaws), ["reconnects after a cut and answers once"]);
 }
 
 /// What a worker does wrong.
@@ -211,9 +211,9 @@ fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
         ..WorkerFlaws::default()
     };
     let expected = [
-        "carries out two calls at once",
+        "runs two calls at once",
         "answers a failure with an error",
-        "gives a sign of life when nothing is asked",
+        "gives a sign of life when idle",
     ];
     assert_eq!(worker_failed(flaws), expected);
 }
@@ -222,5 +222,5 @@ fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
 fn a_worker_that_tells_no_progress_is_found_out() {
     let flaws = WorkerFlaws { tells_no_progress: true, ..WorkerFlaws::default() };
     let failed = worker_failed(flaws);
-    assert!(failed.contains(&"tells progress before it answers".to_owned()), "{failed:?}");
+    assert!(failed.contains(&"reports progress before it answers".to_owned()), "{failed:?}");
 }

@@ -54,7 +54,7 @@ impl DirCopy {
         let tree = Tree::open(&dir).map_err(refused)?;
         let entries = entries(&tree, &dir, &private).map_err(refused)?;
         let archive = tempfile::tempfile()
-            .map_err(|source| Failure::System { action: "make a temporary file", source })?;
+            .map_err(|source| Failure::System { action: "create a temporary file", source })?;
         let packed = pack(&tree, &entries, &archive).map_err(refused)?;
         if let Some(skipped) = packed.skipped.first() {
             let (path, why) = (dir.join(&skipped.path), skipped.why.as_str());
