@@ -25,7 +25,7 @@ pub struct TokenFileError {
     source: io::Error,
 }
 
-/// Creates the first token if there is none, and returns its path.
+/// Creates the first token unless one exists, and returns its path.
 pub(super) async fn first(
     broker: &Broker,
     config: &Config,

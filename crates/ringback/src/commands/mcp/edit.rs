@@ -75,7 +75,7 @@ impl JsonPlace {
 /// A line-based file whose entries are blocks: a first line and the lines that belong to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    /// The line above all entries; empty if there is none.
+    /// The line above all entries; empty without one.
     pub(super) under: &'static str,
     /// The first line of the entry.
     pub(super) head: &'static str,
