@@ -71,7 +71,7 @@ fn artifacts_are_created_listed_shown_and_annotated() {
     assert!(daemon.run(&["artifacts", "get", &second]).done().stdout.contains("too loud (ada"));
 }
 
-/// Rule: damage is found by who looks for it, also while the daemon runs.
+/// Rule: `doctor --verify` finds damage, also while the daemon runs.
 #[test]
 fn doctor_finds_damaged_content() {
     let daemon = Daemon::start();

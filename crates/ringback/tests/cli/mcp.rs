@@ -1,4 +1,4 @@
-//! Agents: set up by the command line, served on standard input and output.
+//! Agents: configured by the command line, served on standard input and output.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Daemon, Run, ringback};
 
-/// Any free port for everything that listens.
+/// A free port for every listener.
 const FREE_PORTS: [(&str, &str); 3] = [
     ("RINGBACK_HTTP__LISTEN", "127.0.0.1:0"),
     ("RINGBACK_HOOT__LISTEN", "tcp://127.0.0.1:0"),
     ("RINGBACK_HOOT__IOPUB", "tcp://127.0.0.1:0"),
 ];
 
-/// Sends messages, one per line, and gives what comes back until the end.
+/// Sends messages, one per line, and returns the answers until the end.
 fn talk(command: &mut Command, messages: &[Value]) -> Vec<Value> {
     let mut child =
         command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

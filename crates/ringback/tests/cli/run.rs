@@ -1,5 +1,5 @@
-//! `ringback run` and what follows it: the real daemon, the scripted agent in its box where there is
-//! one, and a directory of this machine.
+//! `ringback run` and what follows it: the real daemon, the scripted agent, in a sandbox if possible,
+//! and a local directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ const SCRIPT: &str = r#"{"call":{"tool":"here_notify","arguments":{"text":"hello
 {"remove":{"path":"old.txt"}}
 {"say":"done"}"#;
 
-/// A directory to work on.
+/// Creates a directory to work on.
 fn project(daemon: &Daemon) -> PathBuf {
     let dir = daemon.home().join("project");
     fs::create_dir_all(dir.join("src")).unwrap();
@@ -40,7 +40,7 @@ fn agent(daemon: &Daemon, dir: &Path, script: &str, more: &[&str]) -> Run {
     run(daemon, &[&words, more].concat())
 }
 
-/// The newest session.
+/// Returns the newest session.
 fn session(daemon: &Daemon) -> Value {
     run(daemon, &["session", "list", "--json"]).json()["sessions"][0].clone()
 }
@@ -88,8 +88,8 @@ fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     assert!(again.stderr.contains("0 files changed"), "{again:?}");
 }
 
-/// Rule: what changed here since the copy is not overwritten unless that is asked for, and then
-/// nothing at all is written.
+/// Rule: files that changed here since the copy are not overwritten without `--force`; nothing is
+/// written at all then.
 #[test]
 fn what_changed_since_the_copy_is_named_and_kept() {
     let daemon = Daemon::start();
@@ -105,8 +105,8 @@ fn what_changed_since_the_copy_is_named_and_kept() {
     assert_eq!(fs::read_to_string(dir.join("src/main.txt")).unwrap(), "one\n2\n");
 }
 
-/// Rule: an agent's changes are never written through a link of the directory, and never make one that
-/// leads out of it.
+/// Rule: an agent's changes are never written through a link in the directory, and never create one
+/// that leads out of it.
 #[test]
 fn nothing_is_applied_through_a_link() {
     let daemon = Daemon::start();
@@ -144,7 +144,7 @@ fn project_beside(daemon: &Daemon) -> PathBuf {
     dir
 }
 
-/// Rule: what cannot be started leaves nothing, and says what to do; an agent that fails is a failure.
+/// Rule: a run that cannot start leaves nothing behind and suggests a fix; a failed agent is a failure.
 #[test]
 fn what_cannot_be_run_says_so_and_leaves_nothing() {
     let daemon = Daemon::start();
@@ -186,8 +186,8 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert!(alone.code == 69 && alone.stderr.contains("ringback serve"), "{alone:?}");
 }
 
-/// Rule: whatever directory is copied, nothing of the daemon's own is in the copy: no token, no key, no
-/// other workspace.
+/// Rule: a copy of any directory has none of the daemon's private files: no token, no key, no other
+/// workspace.
 #[test]
 fn what_belongs_to_the_daemon_is_never_copied() {
     let daemon = Daemon::start();
@@ -206,7 +206,7 @@ fn what_belongs_to_the_daemon_is_never_copied() {
     }
 }
 
-/// Rule: a tool that fails here says why, also here.
+/// Rule: the reason for a tool's failure is also shown here.
 #[test]
 fn a_tool_that_fails_says_why() {
     let daemon = Daemon::start();
@@ -217,8 +217,8 @@ fn a_tool_that_fails_says_why() {
     assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
-/// Rule: Ctrl-C ends the session, and what the agent did until then is kept. So do the end of the
-/// terminal and whoever terminates the command.
+/// Rule: Ctrl-C ends the session, and the agent's work so far is kept. The same holds for SIGHUP and
+/// SIGTERM.
 #[test]
 fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -246,7 +246,7 @@ fn interrupted_by(signal: Signal) {
     assert!(diff.stdout.contains("+++ b/new.txt"), "{diff:?}");
 }
 
-/// REQ: "asks for permissions": what an agent asks is answered by what is typed.
+/// REQ: "asks for permissions": an agent's questions are answered by typed input.
 #[test]
 fn what_an_agent_asks_is_answered_from_the_keyboard() {
     let home = tempfile::tempdir().unwrap();
@@ -269,7 +269,7 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
     assert!(!shown.stdout.contains("scripted-agent"), "its conversation is in its home: {shown:?}");
 }
 
-/// REQ: "`ringback session attach`": a session that was kept is talked to, line by line.
+/// REQ: "`ringback session attach`": each line is a message to a kept session.
 #[test]
 fn a_session_that_was_kept_is_talked_to() {
     let daemon = Daemon::start();
@@ -288,6 +288,6 @@ fn a_session_that_was_kept_is_talked_to() {
         (text.contains("first\n") && text.contains("\nsecond\n")).then_some(())
     });
     drop(stdin);
-    assert!(crate::support::ended(&mut child).success(), "it leaves when all is said and done");
+    assert!(crate::support::ended(&mut child).success(), "it detaches when the agent is idle");
     assert_eq!(session(&daemon)["status"], "idle", "the session stays open");
 }

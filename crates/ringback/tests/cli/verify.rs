@@ -1,4 +1,4 @@
-//! The kit for holders of lines, against one that is good and several that are not.
+//! The conformance kit, against one correct program and several flawed ones.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::support::{ended, ringback};
 
-/// What a candidate does wrong.
+/// The flaws of a candidate.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flaws {
     parses_input: bool,
@@ -28,7 +28,7 @@ struct Flaws {
     has_no_grace: bool,
 }
 
-/// The checks of a kit that a candidate does not pass.
+/// Returns the checks that a candidate fails.
 fn failed<C>(
     kit: &[&str],
     n_checks: usize,
@@ -66,7 +66,7 @@ where
     failed
 }
 
-/// The checks that such a client does not pass.
+/// Returns the checks that a client with these flaws fails.
 fn client_failed(flaws: Flaws) -> Vec<String> {
     failed(&["client-tools"], 8, |url, token| hold(url, token, flaws))
 }
@@ -117,11 +117,11 @@ async fn answer(call: LineCall, party: LineParty, flaws: Flaws) {
             if flaws.parses_input { input.to_string() } else { call.input.get().to_owned() };
         LineResult::Success { title: String::new(), output }
     };
-    // The kit may have ended meanwhile.
+    // The kit may already have ended.
     drop(party.answer(&call.request_id, &result).await);
 }
 
-/// REQ: a black-box kit with which anyone's line holder can prove itself.
+/// REQ: a black-box kit that checks any program that offers tools on a line.
 #[test]
 fn a_good_candidate_passes() {
     assert_eq!(client_failed(Flaws::default()), Vec::<String>::new());
@@ -147,7 +147,7 @@ fn a_candidate_without_grace_is_found_out() {
     assert_eq!(client_failed(flaws), ["reconnects after a cut and answers once"]);
 }
 
-/// What a worker does wrong.
+/// The flaws of a worker.
 #[derive(Debug, Clone, Copy, Default)]
 struct WorkerFlaws {
     is_silent: bool,
@@ -162,7 +162,7 @@ struct Slow {
     ms: u64,
 }
 
-/// The checks that such a worker does not pass.
+/// Returns the checks that a worker with these flaws fails.
 fn worker_failed(flaws: WorkerFlaws) -> Vec<String> {
     failed(&["worker", "--silence", "3"], 10, move |url, token| serve(url, token, flaws))
 }
@@ -196,7 +196,7 @@ async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
     drop(worker);
 }
 
-/// REQ: `ringback verify worker`: a worker in any language can prove itself.
+/// REQ: `ringback verify worker`: checks a worker in any language.
 #[test]
 fn a_good_worker_passes() {
     assert_eq!(worker_failed(WorkerFlaws::default()), Vec::<String>::new());
