@@ -34,7 +34,7 @@ pub struct Cli {
 pub enum Command {
     /// Run the daemon
     Serve(serve::ServeArgs),
-    /// Run an agent on a copy of a directory, with local commands as its tools, and show its changes
+    /// Run an agent on a copy of a directory with local commands as tools, and show its changes
     Run(run::RunArgs),
     /// Show what Ringback does, with a temporary daemon
     Demo(demo::DemoArgs),

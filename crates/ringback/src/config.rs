@@ -1,9 +1,9 @@
 //! The daemon's configuration: parsed whole into a checked type before anything is bound.
 //!
-//! Later wins: the default of each key, the TOML file, the environment
-//! (`RINGBACK_HTTP__LISTEN` for `http.listen`), flags. An unknown key is always an error, with the
-//! nearest known name; a bad value is an error with its file and line. Nothing here reads the process
-//! environment directly: [`Environment`] is passed in.
+//! Later wins: the default of each key, the TOML file, the environment (`RINGBACK_HTTP__LISTEN` for
+//! `http.listen`), flags. An unknown key is always an error, with the nearest known name; a bad
+//! value is an error with its file and line. Nothing here reads the process environment directly:
+//! [`Environment`] is passed in.
 
 mod check;
 mod client_tools;
@@ -150,7 +150,8 @@ impl Config {
         self.origins.get(name).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Returns all usable providers: the configured ones, and the well-known ones that an agent names.
+    /// Returns all usable providers: the configured ones, and the well-known ones that an agent
+    /// names.
     #[must_use]
     pub fn providers_in_use(&self) -> BTreeMap<String, ProviderEntry> {
         let mut providers = self.providers.0.clone();
@@ -172,8 +173,8 @@ impl Config {
         Vault::new(self.root.data_dir.join("secrets"), rules)
     }
 
-    /// Returns the daemon's private paths, which are hidden from agents: its directories, its keys and
-    /// its configuration.
+    /// Returns the daemon's private paths, which are hidden from agents: its directories, its keys
+    /// and its configuration.
     #[must_use]
     pub fn private(&self) -> Vec<PathBuf> {
         let dirs = [self.root.data_dir.clone(), self.root.runtime_dir.clone()];
@@ -286,7 +287,8 @@ fn full_name(section: &str, key: &str) -> String {
     }
 }
 
-/// Returns the path of the configuration file: `--config`, `RINGBACK_CONFIG`, or the user's default.
+/// Returns the path of the configuration file: `--config`, `RINGBACK_CONFIG`, or the user's
+/// default.
 #[must_use]
 pub fn config_path(flags: &ServeFlags, environment: &Environment) -> Option<PathBuf> {
     file::locate(flags, environment).map(|located| located.path)

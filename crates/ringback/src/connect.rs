@@ -31,8 +31,8 @@ const NO_TOKEN: &str = "nowhere: no token was found";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArgs {
-    /// Endpoint of the daemon: `tcp://HOST:PORT` or `ipc:///PATH` [env: RINGBACK_DAEMON] [default: this
-    /// user's daemon]
+    /// Endpoint of the daemon: `tcp://HOST:PORT` or `ipc:///PATH` [env: RINGBACK_DAEMON] [default:
+    /// this user's daemon]
     #[arg(long, global = true, value_name = "ENDPOINT")]
     pub daemon: Option<String>,
     /// File with the token [default: `RINGBACK_TOKEN`, else `token` in the data directory]
@@ -125,8 +125,8 @@ impl ConnectArgs {
 
     /// Finds the daemon's HTTP listener: as given, else `http.listen` of the configuration.
     ///
-    /// Only on this machine and without TLS: a remote daemon is reached through a tunnel, so that no
-    /// token crosses a network in the clear.
+    /// Only on this machine and without TLS: a remote daemon is reached through a tunnel, so that
+    /// no token crosses a network in the clear.
     pub(crate) fn http(
         &self,
         environment: &Environment,
@@ -376,7 +376,8 @@ fn read_token(path: &Path) -> std::io::Result<Found> {
     Ok(Found { token, origin: format!("`{}`", path.display()) })
 }
 
-/// Returns the conventional event endpoint: one port above the call endpoint, or the socket beside it.
+/// Returns the conventional event endpoint: one port above the call endpoint, or the socket beside
+/// it.
 fn sibling(endpoint: &str) -> Option<String> {
     if let Some(path) = endpoint.strip_prefix("ipc://") {
         return path.strip_suffix("hoot.sock").map(|dir| format!("ipc://{dir}iopub.sock"));

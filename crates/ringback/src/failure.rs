@@ -160,8 +160,8 @@ impl Failure {
         }
     }
 
-    /// Returns the text for standard error; `None` if the user already knows: the output was closed,
-    /// Ctrl-C was pressed, or a command has printed the reason.
+    /// Returns the text for standard error; `None` if the user already knows: the output was
+    /// closed, Ctrl-C was pressed, or a command has printed the reason.
     #[must_use]
     pub fn report(&self, json: bool) -> Option<String> {
         if matches!(self, Self::Interrupted | Self::Command { .. }) || self.exit_code() == 0 {

@@ -80,7 +80,8 @@ impl Screen {
         }
     }
 
-    /// Formats a table without borders, its head bold on a terminal. `nothing` replaces an empty one.
+    /// Formats a table without borders, its head bold on a terminal. `nothing` replaces an empty
+    /// one.
     pub(crate) fn table<const N: usize>(
         self,
         head: [&str; N],

@@ -51,8 +51,8 @@ pub struct CallArgs {
     /// File with the input as one JSON object; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub args_file: Option<PathBuf>,
-    /// Milliseconds to wait for the result before printing the job id instead; limited by the tool's
-    /// timing class [default: by timing class, 30 s or 120 s]
+    /// Milliseconds to wait for the result before printing the job id instead; limited by the
+    /// tool's timing class [default: by timing class, 30 s or 120 s]
     #[arg(long, value_name = "MS", conflicts_with_all = ["no_wait", "stream"])]
     pub wait: Option<u64>,
     /// Print the job id immediately

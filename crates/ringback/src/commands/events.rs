@@ -34,7 +34,7 @@ pub struct EventsArgs {
     /// Only events after this cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "follow")]
     pub after: Option<String>,
-    /// The daemon's event endpoint [default: one port above the call endpoint, or the socket beside it]
+    /// Event endpoint [default: one port above the daemon's call endpoint, or the socket beside it]
     #[arg(long, value_name = "ENDPOINT", requires = "follow")]
     pub iopub: Option<String>,
     /// Print JSON: one document, or one object per event when following

@@ -1,5 +1,5 @@
-//! `ringback mcp`: serves MCP on standard input and output through a daemon, and configures agents to
-//! start it.
+//! `ringback mcp`: serves MCP on standard input and output through a daemon, and configures agents
+//! to start it.
 
 mod agents;
 mod edit;
@@ -87,8 +87,8 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
     }
 }
 
-/// Serves with a daemon inside this process. It listens at the configured addresses, so that a second
-/// agent finds it.
+/// Serves with a daemon inside this process. It listens at the configured addresses, so that a
+/// second agent finds it.
 async fn embedded(
     args: &McpArgs,
     environment: &Environment,

@@ -12,8 +12,8 @@ pub struct NetworkArgs {
     /// admin token [default: the agent's model]
     #[arg(long, value_name = "MODE")]
     pub network: Option<NetworkMode>,
-    /// A host the agent may reach, such as `example.org:443`, `*.example.org:443` or `10.1.2.3:*`; may
-    /// be given several times
+    /// A host the agent may reach, such as `example.org:443`, `*.example.org:443` or `10.1.2.3:*`;
+    /// may be given several times
     #[arg(long = "allow", value_name = "HOST:PORT")]
     pub allow: Vec<HostRule>,
 }

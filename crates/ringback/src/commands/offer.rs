@@ -49,7 +49,7 @@ pub struct OfferArgs {
     /// Client id of the tool; running offers of different tools need different ids [default: NAME]
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
-    /// Time limit of a call, in milliseconds; progress restarts it [default: set by the daemon, 30000]
+    /// Time limit of a call, in milliseconds; progress restarts it [default: the daemon's, 30000]
     #[arg(long, value_name = "MS")]
     pub timeout: Option<NonZeroU64>,
     /// How long calls wait for a lost connection to return, in milliseconds

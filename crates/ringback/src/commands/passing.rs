@@ -17,8 +17,8 @@ pub(super) struct PassingDaemon {
 }
 
 impl PassingDaemon {
-    /// Starts a daemon. It ignores this user's environment and configuration, so that it is the same
-    /// everywhere; `change` edits the defaults.
+    /// Starts a daemon. It ignores this user's environment and configuration, so that it is the
+    /// same everywhere; `change` edits the defaults.
     pub(super) async fn start(
         purpose: &str,
         change: impl FnOnce(&mut Config),

@@ -12,7 +12,8 @@ pub struct PermissionArgs {
     /// settings allow needs an admin token [default: the agent's settings]
     #[arg(long, value_name = "ANSWER")]
     pub permissions: Option<PermissionMode>,
-    /// Answer for some tools, such as `bash*=deny`; may be given several times, the first match wins
+    /// Answer for some tools, such as `bash*=deny`; may be given several times, the first match
+    /// wins
     #[arg(long = "permission", value_name = "TOOL=ANSWER")]
     pub permission: Vec<PermissionRule>,
 }

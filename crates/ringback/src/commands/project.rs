@@ -73,8 +73,8 @@ pub struct CreateArgs {
     /// Agent of its sessions
     #[arg(long)]
     pub agent: Option<String>,
-    /// Scope of the key that its agents get for the daemon's own tools: none, read or write; needs an
-    /// admin token
+    /// Scope of the key that its agents get for the daemon's own tools: none, read or write; needs
+    /// an admin token
     #[arg(long, value_name = "LEVEL", hide_possible_values = true)]
     pub key: Option<KeyScope>,
     /// Maximum number of live sessions
@@ -83,8 +83,8 @@ pub struct CreateArgs {
     /// Maximum depth of sessions started by sessions
     #[arg(long, value_name = "N")]
     pub max_depth: Option<u32>,
-    /// Image for its agents and its container: a configured one by name (`ringback image list`), or any
-    /// other the engine has, which needs an admin token
+    /// Image for its agents and its container: a configured one by name (`ringback image list`), or
+    /// any other the engine has, which needs an admin token
     #[arg(long)]
     pub image: Option<String>,
     /// The network policy of its agents.

@@ -129,7 +129,8 @@ async fn leave(
     Ok(())
 }
 
-/// Runs the agent. Sets `begun` once the message is sent: from then on there may be changes to keep.
+/// Runs the agent. Sets `begun` once the message is sent: from then on there may be changes to
+/// keep.
 async fn work(
     client: &Client,
     screen: Screen,

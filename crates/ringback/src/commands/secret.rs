@@ -1,5 +1,5 @@
-//! `ringback secret`: keys of model providers, kept sealed for this user's daemon. It needs no running
-//! daemon: a secret takes effect with the next request.
+//! `ringback secret`: keys of model providers, kept sealed for this user's daemon. It needs no
+//! running daemon: a secret takes effect with the next request.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -72,8 +72,8 @@ pub struct SetArgs {
     /// Store only the path, and read the file for each request; it must have mode 600
     #[arg(long, value_name = "FILE", group = "origin")]
     pub from_file: Option<PathBuf>,
-    /// Store a command that prints the value, run by the daemon when needed; words are split as in a
-    /// shell
+    /// Store a command that prints the value, run by the daemon when needed; words are split as in
+    /// a shell
     #[arg(long, value_name = "COMMAND", group = "origin")]
     pub command: Option<String>,
     /// Run the command with `/bin/sh`, which allows pipes and variables

@@ -227,10 +227,7 @@ impl SessionRequest {
             }
             Self::Attach { id } => {
                 let mut keyboard = Keyboard::talking(screen, id)?;
-                screen.remark(
-                    "each line is a message; Ctrl-C detaches now, Ctrl-D (end of input) detaches when the \
-                     agent is idle; the session stays open",
-                );
+                screen.remark("each line is a message; Ctrl-C detaches now, Ctrl-D (end of input) detaches when the agent is idle; the session stays open");
                 follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
             }
             Self::Diff { id, path } => changes::show(client, screen, id, path).await,

@@ -10,8 +10,8 @@ use super::{ConfigError, Environment, Root};
 /// A Unix socket's address holds 108 bytes, the last of them zero.
 pub(super) const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Only the owner: anyone who can enter the runtime directory is trusted, and the data directory holds
-/// private data.
+/// Only the owner: anyone who can enter the runtime directory is trusted, and the data directory
+/// holds private data.
 const PRIVATE: u32 = 0o700;
 
 /// The `ipc://` twins of the HOOT01 sockets.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::section::Raw;
 use super::{Config, ConfigError, Name, Origin};
 
-/// The flags of `serve`. Values stay text until they are parsed as their key's type, so that a bad one
-/// is reported like any other.
+/// The flags of `serve`. Values stay text until they are parsed as their key's type, so that a bad
+/// one is reported like any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeFlags {
     /// `--config`: the file to read; it must exist.

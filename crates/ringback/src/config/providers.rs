@@ -1,5 +1,5 @@
-//! `[providers.NAME]`: providers whose models agents may use, their keys and prices; `[secrets]`: how
-//! secrets are obtained.
+//! `[providers.NAME]`: providers whose models agents may use, their keys and prices; `[secrets]`:
+//! how secrets are obtained.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

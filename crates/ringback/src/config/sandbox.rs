@@ -254,8 +254,8 @@ mod tests {
         assert_eq!((sandbox.limits().memory_bytes, sandbox.limits().processes), (None, Some(9)));
     }
 
-    /// Rule: the socket of the container engine comes from the configuration, then `DOCKER_HOST`, then
-    /// the usual path.
+    /// Rule: the socket of the container engine comes from the configuration, then `DOCKER_HOST`,
+    /// then the usual path.
     #[test]
     fn the_socket_of_the_engine_is_asked_of_docker_host_too() {
         let environment: Environment =

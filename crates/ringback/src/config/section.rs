@@ -43,7 +43,8 @@ pub(super) trait Section {
     fn keys(&self) -> Vec<Key>;
     /// Sets a key.
     fn set(&mut self, key: &str, raw: Raw<'_>) -> Result<(), SetError>;
-    /// Returns the value of a key, masked; `None` if the key is unknown, `Some(None)` if it is not set.
+    /// Returns the value of a key, masked; `None` if the key is unknown, `Some(None)` if it is not
+    /// set.
     fn show(&self, key: &str) -> Option<Option<toml::Value>>;
     /// Returns every key that is set, masked.
     fn table(&self) -> toml::Table {

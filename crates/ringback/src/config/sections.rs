@@ -11,7 +11,8 @@ use super::value::{HootEndpoint, LogFilter, LogFormat, OtlpEndpoint, TlsFiles};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Loopback, so that a fresh install is not reachable from outside; the port that HOOT01 peers expect.
+/// Loopback, so that a fresh install is not reachable from outside; the port that HOOT01 peers
+/// expect.
 const HOOT_LISTEN: HootEndpoint = loopback(5580);
 
 /// One port above the calls, as HOOT01 peers expect.

@@ -64,8 +64,8 @@ fn no_file_at_all_is_fine_unless_it_was_named() {
     }
 }
 
-/// Rule: a bad container engine is refused before anything starts; `DOCKER_HOST` is checked only if an
-/// engine is wanted.
+/// Rule: a bad container engine is refused before anything starts; `DOCKER_HOST` is checked only if
+/// an engine is wanted.
 #[test]
 fn an_engine_elsewhere_and_a_bad_image_are_refused_at_once() {
     let elsewhere = complaint("[sandbox]\ndocker = 'tcp://192.0.2.1:2375'\n");

@@ -158,8 +158,8 @@ impl Value for String {
 impl Value for PathBuf {
     const KIND: &'static str = "absolute path";
 
-    /// A path in a file must be absolute: it has no obvious base. In a flag or a variable it is relative
-    /// to the working directory, as usual in a shell.
+    /// A path in a file must be absolute: it has no obvious base. In a flag or a variable it is
+    /// relative to the working directory, as usual in a shell.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let given = text(raw).filter(|text| !text.is_empty());
         let path = given.map(Path::new).ok_or_else(|| mismatch(Self::KIND, raw))?;

@@ -230,7 +230,8 @@ fn models(config: &Config) -> ringback_models::Settings {
     }
 }
 
-/// Returns the configuration of the HTTP listener. Reads the certificate, before anything is opened.
+/// Returns the configuration of the HTTP listener. Reads the certificate, before anything is
+/// opened.
 pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, ConfigError> {
     let http = &config.http;
     let max_connections = files.http(http.max_connections);

@@ -62,8 +62,8 @@ impl Traces {
 
 /// Makes the span a child of a caller's trace.
 ///
-/// Call it before the span is entered for the first time. An invalid `traceparent` is ignored, as the
-/// W3C recommendation asks: the span then starts its own trace.
+/// Call it before the span is entered for the first time. An invalid `traceparent` is ignored, as
+/// the W3C recommendation asks: the span then starts its own trace.
 pub fn set_parent(span: &Span, traceparent: &str) {
     let parent = TraceContextPropagator::new().extract(&Header(traceparent));
     if !parent.span().span_context().is_valid() {

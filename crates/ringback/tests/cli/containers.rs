@@ -44,8 +44,8 @@ fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
     }
 }
 
-/// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in a
-/// container without a command.
+/// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in
+/// a container without a command.
 #[test]
 fn a_container_is_started_used_and_stopped() {
     if !crate::rights::is_root() {
@@ -121,8 +121,8 @@ fn images_are_listed_and_refused_without_an_engine() {
     }
 }
 
-/// REQ: "image per project, `image_rebuild` as a job with streamed build log": from the command line, with
-/// the program inside waiting in the project's container.
+/// REQ: "image per project, `image_rebuild` as a job with streamed build log": from the command
+/// line, with the program inside waiting in the project's container.
 #[test]
 fn an_image_is_built_and_a_container_waits_in_it() {
     let Some(socket) = engine::socket() else { return };

@@ -11,8 +11,8 @@ use crate::engine;
 use crate::models::{KEY, provider};
 use crate::support::{Daemon, Run, file, ringback, serve, wait_for};
 
-/// Calls its caller's tool with its message, and says the result, where it is, and what its model says
-/// if it has one.
+/// Calls its caller's tool with its message, and says the result, where it is, and what its model
+/// says if it has one.
 const AGENT: &str = r#"mkfifo /tmp/in
 "$1" < /tmp/in > /tmp/out 2> /tmp/errors &
 exec 3> /tmp/in
@@ -92,8 +92,8 @@ fn an_agent_in_a_container_calls_its_callers_tool() {
     assert_eq!(containers(&daemon), Vec::<String>::new());
 }
 
-/// REQ: "Model access without the key in the box", in a container: its own loopback leads to the model
-/// proxy of its session.
+/// REQ: "Model access without the key in the box", in a container: its own loopback leads to the
+/// model proxy of its session.
 #[test]
 fn an_agent_in_a_container_asks_its_model() {
     let (url, asked) = provider();

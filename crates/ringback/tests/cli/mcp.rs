@@ -128,7 +128,8 @@ fn the_doctor_says_what_is_wrong() {
     assert_eq!(found(&findings, "daemon"), "good", "{findings}");
 }
 
-/// REQ: `doctor` shows the health of music services: which are reachable, which are not, and what to do.
+/// REQ: `doctor` shows the health of music services: which are reachable, which are not, and what
+/// to do.
 #[test]
 fn the_doctor_tries_every_model_service() {
     let home = tempfile::tempdir().unwrap();

@@ -57,8 +57,8 @@ fn answer(mut stream: &TcpStream) -> String {
     head
 }
 
-/// A directory with a key file of this mode, and a configuration with one provider and one agent that
-/// uses it.
+/// A directory with a key file of this mode, and a configuration with one provider and one agent
+/// that uses it.
 fn config(url: &str, mode: u32) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let key = file(dir.path(), "model.key", format!("{KEY}\n").as_bytes());
@@ -81,8 +81,8 @@ fn config_file(dir: &tempfile::TempDir) -> String {
     dir.path().join("config.toml").to_str().unwrap().to_owned()
 }
 
-/// REQ: "Model access without the key in the box", end to end: the provider sees the key and nothing of
-/// the agent, the agent sees the answer and nothing of the key.
+/// REQ: "Model access without the key in the box", end to end: the provider sees the key and
+/// nothing of the agent, the agent sees the answer and nothing of the key.
 #[test]
 fn an_agent_asks_its_model_and_never_sees_the_key() {
     let (url, asked) = provider();

@@ -1,5 +1,6 @@
-//! An agent in a real sandbox that tries to reach forbidden hosts: the real daemon, the real program
-//! inside, hosts on loopback addresses of this machine, and an agent that runs its messages.
+//! An agent in a real sandbox that tries to reach forbidden hosts: the real daemon, the real
+//! program inside, hosts on loopback addresses of this machine, and an agent that runs its
+//! messages.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -216,8 +217,8 @@ fn with_none_there_is_no_door_at_all(world: &World) {
 }
 
 everywhere! {
-    /// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing past
-    /// the proxy, and nothing by IPv6.
+    /// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing
+    /// past the proxy, and nothing by IPv6.
     with_allow_only_what_is_listed_is_reached_from_the_sandbox
 }
 fn with_allow_only_what_is_listed_is_reached_from_the_sandbox(world: &World) {
@@ -316,8 +317,8 @@ fn a_change_holds_at_once_for_an_agent_at_work(world: &World) {
     assert!(shown.contains(&format!("allow {two}")), "{shown}");
 }
 
-/// Rule: the options of `session start` and `project create` match the tools' input, and a malformed
-/// host is refused before anything starts.
+/// Rule: the options of `session start` and `project create` match the tools' input, and a
+/// malformed host is refused before anything starts.
 #[test]
 fn the_network_is_an_option_of_session_start_and_of_project_create() {
     if !crate::rights::is_root() {

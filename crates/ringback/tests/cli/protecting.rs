@@ -24,7 +24,8 @@ fn connect(endpoint: &str) -> TcpStream {
     stream
 }
 
-/// Returns the status of a request on a new connection; `None` if the connection was closed instead.
+/// Returns the status of a request on a new connection; `None` if the connection was closed
+/// instead.
 fn health(daemon: &Daemon) -> Option<String> {
     let mut stream = connect(daemon.told("http"));
     // The answer may come before the request.
@@ -107,8 +108,8 @@ fn the_data_directory_is_for_its_owner_alone() {
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
-/// Rule: a daemon whose directory is gone reports it and ends, instead of acknowledging data that is
-/// lost.
+/// Rule: a daemon whose directory is gone reports it and ends, instead of acknowledging data that
+/// is lost.
 #[test]
 fn a_daemon_whose_directory_is_gone_ends() {
     let mut daemon = Daemon::start();

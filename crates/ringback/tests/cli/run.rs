@@ -1,5 +1,5 @@
-//! `ringback run` and what follows it: the real daemon, the scripted agent, in a sandbox if possible,
-//! and a local directory.
+//! `ringback run` and what follows it: the real daemon, the scripted agent, in a sandbox if
+//! possible, and a local directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -49,8 +49,8 @@ fn id(daemon: &Daemon) -> String {
     session(daemon)["session_id"].as_str().unwrap().to_owned()
 }
 
-/// REQ: "`ringback run`: one line that starts a session on a copy of a directory, streams it readably,
-/// and shows the diff at the end, with `ringback session diff|apply` afterwards".
+/// REQ: "`ringback run`: one line that starts a session on a copy of a directory, streams it
+/// readably, and shows the diff at the end, with `ringback session diff|apply` afterwards".
 #[test]
 fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     let daemon = Daemon::start();
@@ -144,7 +144,8 @@ fn project_beside(daemon: &Daemon) -> PathBuf {
     dir
 }
 
-/// Rule: a run that cannot start leaves nothing behind and suggests a fix; a failed agent is a failure.
+/// Rule: a run that cannot start leaves nothing behind and suggests a fix; a failed agent is a
+/// failure.
 #[test]
 fn what_cannot_be_run_says_so_and_leaves_nothing() {
     let daemon = Daemon::start();
@@ -217,8 +218,8 @@ fn a_tool_that_fails_says_why() {
     assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
-/// Rule: Ctrl-C ends the session, and the agent's work so far is kept. The same holds for SIGHUP and
-/// SIGTERM.
+/// Rule: Ctrl-C ends the session, and the agent's work so far is kept. The same holds for SIGHUP
+/// and SIGTERM.
 #[test]
 fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {

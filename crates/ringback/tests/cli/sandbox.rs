@@ -22,8 +22,8 @@ fn start(daemon: &Daemon, script: &str) -> Run {
     Run::of(daemon.client(&arguments).env("PATH", "/usr/bin:/bin"))
 }
 
-/// Rule: the scripted agent, the program inside and the socket all work in a sandbox, and the session
-/// shows that it is confined.
+/// Rule: the scripted agent, the program inside and the socket all work in a sandbox, and the
+/// session shows that it is confined.
 #[test]
 fn a_session_is_confined_and_says_so() {
     let daemon = Daemon::start();
@@ -59,8 +59,8 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
     assert!(session["notice"].as_str().unwrap().contains("without further confinement"));
 }
 
-/// Rule: a pre-started sandbox ends with its daemon, even if that is killed; its cgroups are removed
-/// by the next start.
+/// Rule: a pre-started sandbox ends with its daemon, even if that is killed; its cgroups are
+/// removed by the next start.
 #[test]
 fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     if !crate::rights::is_root() {
@@ -72,7 +72,7 @@ fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     }
     let next = Path::new(first.told("token_file")).parent().unwrap().join("sandbox/next");
     let groups =
-        wait_for("groups of the next box", || Some(noted(&next)).filter(|it| !it.is_empty()));
+        wait_for("cgroups of the next sandbox", || Some(noted(&next)).filter(|it| !it.is_empty()));
     let in_it = || std::fs::read_to_string(groups[0].join("cgroup.procs")).unwrap_or_default();
     wait_for("a process in them", || (!in_it().is_empty()).then_some(()));
     first.signal(Signal::KILL);

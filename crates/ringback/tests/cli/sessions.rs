@@ -69,8 +69,8 @@ fn an_agent_with_a_read_key_reads_and_does_not_write() {
     assert!(!projects.to_string().contains("oub_") && !shown.stdout.contains("oub_"));
 }
 
-/// REQ: seed 004 "Client tools in agent sessions", with a real remote agent: it reaches its session by
-/// the URL, and calls a tool of an HTTP client with its own key.
+/// REQ: seed 004 "Client tools in agent sessions", with a real remote agent: it reaches its session
+/// by the URL, and calls a tool of an HTTP client with its own key.
 #[test]
 fn an_agent_elsewhere_calls_a_tool_of_an_http_client() {
     let daemon = Daemon::start();
@@ -137,8 +137,8 @@ fn what_cannot_be_started_says_what_to_do() {
     assert_eq!(tool.code, 2, "{tool:?}");
 }
 
-/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds its
-/// caller's tools through the MCP server that the protocol names.
+/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds
+/// its caller's tools through the MCP server that the protocol names.
 #[test]
 fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Token counts, and limits that ask the caller: the real daemon, the real program inside, a model that
-//! reports the tokens of each answer, and an agent of a few lines.
+//! Token counts, and limits that ask the caller: the real daemon, the real program inside, a model
+//! that reports the tokens of each answer, and an agent of a few lines.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -117,8 +117,8 @@ impl World {
     }
 }
 
-/// REQ: `--max-tokens` end to end: the run pauses at its limit, continues after `more` is typed, and
-/// shows its usage at the end.
+/// REQ: `--max-tokens` end to end: the run pauses at its limit, continues after `more` is typed,
+/// and shows its usage at the end.
 #[test]
 fn a_run_pauses_at_its_limit_and_goes_on_with_more() {
     let world = world(&[60, 60, 10], PRICES);
@@ -151,8 +151,8 @@ fn a_run_that_is_ended_at_its_limit_asks_nothing_more() {
     assert!(run.stderr.contains("model: 2 requests"), "{run:?}");
 }
 
-/// Rule: a session at its limit is shown as paused, and anyone with the right to decide answers with
-/// `session answer`; a cost limit without prices is refused.
+/// Rule: a session at its limit is shown as paused, and anyone with the right to decide answers
+/// with `session answer`; a cost limit without prices is refused.
 #[test]
 fn a_paused_session_is_shown_and_answered_from_elsewhere() {
     let world = world(&[60], "");

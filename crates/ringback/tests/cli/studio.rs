@@ -94,8 +94,8 @@ fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     bin
 }
 
-/// REQ: `ringback studio abc play FILE` plays with the first installed player; without one the error
-/// names what to install.
+/// REQ: `ringback studio abc play FILE` plays with the first installed player; without one the
+/// error names what to install.
 #[test]
 fn a_tune_is_played_by_the_first_player_that_is_here() {
     let dir = tempfile::tempdir().unwrap();

@@ -50,8 +50,8 @@ fn is_in_processes(text: &str) -> bool {
     })
 }
 
-/// REQ: "`ringback secret set anthropic`: a value, a file or a command; kept sealed in the data directory,
-/// 0600": the provider gets it, and it is in no file, log, event, answer or process.
+/// REQ: "`ringback secret set anthropic`: a value, a file or a command; kept sealed in the data
+/// directory, 0600": the provider gets it, and it is in no file, log, event, answer or process.
 #[test]
 fn a_secret_reaches_the_provider_and_nobody_else() {
     let model = Model::start(&[10]);
@@ -71,7 +71,8 @@ fn a_secret_reaches_the_provider_and_nobody_else() {
     let first = client(&daemon, data, &start).done();
     assert!(model.heads()[0].contains(&format!("authorization: Bearer {KEY}\r\n")), "{first:?}");
 
-    // A new secret is used by the next request, without a restart, and also after the daemon was killed.
+    // A new secret is used by the next request, without a restart, and also after the daemon was
+    // killed.
     set(dir.path(), &["mine", "--data-dir", data], OTHER).done();
     client(&daemon, data, &start).done();
     assert!(model.heads()[1].contains(OTHER));
@@ -112,8 +113,8 @@ fn a_secret_outlives_a_daemon_that_is_killed() {
     assert!(model.heads()[0].contains(OTHER));
 }
 
-/// REQ: a value is typed or read, a file is referenced, a command runs without a shell unless requested;
-/// each can be checked, listed and removed without being shown.
+/// REQ: a value is typed or read, a file is referenced, a command runs without a shell unless
+/// requested; each can be checked, listed and removed without being shown.
 #[test]
 fn a_secret_is_a_value_a_file_or_a_command() {
     let home = tempfile::tempdir().unwrap();
@@ -158,8 +159,8 @@ fn a_secret_is_a_value_a_file_or_a_command() {
     }
 }
 
-/// REQ: "`ringback secret set anthropic`" and `provider = "anthropic"` are enough, without a `[providers]`
-/// section.
+/// REQ: "`ringback secret set anthropic`" and `provider = "anthropic"` are enough, without a
+/// `[providers]` section.
 #[test]
 fn a_known_provider_needs_its_secret_alone() {
     let home = tempfile::tempdir().unwrap();

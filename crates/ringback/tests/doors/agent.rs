@@ -1,5 +1,5 @@
-//! An agent that speaks MCP, and the ways to its session. Every message is one line of text, so that a
-//! scenario need not know the way.
+//! An agent that speaks MCP, and the ways to its session. Every message is one line of text, so
+//! that a scenario need not know the way.
 
 use std::collections::VecDeque;
 use std::process::Stdio;

@@ -16,8 +16,8 @@ async fn status(url: &str, token: &str, session: &Opened) -> StatusCode {
     at(url.to_owned(), token, session).status("tools/list", json!({})).await.0
 }
 
-/// Rule: an unknown token, another session's and a replaced one are refused, even by an open daemon,
-/// because the token names the session.
+/// Rule: an unknown token, another session's and a replaced one are refused, even by an open
+/// daemon, because the token names the session.
 #[tokio::test]
 async fn only_its_own_token_opens_a_session() {
     let world = World::start().await;
@@ -40,7 +40,8 @@ async fn only_its_own_token_opens_a_session() {
     world.stop().await;
 }
 
-/// Rule: a session's token is invalid at `/mcp` and for the broker, and cannot be used to get another.
+/// Rule: a session's token is invalid at `/mcp` and for the broker, and cannot be used to get
+/// another.
 #[tokio::test]
 async fn its_token_opens_nothing_else() {
     let world = World::start().await;

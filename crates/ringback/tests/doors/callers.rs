@@ -35,8 +35,8 @@ async fn declared_tools_are_listed_with_their_schemas() {
     world.stop().await;
 }
 
-/// REQ: seed 001 "Agent calls caller tool successfully", "Successful tool response", "Socket request
-/// and response".
+/// REQ: seed 001 "Agent calls caller tool successfully", "Successful tool response", "Socket
+/// request and response".
 /// REQ: seed 001 "Tool request event format": a unique request id, the tool, its arguments.
 #[tokio::test]
 async fn a_call_reaches_the_caller_and_its_result_the_agent() {
@@ -106,7 +106,8 @@ async fn a_caller_that_disconnects_ends_the_agent_s_call_at_once() {
     world.stop().await;
 }
 
-/// REQ: seed 001 "Dynamic tool registration": declaring again replaces the list live, with a notice.
+/// REQ: seed 001 "Dynamic tool registration": declaring again replaces the list live, with a
+/// notice.
 /// Rule: a removed tool cannot be called, and an undeclared one is not relayed.
 #[tokio::test]
 async fn declaring_again_is_announced_and_what_is_gone_is_not_relayed() {

@@ -62,7 +62,8 @@ async fn a_session_s_own_key_counts_at_its_url() {
     world.stop().await;
 }
 
-/// REQ: seed 004 "Client tools in agent sessions": a client's tool is called with the session's ids.
+/// REQ: seed 004 "Client tools in agent sessions": a client's tool is called with the session's
+/// ids.
 #[tokio::test]
 async fn a_client_tool_is_called_from_a_session() {
     let world = World::start().await;

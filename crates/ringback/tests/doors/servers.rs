@@ -73,8 +73,8 @@ async fn the_tools_of_a_server_are_a_caller_s_tools() {
     world.stop().await;
 }
 
-/// Rule: a tool server that has ended is not restarted, and its calls fail immediately; a tool server
-/// ends with its session.
+/// Rule: a tool server that has ended is not restarted, and its calls fail immediately; a tool
+/// server ends with its session.
 #[tokio::test]
 async fn a_server_that_ends_is_gone_and_one_ends_with_its_session() {
     let world = World::start().await;

@@ -25,8 +25,8 @@ pub(super) struct DirCopy {
 }
 
 impl DirCopy {
-    /// Packs a directory without private files, or refuses it if it is too large. Runs before anything
-    /// else is started.
+    /// Packs a directory without private files, or refuses it if it is too large. Runs before
+    /// anything else is started.
     pub(super) fn of(dir: &Path, private: &[PathBuf]) -> Result<Self, Failure> {
         let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
@@ -175,7 +175,8 @@ mod tests {
         assert_eq!(DirCopy::of(&dir, &[]).unwrap().packed().files, 4);
     }
 
-    /// Rule: private paths are never copied, neither under another name nor as the directory itself.
+    /// Rule: private paths are never copied, neither under another name nor as the directory
+    /// itself.
     #[test]
     fn what_is_private_is_in_no_copy() {
         let dir = tempfile::tempdir().unwrap();

@@ -77,8 +77,8 @@ impl FromStr for ToolSchema {
 /// The tools this terminal offers to an agent.
 #[derive(Debug, Args)]
 pub struct CallerArgs {
-    /// A tool for the agent that runs COMMAND here (split on whitespace, no shell); may be given several
-    /// times
+    /// A tool for the agent that runs COMMAND here (split on whitespace, no shell); may be given
+    /// several times
     #[arg(long = "tool", value_name = "NAME=COMMAND")]
     pub tools: Vec<LocalTool>,
     /// File with the JSON Schema of a tool's input [default: any object, preferably with a `text`]

@@ -20,8 +20,8 @@ pub(in crate::commands) async fn of(
     Ok(client.call::<WorkspaceDiff>(request).await?)
 }
 
-/// Shows the changes. "Nothing changed" goes to standard error, so that standard output stays a valid
-/// (empty) diff.
+/// Shows the changes. "Nothing changed" goes to standard error, so that standard output stays a
+/// valid (empty) diff.
 pub(super) async fn show(
     client: &Client,
     screen: Screen,

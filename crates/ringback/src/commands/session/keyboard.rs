@@ -144,8 +144,8 @@ fn chosen(question: &SessionEventInfo, line: &str) -> Option<String> {
     choice.or_else(named).map(|choice| choice.id.clone())
 }
 
-/// Reads standard input line by line in a detached thread: a read of a terminal cannot be interrupted,
-/// and must not keep the process from ending.
+/// Reads standard input line by line in a detached thread: a read of a terminal cannot be
+/// interrupted, and must not keep the process from ending.
 fn stdin() -> Result<mpsc::Receiver<String>, Failure> {
     let (typed, lines) = mpsc::channel(LINES_MAX);
     let read = move || {

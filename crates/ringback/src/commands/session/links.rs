@@ -33,8 +33,8 @@ impl<'a> Links<'a> {
         Self { tree, changes }
     }
 
-    /// Returns a link that would lead out of the directory, and its target: a new link, or an existing
-    /// one that leads out because of a new one.
+    /// Returns a link that would lead out of the directory, and its target: a new link, or an
+    /// existing one that leads out because of a new one.
     ///
     /// # Errors
     /// When the directory cannot be read.

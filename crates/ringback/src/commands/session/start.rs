@@ -43,8 +43,8 @@ pub struct StartArgs {
     /// Agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// File with a token that becomes the agent's key for the daemon's own tools [default: a key with
-    /// the project's scope]
+    /// File with a token that becomes the agent's key for the daemon's own tools [default: a key
+    /// with the project's scope]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<Utf8PathBuf>,
     /// Its network policy.

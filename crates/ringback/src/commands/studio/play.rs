@@ -26,8 +26,8 @@ const PLAYERS: [(&str, &[&str], &str); 4] = [
     ("play", &["-q", "-t", "wav"], "sox"),
 ];
 
-/// The rendered file, which has no name: the player opens its own standard input, and nothing is left
-/// behind however the two end.
+/// The rendered file, which has no name: the player opens its own standard input, and nothing is
+/// left behind however the two end.
 const RENDER: &str = "/dev/stdin";
 
 /// A tune, how it is played, and the font.

@@ -1,4 +1,5 @@
-//! `ringback studio render|beats|picture`: renders MIDI files, and analyses and draws MIDI and audio.
+//! `ringback studio render|beats|picture`: renders MIDI files, and analyses and draws MIDI and
+//! audio.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Seek, Write};

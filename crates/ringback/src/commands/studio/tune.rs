@@ -118,7 +118,8 @@ pub(super) fn read(file: &Path) -> Result<String, Failure> {
         let opened = fs::File::open(file).map_err(failed)?;
         opened.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     }
-    // Old tunebooks are in Latin-1: accented letters become replacement characters, the music is intact.
+    // Old tunebooks are in Latin-1: accented letters become replacement characters, the music is
+    // intact.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -130,8 +131,8 @@ pub(super) fn unreadable(file: &Path, error: &LimitError) -> Failure {
     Failure::Wrong(format!("cannot read `{}`: {error}", file.display()))
 }
 
-/// Formats each problem, in order of position: its place, the message, the line of text with a mark,
-/// and the fix.
+/// Formats each problem, in order of position: its place, the message, the line of text with a
+/// mark, and the fix.
 pub(super) fn shown(
     screen: Screen,
     file: &Path,

@@ -14,7 +14,7 @@ use crate::screen::Screen;
 /// The program, and how to wait for it.
 #[derive(Debug, Args)]
 pub struct CandidateArgs {
-    /// Address for the candidate to connect to, with a port on this machine [default: any free port]
+    /// Loopback address with a port for the candidate to connect to [default: any free port]
     #[arg(value_name = "URL")]
     pub url: Option<String>,
     /// Candidate program; without it, start yours with the printed address
@@ -58,7 +58,8 @@ impl CandidateArgs {
         })
     }
 
-    /// Starts the candidate, or prints how to start it. A candidate started here ends with this process.
+    /// Starts the candidate, or prints how to start it. A candidate started here ends with this
+    /// process.
     pub(super) fn meet(
         &self,
         screen: Screen,

@@ -1,4 +1,5 @@
-//! `ringback verify client-tools`: a daemon in this process, behind a proxy that can cut connections.
+//! `ringback verify client-tools`: a daemon in this process, behind a proxy that can cut
+//! connections.
 
 mod checks;
 mod proxy;

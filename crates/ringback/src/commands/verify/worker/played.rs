@@ -90,8 +90,8 @@ impl Played {
         self.address
     }
 
-    /// Waits until the tools are offered on a connection after the one with this number. Returns its
-    /// number.
+    /// Waits until the tools are offered on a connection after the one with this number. Returns
+    /// its number.
     pub(super) async fn offered(&self, wait: Duration, after: u64) -> Result<u64, String> {
         let offered = self.until(wait, |heard| {
             let link = heard.link.as_ref()?;

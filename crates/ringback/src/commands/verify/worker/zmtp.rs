@@ -1,5 +1,5 @@
-//! ZMTP as a ROUTER speaks it to one peer. Written by hand, because the kit has to see and send what
-//! a library would hide.
+//! ZMTP as a ROUTER speaks it to one peer. Written by hand, because the kit has to see and send
+//! what a library would hide.
 
 use std::io;
 
