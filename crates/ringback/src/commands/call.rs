@@ -37,7 +37,7 @@ const SUGGESTION_PAGES_MAX: usize = 20;
                   artifact_list --json '{\"tag\": \"draft\"}'\n  ringback call job_sleep \
                   milliseconds=2000 --stream --output json\n  ringback call \
                   client_shout_shout text=hello    a tool that a client offers\n\n`ringback tools TOOL` shows the input \
-                  of a tool. A value `@FILE` is the content of that file; for a list,\nrepeat the key."
+                  of a tool. A value `@FILE` is the content of that file;\nfor a list, repeat the key."
 )]
 pub struct CallArgs {
     /// The tool

@@ -27,7 +27,7 @@ const PAGE: u32 = 500;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback container start proj_…\n  ringback container start proj_… -- python3 -m \
-                  http.server    run a program in it until it is stopped\n  ringback container exec proj_… -- make \
+                  http.server    run a program until it is stopped\n  ringback container exec proj_… -- make \
                   test\n  ringback container exec proj_… --workspace ws_… -- git log\n  ringback container logs \
                   proj_… --lines 50\n  ringback container stop proj_…"
 )]

@@ -28,11 +28,11 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback offer shout -- tr a-z A-Z\n  ringback offer resize --schema resize.json \
-                  --timeout 60000 --concurrency 2 -- ./resize.sh\n\nEach call runs COMMAND once, with the input as \
-                  one line of JSON on standard input. Its standard\noutput (UTF-8, up to 8 MiB, without the last \
-                  newline) is the result. A nonzero exit code is an error,\nreported with the end of its standard \
-                  error. A line `progress: 40 text` on standard error reports\nprogress to the caller. When a \
-                  call is cancelled, the whole process group is ended."
+                  --timeout 60000 --concurrency 2 -- ./resize.sh\n\nEach call runs COMMAND once, with the input as one line of \
+                  JSON on standard input. Its standard\noutput (UTF-8, up to 8 MiB, without the last newline) \
+                  is the result. A nonzero exit code is an\nerror, reported with the end of its standard error. \
+                  A line `progress: 40 text` on standard error\nreports progress to the caller. When the caller \
+                  stops waiting, the whole process group is ended."
 )]
 pub struct OfferArgs {
     /// Name of the tool; it is called as `client_ID_NAME`

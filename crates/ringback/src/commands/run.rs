@@ -43,7 +43,7 @@ const INLINE_BYTES_MAX: u64 = 16 << 20;
                   ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback session apply gogol_…\n\n\
                   The agent works on a copy of the directory, without `.git`, files ignored by `.gitignore` and \
                   the\ndaemon's own files; the directory itself is only read. Ctrl-C ends the session; the work \
-                  so far stays\nin the copy. A tool's command reads its input as JSON on standard input and \
+                  so far\nstays in the copy. A tool's command reads its input as JSON on standard input and \
                   prints the result."
 )]
 pub struct RunArgs {

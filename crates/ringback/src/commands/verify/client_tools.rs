@@ -19,9 +19,9 @@ use crate::screen::Screen;
 /// `ringback verify client-tools`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A temporary daemon runs in this process. The candidate registers three tools under one clientID, \
-                  with\n`graceMs` of 5000 or more: `echo` answers with its input as text, `slow` does the same \
-                  after `ms`\nmilliseconds and stops when it is cancelled, `fail` answers with status `error`. The \
+    after_help = "A temporary daemon runs in this process. The candidate registers three tools under one clientID,\n\
+                  with `graceMs` of 5000 or more: `echo` answers with its input as text, `slow` does the same \
+                  after\n`ms` milliseconds and stops when it is cancelled, `fail` answers with status `error`. The \
                   kit calls the\ntools, cancels calls, cuts the connection, and reports the results.\n\n\
                   COMMAND finds the daemon's address in RINGBACK_URL and the token in RINGBACK_TOKEN."
 )]
