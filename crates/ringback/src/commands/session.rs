@@ -165,7 +165,7 @@ pub enum Standing {
     Ended,
     /// Could not continue
     Failed,
-    /// Ended by a restart of the daemon
+    /// Interrupted by a restart of the daemon
     Interrupted,
 }
 

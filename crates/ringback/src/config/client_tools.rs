@@ -7,7 +7,7 @@ use super::section::section;
 /// Long enough for a program, short enough that a caller does not give up first.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
-/// Half a minute: proxies keep idle connections for at least this long.
+/// Half a minute, often enough for proxies.
 const KEEPALIVE_MS: u64 = 30_000;
 
 /// An hour: some tools ask a person.

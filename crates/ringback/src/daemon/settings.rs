@@ -28,7 +28,7 @@ use crate::cli::SCRIPTED;
 use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
 use crate::telemetry;
 
-/// A day: real work takes hours at most. It ends calls that would otherwise never end.
+/// A day: the longest known work took hours. It ends calls that would otherwise never end.
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 /// The built-in agent.
