@@ -1,4 +1,4 @@
-//! From `key=value` to a tool's input, by the types its schema names.
+//! Converts `key=value` pairs to a tool's input, by the types in its schema.
 
 use std::fs;
 use std::path::Path;
@@ -15,39 +15,39 @@ use serde::Deserialize;
 use crate::failure::Failure;
 use crate::nearest::nearest;
 
-/// Whole numbers from here on have more than 64 bits.
+/// Integers from this value on need more than 64 bits.
 const WHOLE_MAX: f64 = 18_446_744_073_709_551_616.0;
 
-/// What a tool takes.
+/// The input of a tool.
 #[derive(Debug)]
 pub(crate) struct Takes<'a> {
     tool: &'a str,
     schema: Value,
-    /// Whether it may be given fields that its schema does not name.
+    /// Whether it accepts fields that its schema does not name.
     takes_others: bool,
 }
 
 impl<'a> Takes<'a> {
-    /// Of a native tool: exactly the fields of its type.
+    /// Returns the input of a native tool: exactly the fields of its type.
     pub(crate) fn native(row: &'a ToolRow) -> Result<Self, Failure> {
         let schema = Value::deserialize((row.request_schema)().to_value())
-            .map_err(|error| usage(format!("`{}` has no readable schema: {error}", row.name)))?;
+            .map_err(|error| usage(format!("cannot read the schema of `{}`: {error}", row.name)))?;
         Ok(Self { tool: row.name, schema, takes_others: false })
     }
 
-    /// Of a tool on a line: as its party says.
+    /// Returns the input of a tool on a line, as its party declared it.
     pub(crate) fn on_line(tool: &'a ToolInfo) -> Self {
         let schema = tool.input_schema.clone();
         let takes_others = schema.get("additionalProperties") != Some(&Value::Bool(false));
         Self { tool: &tool.name, schema, takes_others }
     }
 
-    /// Fills an input from pairs, on top of what a JSON object already says. The order stays.
+    /// Builds an input from a JSON object and pairs that add to it. Keeps the order.
     pub(crate) fn input(&self, json: Option<&str>, pairs: &[String]) -> Result<Value, Failure> {
         let mut input = match json.map(serde_json::from_str) {
             None => Vec::new(),
             Some(Ok(Value::Map(input))) => input,
-            Some(Ok(_)) => return Err(usage("the arguments are JSON, but not an object")),
+            Some(Ok(_)) => return Err(usage("the arguments are JSON but not an object")),
             Some(Err(error)) => {
                 return Err(usage(format!("the arguments are not JSON: {error}")));
             }
@@ -58,7 +58,7 @@ impl<'a> Takes<'a> {
         }
         for pair in pairs {
             let (name, text) = pair.split_once('=').ok_or_else(|| {
-                usage(format!("`{pair}` is not `key=value`; a whole input goes into `--json`"))
+                usage(format!("`{pair}` is not `key=value`; pass a whole input with `--json`"))
             })?;
             let value = value(name, text, self.property(name)?)?;
             check_numbers(name, &value)?;
@@ -72,7 +72,7 @@ impl<'a> Takes<'a> {
         Ok(Value::Map(input))
     }
 
-    /// The schema of one field, or a failure that names those there are.
+    /// Returns the schema of a field, or fails with the known fields.
     fn property(&self, name: &str) -> Result<&Value, Failure> {
         let fields = match self.schema.get("properties") {
             Some(Value::Map(fields)) => fields.as_slice(),
@@ -87,49 +87,48 @@ impl<'a> Takes<'a> {
         let known: Vec<&str> = fields.iter().map(|(known, _)| known.as_str()).collect();
         let hint = match (nearest(name, known.iter().copied()), known.as_slice()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
-            (None, []) => "it takes nothing".to_owned(),
+            (None, []) => "it takes no input".to_owned(),
             (None, known) => format!("it takes {}", known.join(", ")),
         };
         Err(usage(format!("`{}` has no field `{name}`; {hint}", self.tool)))
     }
 }
 
-/// The native tool that was probably meant.
+/// Returns the native tool that was probably meant.
 pub(crate) fn near_native(name: &str) -> Option<&'static str> {
     nearest(name, TOOLS.iter().map(|row| row.name))
 }
 
-/// There is no such tool, and which one may have been meant.
+/// The failure for an unknown tool, with a suggestion.
 pub(crate) fn unknown(name: &str, near: Option<&str>) -> Failure {
     let hint = near.map_or_else(
-        || "`ringback tools` lists them".to_owned(),
+        || "list all tools with `ringback tools`".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
-    usage(format!("there is no tool `{name}`; {hint}"))
+    usage(format!("unknown tool `{name}`; {hint}"))
 }
 
-/// The typed request that an input stands for.
+/// Converts an input to a typed request.
 pub(crate) fn request(row: &ToolRow, input: &Value) -> Result<ToolRequest, Failure> {
-    let misfit =
-        |error: serde_json::Error| usage(format!("`{}` cannot take that: {error}", row.name));
+    let misfit = |error: serde_json::Error| usage(format!("bad input for `{}`: {error}", row.name));
     let input = serde_json::to_value(input).map_err(misfit)?;
     ToolRequest::deserialize_named(row.name, input)
         .ok_or_else(|| unknown(row.name, None))?
         .map_err(misfit)
 }
 
-/// The input of a tool on a line.
+/// Encodes the input of a tool on a line.
 pub(crate) fn passed(input: &Value) -> Result<Any, Failure> {
     let bytes = rmp_serde::to_vec_named(input)
-        .map_err(|error| usage(format!("the input cannot be sent: {error}")))?;
+        .map_err(|error| usage(format!("cannot encode the input: {error}")))?;
     Ok(Any { format: Format::MsgPack, bytes: bytes.into() })
 }
 
-/// Refuses what would be rounded on the way.
+/// Refuses numbers that would be rounded.
 fn check_numbers(name: &str, value: &Value) -> Result<(), Failure> {
     match value {
         Value::Float(number) if number.abs() >= WHOLE_MAX => Err(usage(format!(
-            "`{name}` has a number of more than 64 bits, which would be rounded; give it as text"
+            "`{name}` has a number of more than 64 bits, which would be rounded; pass it as text"
         ))),
         Value::List(values) => values.iter().try_for_each(|value| check_numbers(name, value)),
         Value::Map(entries) => entries.iter().try_for_each(|(_, value)| check_numbers(name, value)),
@@ -187,7 +186,7 @@ fn value(name: &str, text: &str, property: &Value) -> Result<Value, Failure> {
     if fits { Ok(value) } else { Err(misfit(&expected)) }
 }
 
-/// The text, or what is in the file after `@`. `@@` is a text that starts with `@`.
+/// Returns the text, or the content of the file after `@`. `@@` escapes a leading `@`.
 fn read(text: &str) -> Result<Vec<u8>, Failure> {
     match text.strip_prefix('@') {
         None => Ok(text.as_bytes().to_vec()),
@@ -200,7 +199,7 @@ fn read(text: &str) -> Result<Vec<u8>, Failure> {
     }
 }
 
-/// The types a schema allows; empty when it allows all.
+/// Returns the types a schema allows; empty if it allows all.
 fn types(schema: &Value) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::Text(kind)) => vec![kind],
@@ -214,13 +213,13 @@ fn types(schema: &Value) -> Vec<&str> {
                     None => types(alternative),
                 })
                 .collect();
-            // One that allows all makes the rest of no account.
+            // One alternative that allows all outweighs the rest.
             if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
         }
     }
 }
 
-/// Texts are written without quotes; constants of other types are JSON, as where all is allowed.
+/// Returns the type of constants: strings need no quotes, other types are JSON.
 fn constants(values: &[Value]) -> Vec<&'static str> {
     if values.iter().all(|value| text_of(value).is_some()) { vec!["string"] } else { Vec::new() }
 }
@@ -264,7 +263,7 @@ mod tests {
         Ok(serde_json::to_value(input.map_err(|failure| failure.to_string())?).unwrap())
     }
 
-    /// The input of a tool with this schema, as the text that its party will see.
+    /// Returns the input of a tool with this schema, as its party will see it.
     fn on_line(schema: &Value, json: Option<&str>, pairs: &[&str]) -> Result<String, String> {
         let tool = ToolInfo {
             name: "client_a_b".to_owned(),
@@ -358,9 +357,9 @@ mod tests {
     fn what_cannot_be_is_named_with_what_can() {
         let cases = [
             ("job_slep", vec![], "did you mean `job_sleep`?"),
-            ("zebra_crossing", vec![], "`ringback tools` lists them"),
+            ("zebra_crossing", vec![], "list all tools with `ringback tools`"),
             ("job_sleep", vec!["miliseconds=1"], "did you mean `milliseconds`?"),
-            ("ping", vec!["x=1"], "it takes nothing"),
+            ("ping", vec!["x=1"], "it takes no input"),
             ("job_sleep", vec!["milliseconds=soon"], "takes integer, found `soon`"),
             ("job_sleep", vec!["milliseconds=1.5"], "takes integer"),
             ("job_sleep", vec!["5"], "is not `key=value`"),

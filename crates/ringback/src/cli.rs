@@ -1,4 +1,4 @@
-//! The command line: what can be typed. What it does is in [`crate::commands`].
+//! The command line syntax; [`crate::commands`] implements it.
 
 use clap::{Parser, Subcommand};
 
@@ -8,9 +8,9 @@ use crate::commands::{
     why,
 };
 
-/// What an agent starts to reach its session: `ringback inside`.
+/// The program that connects an agent to its session: `ringback inside`.
 pub const INSIDE: &str = "inside";
-/// The agent that does what it is told, line by line: `ringback scripted-agent`.
+/// The agent that runs its message line by line: `ringback scripted-agent`.
 pub const SCRIPTED: &str = "scripted-agent";
 
 /// Call any tool, wherever it lives, from any agent, wherever it runs.
@@ -18,75 +18,74 @@ pub const SCRIPTED: &str = "scripted-agent";
 #[command(
     name = "ringback",
     version,
-    after_help = "Start with:\n  ringback demo     what Ringback is, in one minute\n  ringback serve    \
-                  a daemon for this user\n  ringback tools    what it can do\n\n\
-                  Exit codes: 0 done, 1 failed, 2 wrong usage, 64 bad configuration, 69 no daemon, \
-                  77 not allowed, 130 interrupted."
+    after_help = "Start with:\n  ringback demo     see what Ringback does, in one minute\n  \
+                  ringback serve    run a daemon for this user\n  ringback tools    list its tools\n\n\
+                  Exit codes: 0 success, 1 failure, 2 usage error, 64 bad configuration, 69 no daemon,\n\
+                  77 permission denied, 130 interrupted."
 )]
 pub struct Cli {
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the daemon
     Serve(serve::ServeArgs),
-    /// Let an agent work on a copy of a directory, with commands of this machine as its tools, and show
-    /// what it changed
+    /// Run an agent on a copy of a directory with local commands as tools, and show its changes
     Run(run::RunArgs),
-    /// Show what Ringback does, with a daemon of its own in a temporary directory
+    /// Show what Ringback does, with a temporary daemon
     Demo(demo::DemoArgs),
     /// Call a tool
     Call(call::CallArgs),
-    /// Offer a command of this machine as a tool
+    /// Offer a local command as a tool
     Offer(offer::OfferArgs),
-    /// Make, list or delete projects, where sessions of agents belong
+    /// Create, list, update or delete projects, which group agent sessions
     Project(project::ProjectArgs),
-    /// Start an agent with commands of this machine as its tools; talk to it, watch it, end it
+    /// Start an agent with local commands as its tools; talk to it, watch it, end it
     Session(session::SessionArgs),
-    /// Start and stop the container of a project, and run commands in it
+    /// Start or stop a project's container, and run commands in it
     Container(container::ContainerArgs),
-    /// List the images of the configuration, or build one anew
+    /// List configured images, or rebuild one
     Image(image::ImageArgs),
-    /// Show which agents are known by name, and whether they are here
+    /// List known agents and whether they are installed
     Agents(agents::AgentsArgs),
     /// List the tools you may call
     Tools(tools::ToolsArgs),
     /// List, show, watch or cancel jobs
     Jobs(jobs::JobsArgs),
-    /// Show what happened, or follow what happens
+    /// Show past events, or follow new ones
     Events(events::EventsArgs),
-    /// Store content and get it back by its hash
+    /// Store content and retrieve it by its hash
     Cas(cas::CasArgs),
     /// List, show, create or annotate artifacts
     Artifacts(artifacts::ArtifactsArgs),
-    /// Check tunes and make music files of them, without a daemon
+    /// Check tunes and make music files from them, without a daemon
     Studio(studio::StudioArgs),
-    /// Keep the keys of model providers, sealed, for the daemon of this user
+    /// Manage the sealed keys of model providers for this user's daemon
     Secret(secret::SecretArgs),
     /// Create, list or revoke tokens
     Token(token::TokenArgs),
-    /// Serve an agent on standard input and output, or set one up to do so
+    /// Serve MCP on standard input and output, or configure an agent to use it
     Mcp(mcp::McpArgs),
-    /// Show which calls there were, whose, and how they ended
+    /// Show past calls: who made them and how they ended
     Audit(audit::AuditArgs),
     /// Explain what happened to a call
     Why(why::WhyArgs),
-    /// Prove that a program of yours offers tools as it should
+    /// Check that your program implements the tool protocol
     Verify(verify::VerifyArgs),
-    /// Check ports, tokens and settings, and say what to do
+    /// Check ports, tokens and settings, and suggest fixes
     Doctor(doctor::DoctorArgs),
     /// Show or check the configuration
     Config(config::ConfigArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(completions::CompletionsArgs),
 }
 
 impl Command {
-    /// Whether a program reads the answers, so that it can read the errors too.
+    /// Whether answers are JSON, so that errors are JSON too.
     #[must_use]
     pub const fn wants_json(&self) -> bool {
         match self {

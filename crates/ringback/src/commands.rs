@@ -1,4 +1,4 @@
-//! What each command does, one file per command.
+//! The commands, one file each.
 
 pub mod agents;
 pub mod artifacts;
@@ -34,10 +34,10 @@ use crate::cli::Command;
 use crate::config::Environment;
 use crate::failure::Failure;
 
-/// Does what the command line says.
+/// Runs a command.
 ///
 /// # Errors
-/// Why it was not done; its exit code says what to do next.
+/// Why the command failed; the exit code follows from it.
 pub async fn run(command: Command, environment: &Environment) -> Result<(), Failure> {
     match command {
         Command::Serve(args) => serve::run(&args, environment).await,

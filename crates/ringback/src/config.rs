@@ -1,9 +1,9 @@
 //! The daemon's configuration: parsed whole into a checked type before anything is bound.
 //!
-//! Later wins: the default of each key, the TOML file, the environment
-//! (`RINGBACK_HTTP__LISTEN` for `http.listen`), flags. A key nobody knows is an error wherever it
-//! stands, with the nearest known name; a value that cannot be is an error that names its file and
-//! line. Nothing here reads the process environment by itself: [`Environment`] is passed in.
+//! Later wins: the default of each key, the TOML file, the environment (`RINGBACK_HTTP__LISTEN` for
+//! `http.listen`), flags. An unknown key is always an error, with the nearest known name; a bad
+//! value is an error with its file and line. Nothing here reads the process environment directly:
+//! [`Environment`] is passed in.
 
 mod check;
 mod client_tools;
@@ -46,7 +46,7 @@ use section::{Raw, Section, SetError};
 /// Every setting of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// Keys outside any section: where files live.
+    /// Keys outside any section: the directories.
     pub root: Root,
     /// `[http]`
     pub http: Http,
@@ -80,7 +80,7 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// The file that was read, if there is one.
     file: Option<PathBuf>,
-    /// Where each key that is not a default was set, so that a later complaint can say so.
+    /// Where each key was set, unless it has its default; used in errors.
     origins: BTreeMap<String, Origin>,
 }
 
@@ -88,7 +88,7 @@ impl Config {
     /// Reads file, environment and flags, and checks the result as a whole.
     ///
     /// # Errors
-    /// The first thing that is wrong, as one line.
+    /// The first problem, as one line of text.
     pub fn load(flags: &ServeFlags, environment: &Environment) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         if let Some((path, text)) = file::read(flags, environment)? {
@@ -106,23 +106,23 @@ impl Config {
         Ok(config)
     }
 
-    /// Every key there is, with its documentation and default.
+    /// Returns every key, with its documentation and default.
     #[must_use]
     pub fn keys() -> Vec<Key> {
         Self::default().sections().into_iter().flat_map(Section::keys).collect()
     }
 
-    /// The settings in effect as TOML, secrets masked; keys that are not set are left out.
+    /// Returns the settings in effect as TOML, secrets masked; unset keys are left out.
     #[must_use]
     pub fn to_toml_masked(&self) -> String {
         self.to_table().to_string()
     }
 
-    /// A part of the settings, secrets masked: everything, a section, or one key. `None` is a key
-    /// that exists and is not set.
+    /// Returns settings with secrets masked: everything, a section, or one key. `None` is an unset
+    /// key.
     ///
     /// # Errors
-    /// When there is no such section or key.
+    /// When the section or key is unknown.
     pub fn lookup(
         &self,
         section: Option<&str>,
@@ -144,14 +144,14 @@ impl Config {
             .ok_or_else(|| UnknownKey::new(name, key))
     }
 
-    /// Where a key was set, by its full name such as `http.listen`.
+    /// Returns where a key was set, by its full name such as `http.listen`.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.origins.get(name).cloned().unwrap_or(Origin::Default)
     }
 
-    /// Every provider that can be asked: those that were configured, and those that everybody knows if
-    /// an agent names them.
+    /// Returns all usable providers: the configured ones, and the well-known ones that an agent
+    /// names.
     #[must_use]
     pub fn providers_in_use(&self) -> BTreeMap<String, ProviderEntry> {
         let mut providers = self.providers.0.clone();
@@ -163,7 +163,7 @@ impl Config {
         providers
     }
 
-    /// The secrets.
+    /// Returns the vault with the secrets.
     #[must_use]
     pub fn vault(&self) -> Vault {
         let rules = CommandRules {
@@ -173,8 +173,8 @@ impl Config {
         Vault::new(self.root.data_dir.join("secrets"), rules)
     }
 
-    /// What is the daemon's own, and for no agent to see: its directories, its keys and its
-    /// configuration.
+    /// Returns the daemon's private paths, which are hidden from agents: its directories, its keys
+    /// and its configuration.
     #[must_use]
     pub fn private(&self) -> Vec<PathBuf> {
         let dirs = [self.root.data_dir.clone(), self.root.runtime_dir.clone()];
@@ -182,12 +182,12 @@ impl Config {
         let of_tls = self.http.tls.iter().map(|files| files.key.clone());
         let of_curve = self.hoot.curve_secret_key_file.clone();
         let files = of_providers.chain(of_tls).chain(of_curve).chain(self.file.clone());
-        // Those that are named by where the daemon is started are there, wherever they are looked for.
+        // Relative paths are relative to the daemon's working directory.
         let here = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         dirs.into_iter().chain(files).map(here).collect()
     }
 
-    /// Names of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.
+    /// Returns the paths of the daemon's sockets in the runtime directory, if `hoot.ipc` is on.
     #[must_use]
     pub fn ipc_sockets(&self) -> Option<IpcSockets> {
         self.hoot.ipc.then(|| IpcSockets::in_dir(&self.root.runtime_dir))
@@ -196,7 +196,7 @@ impl Config {
     /// Creates the data and runtime directories, mode 0700.
     ///
     /// # Errors
-    /// When one cannot be made, or exists and lets others in.
+    /// When one cannot be created, or exists and other users can enter it.
     pub fn create_dirs(&self) -> Result<(), DirError> {
         dirs::create(&self.root)
     }
@@ -271,7 +271,7 @@ impl Config {
     }
 }
 
-/// A key as it was written, before anybody knows whether it exists.
+/// A key as written, not yet known to exist.
 #[derive(Clone, Copy, Debug)]
 struct Name<'a> {
     section: &'a str,
@@ -287,7 +287,8 @@ fn full_name(section: &str, key: &str) -> String {
     }
 }
 
-/// Where the configuration file is: `--config`, `RINGBACK_CONFIG`, or the user's default place.
+/// Returns the path of the configuration file: `--config`, `RINGBACK_CONFIG`, or the user's
+/// default.
 #[must_use]
 pub fn config_path(flags: &ServeFlags, environment: &Environment) -> Option<PathBuf> {
     file::locate(flags, environment).map(|located| located.path)

@@ -1,13 +1,13 @@
-//! What this machine can give to confine agents, without a daemon.
+//! Probes how this machine can confine agents, without a daemon.
 
 use ringback_sandbox::{BackendChoice, Probe, Sandbox, SandboxSettings};
 
 use crate::config;
 use crate::failure::Failure;
 
-/// Makes a box as it is configured, in a place of its own, to find out.
+/// Creates a sandbox with the configured settings, in a temporary directory, to find out.
 pub(crate) async fn probe(config: &config::Sandbox) -> Result<Probe, Failure> {
-    let failed = |source| Failure::System { action: "make a temporary directory", source };
+    let failed = |source| Failure::System { action: "create a temporary directory", source };
     let dir = tempfile::Builder::new().prefix("ringback-").tempdir().map_err(failed)?;
     let settings = SandboxSettings {
         backend: config.choice().unwrap_or(BackendChoice::Auto),

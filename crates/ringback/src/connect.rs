@@ -1,4 +1,4 @@
-//! From a command line to a connection: which daemon, as whom.
+//! Finds the daemon and the token for a command, and connects.
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -16,32 +16,32 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::config::{Config, Environment, ServeFlags, config_path};
 use crate::failure::Failure;
 
-/// Loopback answers in milliseconds; this is for a daemon that is just starting.
+/// Loopback answers in milliseconds; this allows for a daemon that is just starting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// What is left to say to the daemon fits into a few small messages.
+/// Enough for the last few small messages to the daemon.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What holds the token. It is for this program alone: what this program starts does not get it.
+/// The variable with the token. It is only for this program: child processes do not get it.
 pub(crate) const TOKEN_VARIABLE: &str = "RINGBACK_TOKEN";
 
-/// Where a token came from that there is none of.
+/// Shown as the origin when no token was found.
 const NO_TOKEN: &str = "nowhere: no token was found";
 
-/// Which daemon to call, and as whom.
+/// The daemon to call, and the token to use.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectArgs {
-    /// The daemon: `tcp://HOST:PORT` or `ipc:///PATH` [env: RINGBACK_DAEMON] [default: the one of
-    /// this user]
+    /// Endpoint of the daemon: `tcp://HOST:PORT` or `ipc:///PATH` [env: RINGBACK_DAEMON] [default:
+    /// this user's daemon]
     #[arg(long, global = true, value_name = "ENDPOINT")]
     pub daemon: Option<String>,
     /// File with the token [default: `RINGBACK_TOKEN`, else `token` in the data directory]
     #[arg(long, global = true, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Public key of a daemon that listens with CURVE, 40 characters of Z85
+    /// Public key of a daemon that uses CURVE, 40 characters of Z85
     #[arg(long, global = true, value_name = "KEY")]
     pub server_key: Option<String>,
-    /// Configuration file that says where the daemon is
+    /// Configuration file with the daemon's addresses
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Data directory of the daemon
@@ -49,29 +49,29 @@ pub struct ConnectArgs {
     pub data_dir: Option<String>,
 }
 
-/// A daemon and a way to show who calls.
+/// A daemon and the credentials for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) endpoint: String,
     pub(crate) credentials: Credentials,
-    /// Where the token came from, for whoever is refused.
+    /// Where the token came from, shown when it is refused.
     origin: String,
-    /// Where its events are, unless the command line says.
+    /// Its event endpoint, unless the command line overrides it.
     iopub: Option<String>,
 }
 
-/// A daemon's HTTP listener, and the token to show there.
+/// A daemon's HTTP listener, and the token for it.
 #[derive(Debug, Clone)]
 pub(crate) struct HttpTarget {
     /// Host and port.
     pub(crate) address: String,
     pub(crate) token: Option<Secret>,
-    /// Where the token came from, for whoever is refused.
+    /// Where the token came from, shown when it is refused.
     origin: String,
 }
 
 impl HttpTarget {
-    /// What an error means for whoever typed the command.
+    /// Converts an error to a failure with advice.
     pub(crate) fn explain(&self, error: LineError) -> Failure {
         let endpoint = format!("http://{}", self.address);
         match error {
@@ -88,17 +88,17 @@ impl HttpTarget {
     }
 }
 
-/// A token and where it was found.
+/// A token and its origin.
 struct Found {
     token: Secret,
     origin: String,
 }
 
 impl ConnectArgs {
-    /// Finds the daemon: as told, else the socket in the runtime directory, else `hoot.listen`.
+    /// Finds the daemon: as given, else the socket in the runtime directory, else `hoot.listen`.
     ///
-    /// A token that was given explicitly is always used; the socket would ignore it, because
-    /// whoever reaches that is the daemon's own user.
+    /// An explicit token is always used. The socket would ignore it, because only the daemon's own
+    /// user can reach it.
     pub(crate) fn target(&self, environment: &Environment) -> Result<Target, Failure> {
         let named = self.daemon.clone().or_else(|| text_of(environment, "RINGBACK_DAEMON"));
         let given = self.given_token(environment)?;
@@ -123,10 +123,10 @@ impl ConnectArgs {
         Ok(self.at(config.hoot.listen.to_string(), found, Some(config.hoot.iopub.to_string())))
     }
 
-    /// Finds the daemon's HTTP listener: as told, else `http.listen` of the configuration.
+    /// Finds the daemon's HTTP listener: as given, else `http.listen` of the configuration.
     ///
-    /// Only on this machine and without TLS: what is farther away is reached through a tunnel, so
-    /// that no token crosses a network in the clear.
+    /// Only on this machine and without TLS: a remote daemon is reached through a tunnel, so that
+    /// no token crosses a network in the clear.
     pub(crate) fn http(
         &self,
         environment: &Environment,
@@ -135,8 +135,8 @@ impl ConnectArgs {
         let config = self.config(environment)?;
         let address = match named {
             None if config.http.tls.is_some() => {
-                let text = "the daemon speaks TLS there, which this command does not; name a plain \
-                            listener on this machine with `--http ADDR`";
+                let text = "the daemon's HTTP listener uses TLS, which this command does not support; \
+                            give a plain listener on this machine with `--http ADDR`";
                 return Err(Failure::Usage(text.to_owned()));
             }
             None => config.http.listen.to_string(),
@@ -146,7 +146,7 @@ impl ConnectArgs {
         };
         if !is_here(&address) {
             let text = format!(
-                "`{address}` is not HOST:PORT of this machine; open a tunnel such as `ssh -L \
+                "`{address}` is not HOST:PORT on this machine; open a tunnel such as `ssh -L \
                  7180:127.0.0.1:7180 HOST` and use `--http 127.0.0.1:7180`"
             );
             return Err(Failure::Usage(text));
@@ -170,7 +170,7 @@ impl ConnectArgs {
         Ok(Config::load(&flags, environment)?)
     }
 
-    /// What is the daemon's own, and for no agent to see.
+    /// Returns the daemon's private paths, which are hidden from agents.
     pub(crate) fn private(&self, environment: &Environment) -> Result<Vec<PathBuf>, Failure> {
         let config = self.config(environment)?;
         let flags = ServeFlags { config: self.config.clone(), ..ServeFlags::default() };
@@ -179,7 +179,7 @@ impl ConnectArgs {
         Ok(private)
     }
 
-    /// The token to call with, whatever the way: as told, else the one in the data directory.
+    /// Returns the token to call with: as given, else the one in the data directory.
     pub(crate) fn token(
         &self,
         environment: &Environment,
@@ -223,7 +223,7 @@ impl Target {
         Client::connect(config).await.map_err(|error| self.explain(error))
     }
 
-    /// Connects, does the work, and leaves. Ctrl-C drops the work, which cancels its call at the
+    /// Connects, runs `work`, and disconnects. Ctrl-C drops `work`, which cancels its call at the
     /// daemon before the connection ends.
     pub(crate) async fn run(
         &self,
@@ -233,8 +233,8 @@ impl Target {
         let result = interruptible(work(&client)).await;
         let leave = async {
             if result.is_err() {
-                // Its answer says that the daemon has read all before it, a cancel included; the
-                // mere end of a connection may be noticed before what came through it.
+                // The answer shows that the daemon has read everything before it, including a
+                // cancel; it may notice the end of a connection before it reads its last messages.
                 drop(client.call::<Ping>(PingRequest {}).await);
             }
             client.close().await;
@@ -243,7 +243,7 @@ impl Target {
         result
     }
 
-    /// Listens to the daemon's events.
+    /// Subscribes to the daemon's events.
     pub(crate) async fn subscribe(
         &self,
         iopub: Option<&str>,
@@ -251,7 +251,7 @@ impl Target {
     ) -> Result<Subscriber, Failure> {
         let endpoint = iopub.or(self.iopub.as_deref()).ok_or_else(|| {
             let text = format!(
-                "cannot tell where `{}` publishes its events; say so with `--iopub ENDPOINT`",
+                "unknown event endpoint of `{}`; give it with `--iopub ENDPOINT`",
                 self.endpoint
             );
             Failure::Usage(text)
@@ -277,7 +277,7 @@ impl Target {
         Failure::Refused { endpoint: self.endpoint.clone(), reason, origin: self.origin.clone() }
     }
 
-    /// What is no token at all need not travel.
+    /// Refuses a malformed token before it is sent.
     fn check_token(&self) -> Result<(), Failure> {
         match &self.credentials {
             Credentials::Token(token) | Credentials::Curve { token, .. } if !is_token(token) => {
@@ -288,7 +288,7 @@ impl Target {
     }
 }
 
-/// What ends a command early: Ctrl-C, the end of its terminal, and whoever terminates it.
+/// The signals that end a command early: SIGINT, SIGHUP and SIGTERM.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     pressed: Signal,
@@ -297,7 +297,7 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// From here on nothing of that ends the process by itself; what comes is kept for [`Self::during`].
+    /// Starts to catch these signals; one that arrives is kept for [`Self::during`].
     pub(crate) fn listen() -> Result<Self, Failure> {
         let failed = |source| Failure::System { action: "listen for signals", source };
         Ok(Self {
@@ -307,7 +307,7 @@ impl Interrupts {
         })
     }
 
-    /// Does something until it is done or interrupted.
+    /// Runs `work` until it is done or interrupted.
     pub(crate) async fn during<T>(
         mut self,
         work: impl Future<Output = Result<T, Failure>>,
@@ -321,14 +321,14 @@ impl Interrupts {
     }
 }
 
-/// Does something until it is done or interrupted.
+/// Runs `work` until it is done or interrupted.
 pub(crate) async fn interruptible<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     Interrupts::listen()?.during(work).await
 }
 
-/// Looks whether anybody listens there: ZeroMQ itself would try again until its time is up.
+/// Checks that the endpoint accepts connections: ZeroMQ itself would retry until the timeout.
 async fn probe(endpoint: &str) -> Result<(), Failure> {
     let looked = async {
         if let Some(path) = endpoint.strip_prefix("ipc://") {
@@ -345,7 +345,7 @@ async fn probe(endpoint: &str) -> Result<(), Failure> {
     }
 }
 
-/// Whether an address with a port is one of this machine alone.
+/// Whether an address with a port is a loopback address.
 fn is_here(address: &str) -> bool {
     match address.parse::<SocketAddr>() {
         Ok(address) => address.ip().is_loopback(),
@@ -360,12 +360,12 @@ fn is_token(token: &Secret) -> bool {
     digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A variable as text.
+/// Returns a variable as text.
 fn text_of(environment: &Environment, name: &str) -> Option<String> {
     environment.get(name).and_then(|value| value.to_str()).map(str::to_owned)
 }
 
-/// The token that the daemon wrote at its first start, if this user can read it.
+/// Returns the token that the daemon wrote at its first start, if this user can read it.
 fn token_in(config: &Config) -> Option<Found> {
     read_token(&config.root.data_dir.join(crate::daemon::TOKEN_FILE)).ok()
 }
@@ -376,7 +376,8 @@ fn read_token(path: &Path) -> std::io::Result<Found> {
     Ok(Found { token, origin: format!("`{}`", path.display()) })
 }
 
-/// Where a daemon publishes by convention: one port above its calls, or the socket beside theirs.
+/// Returns the conventional event endpoint: one port above the call endpoint, or the socket beside
+/// it.
 fn sibling(endpoint: &str) -> Option<String> {
     if let Some(path) = endpoint.strip_prefix("ipc://") {
         return path.strip_suffix("hoot.sock").map(|dir| format!("ipc://{dir}iopub.sock"));

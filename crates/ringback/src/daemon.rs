@@ -1,5 +1,5 @@
 //! The daemon as a value: started from a checked configuration, stopped in stages. `serve` runs it
-//! until a signal, `demo` runs it inside its own process.
+//! until a signal; `demo` runs it inside its own process.
 
 pub(crate) mod settings;
 mod token;
@@ -25,42 +25,42 @@ use crate::config::{Config, ConfigError, DirError};
 
 pub use token::{TOKEN_FILE, TokenFileError};
 
-/// This build.
+/// The version of this build.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How soon a data directory that is gone is noticed where nothing is written.
+/// How soon a missing data directory is noticed while nothing is written.
 const DATA_DIR_PERIOD: Duration = Duration::from_millis(500);
 
-/// Where a daemon listens and what it uses: what `serve --json` prints.
+/// The addresses and files of a daemon, as printed by `serve --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Listening {
     /// The HTTP listener.
     pub http: String,
-    /// Where calls come in.
+    /// The endpoint for calls.
     pub hoot: String,
-    /// Where events go out.
+    /// The endpoint for events.
     pub iopub: String,
     /// The socket beside `hoot`, for the daemon's own user.
     pub hoot_ipc: Option<String>,
     /// The socket beside `iopub`.
     pub iopub_ipc: Option<String>,
-    /// The public key that clients need, if it listens with CURVE.
+    /// The public key that clients need, if the daemon uses CURVE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_key: Option<String>,
-    /// What survives a restart.
+    /// The data directory.
     pub data_dir: PathBuf,
-    /// The first token, unless the daemon is open.
+    /// The file with the first token, unless the daemon is open.
     pub token_file: Option<PathBuf>,
-    /// The process.
+    /// The process id.
     pub pid: u32,
-    /// The build.
+    /// The version.
     pub version: &'static str,
 }
 
 /// Why a daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartDaemonError {
-    /// A value that only now turns out to be bad.
+    /// A value that turns out to be bad only at startup.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A directory cannot be used.
@@ -69,8 +69,8 @@ pub enum StartDaemonError {
     /// The data directory cannot be opened, most often because another daemon has it.
     #[error(transparent)]
     Broker(#[from] StartError),
-    /// The first token cannot be made.
-    #[error("cannot make the first token")]
+    /// The first token cannot be created.
+    #[error("cannot create the first token")]
     FirstToken(#[source] ringback_proto::Error),
     /// The first token cannot be written.
     #[error(transparent)]
@@ -81,7 +81,7 @@ pub enum StartDaemonError {
     /// The HOOT01 sockets cannot be bound.
     #[error(transparent)]
     Hoot(#[from] ringback_edge_hoot::BindError),
-    /// It is being stopped already.
+    /// The daemon is already being stopped.
     #[error(transparent)]
     Closed(#[from] StageClosed),
 }
@@ -93,14 +93,14 @@ pub struct Daemon {
     shutdown: Shutdown,
     ready: ReadyFlag,
     listening: Listening,
-    /// Fires when an edge ends that nobody stopped.
+    /// Fires when an edge ends without being stopped.
     broken: CancellationToken,
     /// Fires when the data directory is gone.
     lost: CancellationToken,
 }
 
 impl StartDaemonError {
-    /// Whether the configuration is to blame.
+    /// Whether the configuration is the cause.
     #[must_use]
     pub const fn is_bad_config(&self) -> bool {
         matches!(self, Self::Config(_))
@@ -108,10 +108,10 @@ impl StartDaemonError {
 }
 
 impl Daemon {
-    /// Whether a daemon would start with these settings; opens and binds nothing.
+    /// Checks whether a daemon would start with these settings; opens and binds nothing.
     ///
     /// # Errors
-    /// What it would refuse.
+    /// The reason it would not start.
     pub fn check(config: &Config) -> Result<(), StartDaemonError> {
         settings::broker(config)?;
         let files = OpenFiles::current();
@@ -121,7 +121,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Opens the data directory, binds every listener, and takes calls.
+    /// Opens the data directory, binds every listener, and accepts calls.
     ///
     /// # Errors
     /// What could not be opened or bound; nothing is left running then.
@@ -171,13 +171,13 @@ impl Daemon {
         Ok(Self { shutdown, ready, listening, broken, lost })
     }
 
-    /// Where it listens.
+    /// Returns its addresses.
     #[must_use]
     pub const fn listening(&self) -> &Listening {
         &self.listening
     }
 
-    /// Fires when a layer is told to stop.
+    /// Returns a token that fires when a layer has to stop.
     #[must_use]
     pub fn token(&self, layer: Layer) -> CancellationToken {
         self.shutdown.token(layer)
@@ -186,7 +186,7 @@ impl Daemon {
     /// Starts a task that ends with a layer.
     ///
     /// # Errors
-    /// When it is being stopped already.
+    /// When the daemon is already being stopped.
     pub fn spawn(
         &self,
         layer: Layer,
@@ -196,12 +196,12 @@ impl Daemon {
         Ok(self.shutdown.stage(layer).spawn(name, task)?)
     }
 
-    /// Resolves when an edge has panicked or ended by itself, which nothing here can heal.
+    /// Resolves when an edge has panicked or ended without being stopped, which is not recoverable.
     pub async fn broken(&self) -> String {
         let mut panics = self.shutdown.stage(Layer::Edges).panics();
         let panicked = tokio::select! {
             panicked = panics.wait_for(|panics| panics.n_total > 0) => panicked,
-            () = self.broken.cancelled() => return "the HOOT01 sockets are gone".to_owned(),
+            () = self.broken.cancelled() => return "the HOOT01 sockets are lost".to_owned(),
             () = self.lost.cancelled() => {
                 return format!(
                     "the data directory `{}` was deleted, moved or replaced; restore it and start again",
@@ -215,7 +215,7 @@ impl Daemon {
         }
     }
 
-    /// Stops: nobody new, then the calls under way, then the jobs, then the store.
+    /// Stops in order: new connections, running calls, jobs, the store.
     ///
     /// # Cancel safety
     /// Dropping the future aborts what is left.
@@ -258,13 +258,13 @@ fn serve_http(
     shutdown.stage(Layer::Edges).spawn("http", listener.serve(routes, stop))
 }
 
-/// Ends its streams once nobody new may come in, and has the edges' grace for its calls.
+/// Ends its streams when the daemon stops accepting, and has the edges' grace for its calls.
 fn serve_mcp(shutdown: &Shutdown, edge: McpEdge) -> Result<(), StageClosed> {
     let stop = shutdown.token(Layer::Accepting);
     shutdown.stage(Layer::Edges).spawn("mcp", edge.serve(stop))
 }
 
-/// Takes no new request once nobody new may come in, and has the edges' grace for the rest.
+/// Takes no new requests when the daemon stops accepting, and has the edges' grace for the rest.
 fn serve_hoot(
     shutdown: &Shutdown,
     edge: HootEdge,
@@ -279,7 +279,7 @@ fn serve_hoot(
     })
 }
 
-/// Looks after the data directory: one that is gone keeps nothing of what is acknowledged.
+/// Watches the data directory: without it, acknowledged data would be lost.
 fn watch_data_dir(shutdown: &Shutdown, broker: &Broker) -> Result<CancellationToken, StageClosed> {
     let (lost, stop) = (CancellationToken::new(), shutdown.token(Layer::Accepting));
     let (broker, told) = (broker.clone(), lost.clone());
@@ -293,7 +293,7 @@ fn watch_data_dir(shutdown: &Shutdown, broker: &Broker) -> Result<CancellationTo
     Ok(lost)
 }
 
-/// What sessions reach the outside by.
+/// The model and network proxies of sessions.
 struct Doors {
     relay: Arc<RelayEdge>,
     models: Arc<ModelDoors>,
@@ -319,8 +319,7 @@ impl Doors {
     }
 }
 
-/// The broker stops its jobs when theirs is the turn, and its end is that of the store: the stage
-/// of the store waits for both.
+/// Stops the broker's jobs in the jobs stage; the store stage waits until the broker has ended.
 fn own_broker(
     shutdown: &Shutdown,
     broker: &Broker,
@@ -330,7 +329,7 @@ fn own_broker(
     let (broker, jobs_stop) = (broker.clone(), shutdown.token(Layer::Jobs));
     shutdown.stage(Layer::Store).spawn("broker", async move {
         jobs_stop.cancelled().await;
-        // First: the audit has a line for each of its connections, and ends with the broker.
+        // First: each connection is recorded in the audit, which ends with the broker.
         doors.network.stop().await;
         broker.stop(grace).await;
         doors.relay.stop().await;

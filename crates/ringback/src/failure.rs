@@ -1,4 +1,4 @@
-//! How a command fails, and the exit code that says so. This is the only place that knows codes.
+//! The failures of commands and their exit codes, which are defined only here.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,54 +16,54 @@ use crate::telemetry::TelemetryError;
 
 /// The operation was tried and failed.
 const EXIT_FAILED: u8 = 1;
-/// The command line makes no sense; clap uses the same.
+/// The command line is invalid; clap uses the same code.
 const EXIT_USAGE: u8 = 2;
-/// Nobody answers.
+/// No daemon answers.
 const EXIT_NO_DAEMON: u8 = 69;
-/// The daemon answers, and says no.
+/// The daemon refuses.
 const EXIT_NOT_ALLOWED: u8 = 77;
 /// Ended by Ctrl-C, as shells report it.
 const EXIT_INTERRUPTED: u8 = 130;
 
-/// Why a command did not do what it was asked to.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The command line is well-formed, but what it says cannot be.
+    /// The command line is well-formed, but its values are not usable.
     #[error("{0}")]
     Usage(String),
     /// The configuration is bad.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Nobody listens where a daemon should be.
+    /// No daemon listens at the endpoint.
     #[error("no daemon answers at `{endpoint}`; start one with `ringback serve`")]
     NoDaemon {
-        /// Where.
+        /// The endpoint.
         endpoint: String,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// There is no connection to a daemon.
+    /// The connection to a daemon failed.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The token file cannot be read.
-    #[error("cannot read the token from `{}`; name a file with `--token-file`", path.display())]
+    #[error("cannot read the token from `{}`; choose a file with `--token-file`", path.display())]
     TokenFile {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// The daemon does not take the token, or takes none.
+    /// The daemon refuses the token, or needs one.
     #[error(
-        "the daemon at `{endpoint}` refuses the token ({reason}); it was taken from {origin}. Set \
-         `RINGBACK_TOKEN`, or name a file with `--token-file`"
+        "the daemon at `{endpoint}` refuses the token ({reason}); it was taken from {origin}; set \
+         `RINGBACK_TOKEN`, or choose a file with `--token-file`"
     )]
     Refused {
         /// The daemon.
         endpoint: String,
-        /// What it said.
+        /// The daemon's reason.
         reason: String,
         /// Where the token came from.
         origin: String,
@@ -71,7 +71,7 @@ pub enum Failure {
     /// The tool answered with an error.
     #[error("{}", explain(.0))]
     Tool(Error),
-    /// The line cannot be held.
+    /// The line failed.
     #[error(transparent)]
     Line(#[from] LineError),
     /// The event subscription ended.
@@ -83,33 +83,33 @@ pub enum Failure {
     /// Logs, traces or metrics cannot be set up.
     #[error(transparent)]
     Telemetry(#[from] TelemetryError),
-    /// A file of this machine cannot be used.
+    /// A local file cannot be used.
     #[error("cannot {action} `{}`", path.display())]
     File {
         /// What was attempted.
         action: &'static str,
-        /// On what.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// The answer cannot be shown.
+    /// The answer cannot be written.
     #[error("cannot write the answer")]
     Output(#[source] io::Error),
-    /// The system refuses something that every process may have.
+    /// The system refuses something that every process needs.
     #[error("cannot {action}")]
     System {
         /// What was attempted.
         action: &'static str,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// It was done, and is not what it should be.
+    /// The operation failed, or its result is not as expected.
     #[error("{0}")]
     Wrong(String),
-    /// A command that was run for the user failed; it has said itself why.
+    /// A command run for the user failed; it has printed the reason.
     #[error("the command ended with code {code}")]
     Command {
         /// Its exit code.
@@ -120,14 +120,14 @@ pub enum Failure {
     Interrupted,
 }
 
-/// An error as programs read it.
+/// An error in JSON.
 #[derive(Debug, Serialize)]
 struct Report {
     error: ToolError,
 }
 
 impl Failure {
-    /// The exit code of the process.
+    /// Returns the exit code of the process.
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -160,8 +160,8 @@ impl Failure {
         }
     }
 
-    /// What standard error gets, if anything: whoever closed our output, pressed Ctrl-C or saw what a
-    /// command said knows.
+    /// Returns the text for standard error; `None` if the user already knows: the output was
+    /// closed, Ctrl-C was pressed, or a command has printed the reason.
     #[must_use]
     pub fn report(&self, json: bool) -> Option<String> {
         if matches!(self, Self::Interrupted | Self::Command { .. }) || self.exit_code() == 0 {
@@ -198,7 +198,7 @@ const fn is_denial(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Unauthenticated | ErrorKind::Forbidden)
 }
 
-/// The daemon's message, and whether a retry is safe.
+/// Formats the daemon's message, and whether a retry is safe.
 fn explain(error: &Error) -> String {
     let ran = match error.certainty() {
         Certainty::NotStarted => "nothing was done",
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// Rule: every failure says whether the tool ran.
+    /// Rule: every failure shows whether the tool ran.
     #[test]
     fn a_tool_error_says_whether_it_ran() {
         let failure = Failure::from(Error::invalid("no such thing"));

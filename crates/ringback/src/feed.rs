@@ -1,4 +1,4 @@
-//! Events by `event_poll`, page after page, without losing any in between.
+//! Events from `event_poll`, page by page and without gaps.
 
 use ringback_client::Client;
 use ringback_proto::request::{EventPollRequest, EventsResponse};
@@ -8,12 +8,12 @@ use ringback_proto::{Error, Event};
 use crate::failure::Failure;
 use crate::nearest::nearest;
 
-/// The largest page there is.
+/// The largest page size.
 const PAGE: u32 = 1000;
-/// The longest wait there is.
+/// The longest wait.
 const WAIT_MS: u64 = 30_000;
 
-/// Where a reader of events is.
+/// The position of an event reader.
 #[derive(Debug)]
 pub(crate) struct Feed<'a> {
     client: &'a Client,
@@ -22,25 +22,25 @@ pub(crate) struct Feed<'a> {
 }
 
 impl<'a> Feed<'a> {
-    /// Everything that is kept, after a cursor if there is one. No types are all types.
+    /// Starts at a cursor, or at the oldest event still kept. An empty list means all types.
     pub(crate) fn after(client: &'a Client, types: &[String], cursor: Option<String>) -> Self {
         let types = (!types.is_empty()).then(|| types.to_vec());
         Self { client, types, cursor }
     }
 
-    /// Everything from now on.
+    /// Starts now.
     pub(crate) async fn from_now(client: &'a Client, types: &[String]) -> Result<Self, Error> {
         let mut feed = Self::after(client, types, None);
         while !feed.page(0).await?.events.is_empty() {}
         Ok(feed)
     }
 
-    /// What is there already; empty when there is nothing more.
+    /// Returns the next events without waiting; empty if there are no more.
     pub(crate) async fn kept(&mut self) -> Result<EventsResponse, Error> {
         self.page(0).await
     }
 
-    /// Waits for what comes next; may be empty.
+    /// Waits for the next events; may be empty.
     pub(crate) async fn next(&mut self) -> Result<EventsResponse, Error> {
         self.page(WAIT_MS).await
     }
@@ -58,15 +58,15 @@ impl<'a> Feed<'a> {
     }
 }
 
-/// Checks that there are events of these types.
+/// Checks that these event types exist.
 pub(crate) fn check_types(types: &[String]) -> Result<(), Failure> {
     for name in types {
         if !Event::TOPICS.contains(&name.as_str()) {
             let hint = nearest(name, Event::TOPICS).map_or_else(
-                || format!("there are {}", Event::TOPICS.join(", ")),
+                || format!("known types: {}", Event::TOPICS.join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            return Err(Failure::Usage(format!("there are no events of type `{name}`; {hint}")));
+            return Err(Failure::Usage(format!("unknown event type `{name}`; {hint}")));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A call of any tool, followed while it runs.
+//! Follows a call of any tool while it runs.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,19 +17,19 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::screen::{Screen, size};
 
-/// What a followed call brings, whatever its tool.
+/// The items of a followed call of any tool.
 type Items = Pin<Box<dyn Stream<Item = Result<StreamItem<ToolResponse>, Error>> + Send>>;
 
-/// How a call that was followed for a while stands.
+/// The state of a call when following stops.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// It is over.
+    /// The call has ended.
     Done(Box<ToolResponse>),
-    /// The time is up, and the work goes on.
+    /// The time is up, and the work continues.
     GoesOn(Option<JobId>),
 }
 
-/// A line of a stream as programs read it.
+/// An item of a stream in JSON.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -41,9 +41,9 @@ enum Line {
 /// How much of a call is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
-    /// Everything that comes.
+    /// Everything it sends.
     All,
-    /// Its answer, and how far it is to those who watch.
+    /// Its answer, and its progress on a terminal.
     Answer,
 }
 
@@ -118,7 +118,7 @@ pub(crate) async fn to_end(
             }
         }
     }
-    Err(Failure::Wrong("the stream ended without its end".to_owned()))
+    Err(Failure::Wrong("the stream ended without a final message".to_owned()))
 }
 
 fn show_chunk(
@@ -143,7 +143,7 @@ fn show_chunk(
     }
 }
 
-/// Shows a bar until the end, for at most so long; then leaves and lets the work go on.
+/// Shows a progress bar until the call ends, for at most `wait`; then lets the work continue.
 pub(crate) async fn watched(
     client: &Client,
     screen: Screen,
@@ -158,7 +158,7 @@ pub(crate) async fn watched(
     loop {
         let Ok(next) = tokio::time::timeout_at(until, items.next()).await else {
             bar.finish_and_clear();
-            // Leaving lets the job go on; dropping the stream before that would cancel it.
+            // Closing lets the job continue; dropping the stream before that would cancel it.
             client.clone().close().await;
             return Ok(Ended::GoesOn(job));
         };
@@ -176,7 +176,7 @@ pub(crate) async fn watched(
     }
 }
 
-/// What a chunk says about how far the work is.
+/// Updates a progress bar from a chunk.
 pub(crate) fn move_bar(bar: &ProgressBar, chunk: &StreamChunk) {
     match chunk {
         StreamChunk::Progress { percent, message } => progress::job_at(bar, *percent, message),
@@ -187,7 +187,7 @@ pub(crate) fn move_bar(bar: &ProgressBar, chunk: &StreamChunk) {
     }
 }
 
-/// A chunk on one line.
+/// Formats a chunk as one line of text.
 pub(crate) fn chunk_text(chunk: &StreamChunk) -> String {
     match chunk {
         StreamChunk::Progress { percent, message } => format!("{percent:>3.0}% {message}"),

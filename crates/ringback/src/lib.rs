@@ -1,14 +1,14 @@
 //! The parts of the `ringback` binary: its configuration, its telemetry, the daemon as a whole and
-//! the command line. Everything a tool does lives in other crates; this one only decides with which
-//! settings they run, and shows people what they answer.
+//! the command line. The tools live in other crates; this one only configures them and shows their
+//! answers.
 //!
 //! Main types:
 //!
 //! * [`config::Config`]: every setting, checked as a whole; [`config::ServeFlags`] overrides it.
 //! * [`telemetry::Telemetry`]: logs, traces and metrics of the process.
 //! * [`daemon::Daemon`]: everything `serve` runs, started whole and stopped in stages.
-//! * [`cli::Cli`]: what can be typed; [`commands::run()`] does it.
-//! * [`failure::Failure`]: how a command fails, and its exit code.
+//! * [`cli::Cli`]: the command line; [`commands::run()`] runs it.
+//! * [`failure::Failure`]: the failure of a command, and its exit code.
 //!
 //! Invariants:
 //!

@@ -1,4 +1,4 @@
-//! The `ringback` command: parse, do, and say in the exit code how it went.
+//! The `ringback` command: parses the command line, runs it, and sets the exit code.
 
 use std::process::ExitCode;
 
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A panic is a bug: say so on one line, in the log where there is one.
+/// Reports a panic as a bug, on one line, in the log if there is one.
 fn on_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let message = panic.payload_as_str().unwrap_or("no message");
     let location = panic.location().map(ToString::to_string).unwrap_or_default();

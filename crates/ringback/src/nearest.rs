@@ -1,15 +1,15 @@
-//! The known name that is nearest to one that is not known.
+//! Finds the known name nearest to an unknown one.
 
-/// A longer name is none that was mistyped. Names come from callers too, and comparing takes time and memory by
+/// A longer name is not a typo. Names come from callers too, and comparing takes time and memory by
 /// their length.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The nearest name, if few enough letters differ that it was probably meant.
+/// Returns the nearest name, if few enough letters differ that it was probably meant.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_by(name, known, |known| (*known).to_owned())
 }
 
-/// The thing whose name is nearest, under the same rule.
+/// Returns the item with the nearest name, under the same rule.
 pub(crate) fn nearest_by<T>(
     name: &str,
     known: impl IntoIterator<Item = T>,
@@ -28,8 +28,8 @@ pub(crate) fn nearest_by<T>(
         .map(|(_, known)| known)
 }
 
-/// Letters to insert, remove, replace or swap with their neighbour to get from one word to the
-/// other.
+/// Counts the letters to insert, remove, replace or swap with their neighbour to get from one word
+/// to the other.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];

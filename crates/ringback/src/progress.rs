@@ -1,4 +1,4 @@
-//! Progress for people who watch: bars on standard error, nothing anywhere else.
+//! Progress bars on standard error, only on a terminal.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const UNSIZED: &str = "{spinner} {msg} {bytes} {bytes_per_sec}";
 const JOB: &str = "{spinner} {prefix} {wide_bar} {pos:>3}% {msg}";
 const TICK: Duration = Duration::from_millis(100);
 
-/// A bar for bytes on their way; `total` if it is known.
+/// Creates a bar for a transfer; `total` if it is known.
 pub(crate) fn transfer(screen: Screen, what: &str, total: Option<u64>) -> ProgressBar {
     let bar = match total {
         Some(total) => ProgressBar::new(total).with_style(style(TRANSFER)),
@@ -20,7 +20,7 @@ pub(crate) fn transfer(screen: Screen, what: &str, total: Option<u64>) -> Progre
     shown(screen, bar).with_message(what.to_owned())
 }
 
-/// A bar for a job, 0 to 100.
+/// Creates a bar for a job, 0 to 100.
 pub(crate) fn job(screen: Screen, tool: &str) -> ProgressBar {
     let bar = ProgressBar::new(100).with_style(style(JOB));
     shown(screen, bar).with_prefix(tool.to_owned())

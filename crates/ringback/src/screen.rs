@@ -1,4 +1,4 @@
-//! What a person or a program sees: tables or JSON on standard output, remarks on standard error.
+//! Output for people or programs: tables or JSON on standard output, remarks on standard error.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -14,7 +14,7 @@ const BOLD: (&str, &str) = ("\u{1b}[1m", "\u{1b}[0m");
 const GREEN: &str = "\u{1b}[32m";
 const RED: &str = "\u{1b}[31m";
 
-/// Where the answers of a command go.
+/// The output of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     json: bool,
@@ -23,18 +23,18 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Standard output of this process, for programs or for people.
+    /// Creates the output of this process, for programs (`json`) or for people.
     #[must_use]
     pub fn new(json: bool) -> Self {
         Self { json, terminal: io::stdout().is_terminal() }
     }
 
-    /// Whether a program reads the answers.
+    /// Whether answers are JSON.
     pub(crate) const fn is_json(self) -> bool {
         self.json
     }
 
-    /// Whether a person watches, so that progress is worth showing.
+    /// Whether progress is worth showing: for people, on a terminal.
     pub(crate) fn is_watched(self) -> bool {
         !self.json && io::stderr().is_terminal()
     }
@@ -44,7 +44,7 @@ impl Screen {
         self.terminal
     }
 
-    /// The answer: as the one JSON document, or as `human` draws it.
+    /// Prints the answer, as one JSON document or as `human` formats it.
     pub(crate) fn answer<T: Serialize>(
         self,
         answer: &T,
@@ -53,7 +53,7 @@ impl Screen {
         if self.json { self.json_document(answer) } else { self.text(human(answer)) }
     }
 
-    /// One of many answers: a JSON line, or a line as `human` draws it.
+    /// Prints one of many answers, as one line of JSON or as `human` formats it.
     pub(crate) fn item<T: Serialize>(
         self,
         item: &T,
@@ -62,25 +62,26 @@ impl Screen {
         if self.json { self.text(json_text(item, false)?) } else { self.text(human(item)) }
     }
 
-    /// One JSON document, indented for people who look at it.
+    /// Prints one JSON document, indented on a terminal.
     pub(crate) fn json_document<T: Serialize>(self, document: &T) -> Result<(), Failure> {
         self.text(json_text(document, self.terminal)?)
     }
 
-    /// A line of the answer.
+    /// Prints a line of the answer.
     pub(crate) fn text(self, text: impl Display) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::Output)
     }
 
-    /// A remark for people, beside the answer. A terminal that is gone does not matter.
+    /// Prints a remark for people on standard error. A closed terminal does not matter.
     pub(crate) fn remark(self, text: impl Display) {
         if !self.json {
             remark(text);
         }
     }
 
-    /// A table without lines, its head bold on a terminal. `nothing` stands for no rows.
+    /// Formats a table without borders, its head bold on a terminal. `nothing` replaces an empty
+    /// one.
     pub(crate) fn table<const N: usize>(
         self,
         head: [&str; N],
@@ -101,7 +102,7 @@ impl Screen {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Names and values, one pair per line.
+    /// Formats names and values, one pair per line.
     pub(crate) fn pairs(self, pairs: &[(&str, String)]) -> String {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         let lines = pairs.iter().map(|(name, value)| {
@@ -111,7 +112,7 @@ impl Screen {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// What an agent wrote, without what a terminal would obey.
+    /// Escapes control characters in an agent's text, so that it cannot control the terminal.
     pub(crate) fn printable(self, text: &str) -> String {
         let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
         if !self.terminal || !text.contains(obeyed) {
@@ -122,7 +123,7 @@ impl Screen {
         text.chars().map(shown).collect()
     }
 
-    /// A unified diff; added and removed lines have their colours on a terminal.
+    /// Formats a unified diff, with colours on a terminal.
     pub(crate) fn diff(self, diff: &str) -> String {
         let diff = self.printable(diff.trim_end_matches('\n'));
         if !self.terminal {
@@ -137,25 +138,25 @@ impl Screen {
         coloured.collect::<Vec<_>>().join("\n")
     }
 
-    /// Bold on a terminal.
+    /// Makes text bold on a terminal.
     pub(crate) fn bold(self, text: &str) -> String {
         if self.terminal { format!("{}{text}{}", BOLD.0, BOLD.1) } else { text.to_owned() }
     }
 }
 
-/// A line on standard error. A terminal that is gone does not matter.
+/// Prints a line on standard error. A closed terminal does not matter.
 pub fn remark(text: impl Display) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// A value as JSON text.
+/// Formats a value as JSON.
 pub(crate) fn json_text<T: Serialize>(value: &T, pretty: bool) -> Result<String, Failure> {
     let text =
         if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     text.map_err(|error| Failure::Output(error.into()))
 }
 
-/// A moment in the user's time zone.
+/// Formats a moment in the user's time zone.
 pub(crate) fn moment(unix_ms: u64) -> String {
     i64::try_from(unix_ms)
         .ok()
@@ -164,23 +165,23 @@ pub(crate) fn moment(unix_ms: u64) -> String {
         .unwrap_or_default()
 }
 
-/// A moment that may not have come.
+/// Formats a moment that may not have come.
 pub(crate) fn maybe_moment(unix_ms: Option<u64>) -> String {
     unix_ms.map_or_else(|| "-".to_owned(), moment)
 }
 
-/// A size for people.
+/// Formats a size for people.
 pub(crate) fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
-/// How many there are, for people.
+/// Formats a count for people.
 pub(crate) fn counted(count: usize, of: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {of}{plural}")
 }
 
-/// A time span for people.
+/// Formats a time span for people.
 pub(crate) fn span(milliseconds: u64) -> String {
     match milliseconds {
         0..1_000 => format!("{milliseconds} ms"),
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(screen.table(["NAME"], [], "nothing"), "nothing");
     }
 
-    /// Rule: what an agent writes cannot command the terminal of who watches it.
+    /// Rule: an agent's text cannot control the terminal it is shown on.
     #[test]
     fn an_agents_text_does_not_command_a_terminal() {
         let terminal = Screen { json: false, terminal: true };

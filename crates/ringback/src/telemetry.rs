@@ -1,9 +1,9 @@
 //! Logs, traces and metrics of the process: installed once, flushed at the end.
 //!
 //! Logs go to standard error as text or JSON. Traces go to an OpenTelemetry collector when
-//! `telemetry.otlp_endpoint` is set, in builds with the feature `otel`. Metrics are collected always
-//! and rendered by whoever holds the handle. None of them ever carries a secret: tokens and keys are
-//! [`ringback_service::Secret`], which prints as `***`.
+//! `telemetry.otlp_endpoint` is set, in builds with the feature `otel`. Metrics are always
+//! collected, and rendered through a handle. None of them ever carries a secret: tokens and keys
+//! are [`ringback_service::Secret`], which prints as `***`.
 
 #[cfg(feature = "otel")]
 #[path = "telemetry/otel.rs"]
@@ -32,11 +32,12 @@ pub use traces::{set_parent, traceparent};
 const LATENCY_BUCKETS_SECS: [f64; 12] =
     [0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// Histograms keep every sample until somebody tidies up; this bounds that where nobody scrapes.
+/// Histograms keep every sample until upkeep runs; this bounds their memory when metrics are not
+/// scraped.
 const UPKEEP_PERIOD: Duration = Duration::from_secs(5);
 
-/// What was installed. Keep it until the end, then call [`Telemetry::shutdown`].
-#[must_use = "spans that were not sent are lost without `shutdown`"]
+/// The installed telemetry. Keep it until the end, then call [`Telemetry::shutdown`].
+#[must_use = "unsent spans are lost without `shutdown`"]
 #[derive(Debug)]
 pub struct Telemetry {
     metrics: PrometheusHandle,
@@ -51,22 +52,22 @@ pub enum TelemetryError {
     Filter {
         /// The filter.
         filter: String,
-        /// What the parser said.
+        /// The parser's error.
         #[source]
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Something else in this process collects logs already.
+    /// This process already has a log subscriber.
     #[error("cannot install the log subscriber")]
     Logs(#[source] TryInitError),
-    /// Something else in this process collects metrics already.
+    /// This process already has a metrics recorder.
     #[error("cannot install the metrics recorder")]
     Metrics(#[source] BuildError),
-    /// The trace exporter cannot be made.
+    /// The trace exporter cannot be created.
     #[error("cannot export traces to `{endpoint}`")]
     Traces {
         /// The collector.
         endpoint: String,
-        /// What the exporter said.
+        /// The exporter's error.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -82,7 +83,7 @@ impl Telemetry {
     /// Installs everything for this process. Needs a running tokio runtime if traces are exported.
     ///
     /// # Errors
-    /// When something is installed already, or traces cannot be exported.
+    /// When telemetry is already installed, or traces cannot be exported.
     pub fn install(
         log: &config::Log,
         telemetry: &config::Telemetry,
@@ -101,13 +102,13 @@ impl Telemetry {
         Ok(Self { metrics: install_metrics().map_err(TelemetryError::Metrics)?, traces })
     }
 
-    /// Renders the metrics, for `/metrics`.
+    /// Returns a handle that renders the metrics, for `/metrics`.
     #[must_use]
     pub fn metrics(&self) -> PrometheusHandle {
         self.metrics.clone()
     }
 
-    /// Keeps the memory of metrics bounded until `token` fires; to be spawned into a stage.
+    /// Bounds the memory of metrics until `token` fires; spawn it in a stage.
     pub fn upkeep(&self, token: CancellationToken) -> impl Future<Output = ()> + Send + use<> {
         let metrics = self.metrics();
         async move {
@@ -122,7 +123,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends the spans that are still here, for at most a few seconds.
+    /// Sends the remaining spans, for at most a few seconds.
     ///
     /// # Cancel safety
     /// Dropping the future loses spans and nothing else.
@@ -137,7 +138,7 @@ fn install_metrics() -> Result<PrometheusHandle, BuildError> {
         .install_recorder()
 }
 
-/// The client of container engines logs all that it sends, with the keys of agents.
+/// The container engine client logs everything it sends, including the keys of agents.
 fn quiet_client() -> Directive {
     "bollard=info".parse().expect("it is a directive")
 }

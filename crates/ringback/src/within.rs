@@ -1,12 +1,12 @@
-//! The programs that run in a session, in this binary: they have a runtime, options and exit codes
-//! of their own, so they are started before anything else is read.
+//! The programs in this binary that run in a session: they have their own runtime, options and exit
+//! codes, so they are started before anything else is read.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::cli::{INSIDE, SCRIPTED};
 
-/// Runs one of them, if the arguments (the program's name first) ask for it.
+/// Runs one of these programs if the arguments (the program's name first) ask for it.
 #[must_use]
 pub fn run(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut args = args.into_iter().skip(1);

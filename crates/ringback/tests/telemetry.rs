@@ -1,4 +1,4 @@
-//! Telemetry is a property of the process, so it has a process of its own here.
+//! Telemetry is global to a process, so this test has its own.
 
 use ringback::config::{Log, Telemetry as TelemetryConfig};
 use ringback::telemetry::{Telemetry, TelemetryError};

@@ -1,4 +1,4 @@
-//! Export over OTLP needs the process's subscriber, so it has a process of its own here.
+//! Export over OTLP needs the subscriber of the process, so this test has its own process.
 #![cfg(feature = "otel")]
 
 use ringback::config::{Config, Environment, ServeFlags};
@@ -6,7 +6,7 @@ use ringback::telemetry::Telemetry;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 
-/// What every HTTP/2 connection, and so every gRPC one, begins with.
+/// The preface of every HTTP/2 connection, and so of every gRPC one.
 const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! `ringback agents`: agents that are known by name.
+//! `ringback agents`: the known agents.
 
 use std::ffi::OsString;
 
@@ -10,15 +10,15 @@ use crate::config::Environment;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// What a program that says its version may need of the environment.
+/// Environment variables for a program that is asked for its version.
 const PASSED_ON: [&str; 4] = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /// `ringback agents`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback agents list\n  ringback agents check\n  ringback agents check goose\n\n\
-                  To use one in sessions:\n  [sessions.agents.goose]\n  preset = \"goose\"\n\n\
-                  No daemon is needed. `check NAME` exits with 1 if the agent is not here."
+                  To use one in sessions, configure it:\n  [sessions.agents.goose]\n  preset = \"goose\"\n\n\
+                  No daemon is needed. `check NAME` exits with 1 if the agent is not installed."
 )]
 pub struct AgentsArgs {
     /// What to do
@@ -29,14 +29,14 @@ pub struct AgentsArgs {
     pub json: bool,
 }
 
-/// What to do with agents.
+/// Actions on agents.
 #[derive(Debug, Subcommand)]
 pub enum AgentsAction {
-    /// List them, and whether they are here
+    /// List known agents and whether they are installed
     List,
-    /// Say where they are and in which version, or how to install them
+    /// Show each agent's program and version, or how to install it
     Check {
-        /// Only this one; fails if it is not here
+        /// Only this agent; fails if it is not installed
         name: Option<String>,
     },
 }
@@ -86,13 +86,15 @@ pub(crate) async fn run(args: &AgentsArgs, environment: &Environment) -> Result<
 async fn one(name: &str, screen: Screen, environment: &Environment) -> Result<(), Failure> {
     let Some(preset) = preset(name) else {
         let names: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
-        let text = format!("there is no agent `{name}`, only {}", names.join(", "));
+        let text = format!("unknown agent `{name}`; known agents: {}", names.join(", "));
         return Err(Failure::Usage(text));
     };
     let row = checked(preset, environment).await;
     if !row.found {
         let Row { title, program, install, .. } = row;
-        let text = format!("{title} is not here: no `{program}` in PATH; `{install}` installs it");
+        let text = format!(
+            "{title} is not installed: no `{program}` in PATH; install it with `{install}`"
+        );
         return Err(Failure::Wrong(text));
     }
     screen.answer(&row, |row| {
@@ -100,14 +102,14 @@ async fn one(name: &str, screen: Screen, environment: &Environment) -> Result<()
             ("agent", row.title.to_owned()),
             ("protocol", row.protocol.to_owned()),
             ("program", row.path.clone().unwrap_or_default()),
-            ("version", row.version.clone().unwrap_or_else(|| "it does not say".to_owned())),
+            ("version", row.version.clone().unwrap_or_else(|| "unknown".to_owned())),
         ])
     })?;
     let (name, program) = (row.name, row.path.unwrap_or_default());
     screen.remark(format_args!(
-        "next: have these lines in the configuration (`ringback config path`), and restart the daemon\n\n\
+        "next: add these lines to the configuration (`ringback config path`) and restart the daemon\n\n\
          [sessions.agents.{name}]\npreset = \"{name}\"\ncommand = [\"{program}\"]\n\
-         provider = \"NAME\"   # of [providers.NAME], which has the key\nmodel = \"MODEL\""
+         provider = \"NAME\"   # the [providers.NAME] that has the key\nmodel = \"MODEL\""
     ));
     Ok(())
 }
@@ -141,7 +143,7 @@ impl Row {
 
 fn table(screen: Screen, listed: &Listed) -> String {
     let rows = listed.agents.iter().map(|row| {
-        let place = row.path.clone().unwrap_or_else(|| "not here".to_owned());
+        let place = row.path.clone().unwrap_or_else(|| "not installed".to_owned());
         [row.name.to_owned(), row.title.to_owned(), row.protocol.to_owned(), place]
     });
     screen.table(["NAME", "AGENT", "PROTOCOL", "PROGRAM"], rows, "no agents")
@@ -150,9 +152,9 @@ fn table(screen: Screen, listed: &Listed) -> String {
 fn findings(screen: Screen, listed: &Listed) -> String {
     let rows = listed.agents.iter().map(|row| {
         let found = match (&row.path, &row.version) {
-            (None, _) => format!("not here; {}", row.install),
+            (None, _) => format!("not installed; {}", row.install),
             (Some(path), None) => path.clone(),
-            (Some(path), Some(version)) => format!("{version} in {path}"),
+            (Some(path), Some(version)) => format!("{version} at {path}"),
         };
         [row.name.to_owned(), row.title.to_owned(), found]
     });

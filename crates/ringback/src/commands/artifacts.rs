@@ -1,4 +1,4 @@
-//! `ringback artifacts`: content with a name, a maker and a past.
+//! `ringback artifacts`: content with tags, a creator and a history.
 
 use clap::{Args, Subcommand};
 use ringback_client::Client;
@@ -15,7 +15,7 @@ use crate::connect::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, json_text, moment, size};
 
-/// The largest page there is.
+/// The largest page size.
 const PAGE: u32 = 500;
 
 /// `ringback artifacts`
@@ -37,56 +37,56 @@ pub struct ArtifactsArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with artifacts.
+/// Actions on artifacts.
 #[derive(Debug, Subcommand)]
 pub enum ArtifactsAction {
     /// List artifacts, newest first
     List(ListArgs),
-    /// Tell everything about one
+    /// Show an artifact
     Get {
         /// The artifact
         id: ArtifactId,
     },
-    /// Make one of stored content
+    /// Create an artifact from stored content
     Create(CreateArgs),
-    /// Add a remark to one
+    /// Add an annotation to an artifact
     Annotate {
         /// The artifact
         id: ArtifactId,
-        /// The remark
+        /// The text
         message: String,
-        /// Who says so
+        /// Its author
         #[arg(long)]
         source: Option<String>,
-        /// How it feels
+        /// Its mood
         #[arg(long)]
         vibe: Option<String>,
     },
 }
 
-/// Which artifacts.
+/// A selection of artifacts.
 #[derive(Debug, Args)]
 pub struct ListArgs {
-    /// Only with this label
+    /// Only artifacts with this tag
     #[arg(long)]
     pub tag: Option<String>,
-    /// Only by this creator
+    /// Only artifacts by this creator
     #[arg(long)]
     pub creator: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u32,
 }
 
-/// What becomes an artifact.
+/// A new artifact.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// The content's hash
+    /// Hash of the content
     pub hash: BlobHash,
-    /// A label; may be given several times
+    /// A tag; may be given several times
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
-    /// Who made it
+    /// Its creator
     #[arg(long)]
     pub creator: Option<String>,
     /// The artifact it was made from
@@ -95,7 +95,7 @@ pub struct CreateArgs {
     /// The set of variations it joins
     #[arg(long, value_name = "ID")]
     pub variation_set: Option<VariationSetId>,
-    /// Whatever you want to keep with it, as JSON
+    /// Any metadata, as JSON
     #[arg(long, value_name = "JSON", value_parser = json_value)]
     pub metadata: Option<Value>,
 }
@@ -139,7 +139,7 @@ async fn act(client: &Client, screen: Screen, action: ArtifactsAction) -> Result
     }
 }
 
-/// Page after page, up to the limit.
+/// Fetches pages up to the limit.
 async fn list(client: &Client, args: ListArgs) -> Result<ArtifactListResponse, Failure> {
     let ListArgs { tag, creator, limit } = args;
     let request = |limit: u32, cursor| ArtifactListRequest {
@@ -172,7 +172,7 @@ fn table(screen: Screen, listed: &ArtifactListResponse) -> String {
         ]
     });
     let head = ["ARTIFACT", "TYPE", "SIZE", "CREATOR", "TAGS", "CREATED"];
-    let more = if listed.next_cursor.is_some() { "\n… see more with `--limit`" } else { "" };
+    let more = if listed.next_cursor.is_some() { "\n… more with a larger `--limit`" } else { "" };
     screen.table(head, rows, "no artifacts") + more
 }
 
@@ -193,7 +193,7 @@ fn one(screen: Screen, artifact: &ArtifactInfoResponse) -> Result<String, Failur
     }
     for remark in &artifact.annotations {
         let (message, source) = (&remark.message, &remark.source);
-        pairs.push(("remark", format!("{message} ({source}, {})", moment(remark.created_at))));
+        pairs.push(("annotation", format!("{message} ({source}, {})", moment(remark.created_at))));
     }
     Ok(screen.pairs(&pairs))
 }

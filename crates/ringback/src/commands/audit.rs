@@ -1,4 +1,4 @@
-//! `ringback audit`: which calls there were, whose, and how they ended.
+//! `ringback audit`: past calls, who made them and how they ended.
 
 use clap::Args;
 use ringback_client::line::{AuditCall, AuditEntry, LineCaller};
@@ -11,35 +11,35 @@ use crate::connect::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, moment};
 
-/// Records of one page.
+/// Records per page.
 const PAGE: u32 = 500;
-/// Records that are looked at before it is said that nothing more was found: a day of a busy daemon.
+/// Records searched before giving up: a day of a busy daemon.
 const LOOKED_AT_MAX: usize = 1_000_000;
 
 /// `ringback audit`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ringback audit\n  ringback audit --since 1h --by tok_…\n  \
                   ringback audit --session gogol_… --limit 1000 --json\n  ringback audit --tool \
-                  token_create --since 30d\n\nNewest first. It shows who called what and how it \
-                  ended, never input or results; `ringback why CALL` says more of one. Needs a \
-                  token of level admin.")]
+                  token_create --since 30d\n\nNewest first. Shows who called what and how it ended, \
+                  never input or results;\n`ringback why CALL` explains a single call. Needs an \
+                  admin token.")]
 pub struct AuditArgs {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub tool: Option<String>,
-    /// Only calls with this token, by its public id; `local` is the daemon's own user
+    /// Only calls made with this token, by its public id; `local` is the daemon's own user
     #[arg(long = "by", value_name = "ID")]
     pub token: Option<String>,
-    /// Only calls of this session's agent
+    /// Only calls by this session's agent
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
-    /// Only what ended so recently, such as 90s, 15m, 12h, 30d or 2w
+    /// Only calls that ended within this time, such as 90s, 15m, 12h, 30d or 2w
     #[arg(long, value_name = "TIME")]
     pub since: Option<Lifetime>,
-    /// How many at most
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
-    /// The daemon's HTTP listener, `HOST:PORT` of this machine [default: `http.listen`]
+    /// HTTP listener of the daemon, `HOST:PORT` on this machine [default: `http.listen`]
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
     /// Print one JSON document
@@ -50,7 +50,7 @@ pub struct AuditArgs {
     pub connect: ConnectArgs,
 }
 
-/// What is printed with `--json`.
+/// The answer in JSON.
 #[derive(Debug, Serialize)]
 struct Found {
     entries: Vec<AuditEntry>,
@@ -82,7 +82,7 @@ pub(crate) async fn run(args: AuditArgs, environment: &Environment) -> Result<()
 }
 
 impl AuditArgs {
-    /// What is missing is told unless only some calls are asked for.
+    /// Gaps are shown unless a filter is set.
     fn wants(&self, entry: &AuditEntry) -> bool {
         match entry {
             AuditEntry::Dropped { .. } => {
@@ -118,10 +118,10 @@ fn table(screen: Screen, entries: &[AuditEntry]) -> String {
         }
     });
     let head = ["ended", "tool", "token", "session", "edge", "outcome", "took", "bytes", "call"];
-    screen.table(head, rows, "no such call is in the audit")
+    screen.table(head, rows, "no matching calls in the audit")
 }
 
-/// What passed through a door of a session, out of the sandbox and back.
+/// Bytes through a proxy of a session, out of the sandbox and back.
 fn passed(call: &AuditCall) -> String {
     match (call.bytes_up, call.bytes_down) {
         (Some(up), Some(down)) => format!("{up} / {down}"),

@@ -1,4 +1,4 @@
-//! `ringback call`: one tool, once.
+//! `ringback call`: one call of one tool.
 
 use std::io::Read;
 use std::num::NonZeroU64;
@@ -26,7 +26,7 @@ use crate::follow::{self, Ended, Shown};
 use crate::nearest::nearest;
 use crate::screen::{Screen, json_text};
 
-/// Pages of tools that are looked through for the name that was meant.
+/// Pages of tools searched for a suggestion.
 const SUGGESTION_PAGES_MAX: usize = 20;
 
 /// `ringback call`
@@ -36,35 +36,35 @@ const SUGGESTION_PAGES_MAX: usize = 20;
                   ringback call cas_store mime_type=text/plain data=@README.md\n  ringback call \
                   artifact_list --json '{\"tag\": \"draft\"}'\n  ringback call job_sleep \
                   milliseconds=2000 --stream --output json\n  ringback call \
-                  client_shout_shout text=hello    a tool that somebody offers\n\n`ringback tools TOOL` shows what a tool \
-                  takes. A value `@FILE` is that file's content; a list takes its key several times."
+                  client_shout_shout text=hello    a tool that a client offers\n\n`ringback tools TOOL` shows the input \
+                  of a tool. A value `@FILE` is the content of that file;\nfor a list, repeat the key."
 )]
 pub struct CallArgs {
     /// The tool
     pub tool: String,
-    /// Its input, field by field
+    /// Input, field by field
     #[arg(value_name = "KEY=VALUE")]
     pub pairs: Vec<String>,
-    /// Its input as one JSON object
+    /// Input as one JSON object
     #[arg(long, value_name = "ARGS", conflicts_with = "args_file")]
     pub json: Option<String>,
-    /// File with its input as one JSON object; `-` is standard input
+    /// File with the input as one JSON object; `-` is standard input
     #[arg(long, value_name = "FILE")]
     pub args_file: Option<PathBuf>,
-    /// Wait so many milliseconds for the result, then answer with the job's id; at most what the
-    /// tool's class allows [default: as the class says, 30 s or 120 s]
+    /// Milliseconds to wait for the result before printing the job id instead; limited by the
+    /// tool's timing class [default: by timing class, 30 s or 120 s]
     #[arg(long, value_name = "MS", conflicts_with_all = ["no_wait", "stream"])]
     pub wait: Option<u64>,
-    /// Answer with the job's id at once
+    /// Print the job id immediately
     #[arg(long, conflicts_with = "stream")]
     pub no_wait: bool,
-    /// The call fails when it has not ended after so many milliseconds
+    /// Milliseconds after which an unfinished call fails
     #[arg(long, value_name = "MS")]
     pub deadline: Option<NonZeroU64>,
-    /// Show what the tool sends while it runs, until it ends
+    /// Show what the tool sends while it runs
     #[arg(long)]
     pub stream: bool,
-    /// How to show the answer
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "table")]
     pub output: OutputFormat,
     /// The daemon.
@@ -72,7 +72,7 @@ pub struct CallArgs {
     pub connect: ConnectArgs,
 }
 
-/// How to show an answer.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     /// For programs
@@ -81,7 +81,7 @@ pub enum OutputFormat {
     Table,
 }
 
-/// Work that goes on as a job.
+/// A call that continues as a job.
 #[derive(Debug, Serialize)]
 struct Handed {
     job: HandedJob,
@@ -112,7 +112,7 @@ impl CallArgs {
         Ok(Some(text))
     }
 
-    /// How long to wait for the result of a job.
+    /// Returns how long to wait for the result of a job.
     fn wait(&self, timing: ToolTiming) -> Duration {
         match (self.no_wait, self.wait) {
             (true, _) => Duration::ZERO,
@@ -152,7 +152,7 @@ async fn on_line(
         follow::to_end(client, screen, call, options, shown).await
     });
     match called.await {
-        // A slip in the name of a native tool needs no daemon to be seen.
+        // A mistyped native tool name is reported even without a daemon.
         Err(Failure::NoDaemon { endpoint, source }) => match arguments::near_native(&args.tool) {
             Some(near) => Err(arguments::unknown(&args.tool, Some(near))),
             None => Err(Failure::NoDaemon { endpoint, source }),
@@ -161,11 +161,11 @@ async fn on_line(
     }
 }
 
-/// The tool of this name, or a failure that tells the one that was probably meant.
+/// Finds a tool by name, or fails with a suggestion.
 async fn offered(client: &Client, name: &str) -> Result<ToolInfo, Failure> {
     let request = ListToolsRequest { cursor: None, prefix: Some(name.to_owned()) };
     let page = client.call::<ListTools>(request).await?;
-    // Names are in order: if it is there, it is the first of those that start with it.
+    // Names are sorted: an exact match comes first among those with the prefix.
     if let Some(tool) = page.tools.into_iter().find(|tool| tool.name == name) {
         return Ok(tool);
     }
@@ -219,7 +219,7 @@ async fn call(
         ResponseEnvelope::StreamStart { .. }
         | ResponseEnvelope::StreamChunk { .. }
         | ResponseEnvelope::StreamEnd { .. } => {
-            Err(Failure::Wrong("the daemon streams although nobody asked for it".to_owned()))
+            Err(Failure::Wrong("the daemon sent a stream that was not requested".to_owned()))
         }
     }
 }
@@ -234,30 +234,30 @@ fn hand_over(
     screen.answer(&handed, |_| job_id.map(|id| id.to_string()).unwrap_or_default())?;
     if let Some(job_id) = job_id {
         screen.remark(format_args!(
-            "`{}` goes on as a job; follow it with `ringback jobs watch {job_id}`",
+            "`{}` continues as a job; follow it with `ringback jobs watch {job_id}`",
             row.name
         ));
     }
     Ok(())
 }
 
-/// The answer of any tool, as it is shown.
+/// The answer of any tool, for display.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Answer {
-    /// Of a native tool.
+    /// From a native tool.
     Native(Box<ToolResponse>),
-    /// Of a tool on a line.
+    /// From a tool on a line.
     Passed(Value),
 }
 
 impl Answer {
-    /// Reads what a line passed on.
+    /// Decodes a response that came from a line.
     pub(crate) fn of(response: ToolResponse) -> Result<Self, Failure> {
         if let ToolResponse::Passed(Any { format: Format::MsgPack, bytes }) = &response {
             let read = rmp_serde::from_slice(bytes);
             return read.map(Self::Passed).map_err(|error| {
-                Failure::Wrong(format!("the tool's answer cannot be read: {error}"))
+                Failure::Wrong(format!("cannot read the tool's answer: {error}"))
             });
         }
         Ok(Self::Native(Box::new(response)))
@@ -274,7 +274,7 @@ impl Answer {
     }
 }
 
-/// The answer of any tool: its fields, one per line.
+/// Shows the answer of any tool: its fields, one per line.
 pub(crate) fn show(screen: Screen, response: ToolResponse) -> Result<(), Failure> {
     let answer = Answer::of(response)?;
     let fields = if screen.is_json() { None } else { answer.fields() };

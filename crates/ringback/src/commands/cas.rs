@@ -1,4 +1,4 @@
-//! `ringback cas`: content in and out, by its hash.
+//! `ringback cas`: stores and retrieves content by its hash.
 
 mod transfer;
 
@@ -20,8 +20,8 @@ use crate::screen::{Screen, size};
 #[command(
     after_help = "Examples:\n  ringback cas put song.mid\n  tar c src | ringback cas put - --mime \
                   application/x-tar\n  ringback cas get HASH -o song.mid\n  ringback cas get HASH --offset 0 \
-                  --length 100\n  ringback cas inspect HASH\n\nContent is found by its hash; `ringback artifacts` \
-                  lists what was given a name."
+                  --length 100\n  ringback cas inspect HASH\n\nContent is addressed by its hash; `ringback artifacts` \
+                  lists artifacts made from it."
 )]
 pub struct CasArgs {
     /// What to do
@@ -35,40 +35,40 @@ pub struct CasArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with content.
+/// Actions on content.
 #[derive(Debug, Subcommand)]
 pub enum CasAction {
     /// Store a file and print its hash
     Put {
         /// The file; `-` is standard input
         file: PathBuf,
-        /// Its type [default: by the file's name]
+        /// Media type [default: by file extension]
         #[arg(long, value_name = "TYPE")]
         mime: Option<String>,
     },
-    /// Get content
+    /// Retrieve content
     Get(GetArgs),
-    /// Tell whether content is stored, its size, its type and how it begins
+    /// Show whether content is stored, its size and type, and how it starts
     Inspect {
-        /// The content's hash
+        /// Hash of the content
         hash: BlobHash,
     },
-    /// Count what is stored
+    /// Show the number of blobs and their total size
     Stat,
 }
 
-/// Which content, which part of it, and where to.
+/// A range of content and its destination.
 #[derive(Debug, Args)]
 pub struct GetArgs {
-    /// The content's hash
+    /// Hash of the content
     pub hash: BlobHash,
-    /// File to write, whole or not at all [default: standard output]
+    /// File to write, atomically [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Where to start
+    /// First byte
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub offset: u64,
-    /// How much at most
+    /// Maximum number of bytes
     #[arg(long, value_name = "BYTES")]
     pub length: Option<u64>,
 }
@@ -101,7 +101,7 @@ async fn inspect(client: &Client, screen: Screen, hash: BlobHash) -> Result<(), 
     if found.exists {
         return Ok(());
     }
-    Err(Failure::Wrong(format!("there is no content {hash}, or it is not yours to read")))
+    Err(Failure::Wrong(format!("content {hash} not found, or not readable with your token")))
 }
 
 fn inspected(screen: Screen, found: &CasInspectedResponse) -> String {
@@ -111,6 +111,6 @@ fn inspected(screen: Screen, found: &CasInspectedResponse) -> String {
     ];
     pairs.extend(found.size.map(|bytes| ("size", size(bytes))));
     pairs.extend(found.mime_type.clone().map(|mime_type| ("type", mime_type)));
-    pairs.extend(found.preview.as_ref().map(|text| ("begins", format!("{text:?}"))));
+    pairs.extend(found.preview.as_ref().map(|text| ("starts with", format!("{text:?}"))));
     screen.pairs(&pairs)
 }

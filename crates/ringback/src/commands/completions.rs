@@ -1,4 +1,4 @@
-//! `ringback completions`: scripts for shells.
+//! `ringback completions`: shell completion scripts.
 
 use clap::{Args, CommandFactory, ValueEnum};
 use clap_complete::Shell;
@@ -19,7 +19,7 @@ pub struct CompletionsArgs {
     pub shell: KnownShell,
 }
 
-/// Shells that people use.
+/// The supported shells.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum KnownShell {
     /// bash

@@ -1,4 +1,4 @@
-//! `ringback config`: what is in effect, without a daemon.
+//! `ringback config`: the settings in effect, without a daemon.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -22,7 +22,7 @@ pub struct ConfigArgs {
     /// Configuration file to read
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// Data directory, as `serve` would be told
+    /// Data directory, as for `serve`
     #[arg(long, value_name = "DIR", global = true)]
     pub data_dir: Option<String>,
     /// Print one JSON document
@@ -30,14 +30,14 @@ pub struct ConfigArgs {
     pub json: bool,
 }
 
-/// What to do with the configuration.
+/// Actions on the configuration.
 #[derive(Debug, Subcommand)]
 pub enum ConfigAction {
     /// Print the settings in effect as TOML, secrets masked
     Show,
-    /// Say whether a daemon would start with them
+    /// Check whether a daemon would start with them
     Check,
-    /// Print which file is read
+    /// Print the path of the configuration file
     Path,
 }
 
@@ -72,14 +72,16 @@ pub(crate) fn run(args: &ConfigArgs, environment: &Environment) -> Result<(), Fa
         }
         ConfigAction::Check => {
             Daemon::check(&Config::load(&flags, environment)?)?;
-            screen.answer(&Checked { ok: true, file }, |_| "the configuration is good".to_owned())
+            screen.answer(&Checked { ok: true, file }, |_| "the configuration is valid".to_owned())
         }
         ConfigAction::Path => {
             let exists = file.as_deref().is_some_and(std::path::Path::exists);
             screen.answer(&Located { file, exists }, |located| match &located.file {
                 Some(file) if located.exists => file.display().to_string(),
-                Some(file) => format!("{} (not there: defaults apply)", file.display()),
-                None => "nowhere: neither `XDG_CONFIG_HOME` nor `HOME` is set".to_owned(),
+                Some(file) => format!("{} (not found: defaults apply)", file.display()),
+                None => {
+                    "no configuration file: neither `XDG_CONFIG_HOME` nor `HOME` is set".to_owned()
+                }
             })
         }
     }

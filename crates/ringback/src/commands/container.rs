@@ -1,4 +1,4 @@
-//! `ringback container`: the container of a project, and commands in it.
+//! `ringback container`: a project's container, and commands in it.
 
 use std::io::Write as _;
 
@@ -20,14 +20,14 @@ use crate::connect::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, moment};
 
-/// The largest page there is.
+/// The largest page size.
 const PAGE: u32 = 500;
 
 /// `ringback container`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback container start proj_…\n  ringback container start proj_… -- python3 -m \
-                  http.server    what runs in it until it is stopped\n  ringback container exec proj_… -- make \
+                  http.server    run a program until it is stopped\n  ringback container exec proj_… -- make \
                   test\n  ringback container exec proj_… --workspace ws_… -- git log\n  ringback container logs \
                   proj_… --lines 50\n  ringback container stop proj_…"
 )]
@@ -43,52 +43,52 @@ pub struct ContainerArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with containers.
+/// Actions on containers.
 #[derive(Debug, Subcommand)]
 pub enum ContainerAction {
-    /// Start the container of a project, unless it runs
+    /// Start a project's container, unless it is running
     Start {
         /// The project
         project: ProjectId,
-        /// What runs in it until it is stopped [default: something that waits]
+        /// Program to run until the container is stopped [default: one that waits]
         #[arg(last = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Stop the container of a project, with everything that runs in it
+    /// Stop a project's container and everything running in it
     Stop {
         /// The project
         project: ProjectId,
     },
-    /// Show the last lines that the program of a container wrote
+    /// Show the last output of a container's program
     Logs {
         /// The project
         project: ProjectId,
-        /// At most so many
+        /// Maximum number of lines
         #[arg(long, value_name = "N")]
         lines: Option<u32>,
     },
-    /// Run a command in the container of a project; the exit code is the command's
+    /// Run a command in a project's container and exit with its exit code
     Exec {
         /// The project
         project: ProjectId,
-        /// Where it starts, such as `/workspace/src`
+        /// Working directory, such as `/workspace/src`
         #[arg(long, value_name = "DIR")]
         dir: Option<String>,
-        /// End it after so many milliseconds [default: 120000]
+        /// Milliseconds after which the command is stopped [default: 120000]
         #[arg(long, value_name = "MS")]
         timeout: Option<u64>,
-        /// Give it a sandbox of its own, with this workspace, in place of the container
+        /// Run it in a separate sandbox with this workspace instead of the container
         #[arg(long, value_name = "WORKSPACE")]
         workspace: Option<WorkspaceId>,
         /// The command
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// List the containers that there are
+    /// List containers
     List,
 }
 
-/// The containers there are.
+/// All containers.
 #[derive(Debug, Serialize)]
 struct Listed {
     containers: Vec<Row>,
@@ -123,7 +123,7 @@ pub(crate) async fn run(args: ContainerArgs, environment: &Environment) -> Resul
                 let logs = client.call::<ContainerLogs>(request).await?;
                 if logs.truncated {
                     screen.remark(
-                        "there was more before; `--lines` shows more, as far as it is kept",
+                        "earlier output was cut; `--lines` shows more of what is still kept",
                     );
                 }
                 let text = |text: &str| screen.printable(text.trim_end_matches('\n'));
@@ -147,7 +147,7 @@ pub(crate) async fn run(args: ContainerArgs, environment: &Environment) -> Resul
         .await
 }
 
-/// Waits for the end of a command, however long it takes.
+/// Runs a command and waits until it ends.
 async fn exec(
     client: &Client,
     request: ContainerExecRequest,
@@ -163,7 +163,7 @@ async fn exec(
     Err(Failure::Wrong("the command ended without an answer".to_owned()))
 }
 
-/// Says what a command said, where it said it, and ends as it did.
+/// Copies a command's output to the same streams, and fails with its exit code.
 fn ended(screen: Screen, result: &ExecResultResponse) -> Result<(), Failure> {
     if screen.is_json() {
         screen.json_document(result)?;
@@ -174,7 +174,7 @@ fn ended(screen: Screen, result: &ExecResultResponse) -> Result<(), Failure> {
         said(Box::new(std::io::stdout()), &result.stdout).map_err(Failure::Output)?;
         said(Box::new(std::io::stderr()), &result.stderr).map_err(Failure::Output)?;
         if result.truncated {
-            screen.remark("it wrote more than is shown here");
+            screen.remark("the output was cut; the command wrote more");
         }
     }
     match result.exit_code {
@@ -183,7 +183,7 @@ fn ended(screen: Screen, result: &ExecResultResponse) -> Result<(), Failure> {
     }
 }
 
-/// Page after page, those projects that have a container.
+/// Lists all projects that have a container.
 async fn list(client: &Client) -> Result<Listed, Failure> {
     let (mut containers, mut cursor) = (Vec::new(), None);
     loop {

@@ -1,4 +1,4 @@
-//! `ringback demo`: what Ringback is, in one minute, and a check that it is so.
+//! `ringback demo`: a tour of Ringback in one minute, each step checked.
 
 mod circle;
 mod stage;
@@ -17,11 +17,11 @@ use stage::Stage;
 /// `ringback demo`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "It needs nothing and leaves nothing: a daemon with any free ports runs in this process, in \
-                  a temporary directory. It fails if a step does not do what it says."
+    after_help = "It needs nothing and leaves nothing behind: the daemon runs in this process, on free ports, \
+                  in a\ntemporary directory. The command fails if a step does not do what it says."
 )]
 pub struct DemoArgs {
-    /// Print one JSON line per step
+    /// Print one JSON object per step
     #[arg(long)]
     pub json: bool,
 }
@@ -29,7 +29,7 @@ pub struct DemoArgs {
 /// One step, done and checked.
 #[derive(Debug, Serialize)]
 pub(crate) struct Step {
-    /// What is shown.
+    /// Its heading.
     title: &'static str,
     /// The command that does the same.
     command: &'static str,
@@ -46,9 +46,9 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
     if !screen.is_json() {
         let listening = stage.listening();
         screen.text(format_args!(
-            "Ringback is one daemon between agents and tools: it knows which tool is where, who may \
-             call\nit and how long it may take, and it loses no call without saying so.\n\nA daemon now \
-             listens at {}, with its data in {}.\n",
+            "Ringback is one daemon between agents and tools: it knows where each tool is, who may call \
+             it\nand how long a call may take, and it never loses a call silently.\n\nA daemon is now \
+             listening at {}, with its data in {}.\n",
             listening.hoot,
             listening.data_dir.display()
         ))?;
@@ -59,7 +59,7 @@ pub(crate) async fn run(args: &DemoArgs) -> Result<(), Failure> {
     if !screen.is_json() {
         let seconds = started.elapsed().as_secs_f32();
         screen.text(format_args!(
-            "All of it was checked, in {seconds:.1} s; nothing is left behind. Next: `ringback serve`."
+            "All steps were checked, in {seconds:.1} s; nothing is left behind. Next: `ringback serve`."
         ))?;
     }
     Ok(())

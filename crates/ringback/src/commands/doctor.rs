@@ -1,4 +1,4 @@
-//! `ringback doctor`: looks at everything that has to fit together, and says what to do.
+//! `ringback doctor`: checks everything that has to fit together, and suggests fixes.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::screen::Screen;
 
-/// A service nearby takes a connection in milliseconds.
+/// A local service accepts a connection within milliseconds.
 const MODEL_LIMIT: Duration = Duration::from_secs(2);
 
 /// `ringback doctor`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback doctor\n  ringback doctor --json\n  ringback doctor --verify\n\n\
-                  Exits with 1 if something is wrong; a daemon that does not run is not wrong."
+                  Exits with 1 if there is a problem. A daemon that is not running is not a problem."
 )]
 pub struct DoctorArgs {
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct DoctorArgs {
     pub json: bool,
 }
 
-/// How something is.
+/// The state of one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Health {
@@ -79,7 +79,7 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
     let screen = Screen::new(args.json);
     match args.connect.config(environment) {
         Ok(config) => {
-            findings.add("configuration", Health::Good, "can be used");
+            findings.add("configuration", Health::Good, "valid");
             look_at_files(&mut findings, &config);
             if args.verify {
                 verify_content(&mut findings, &config, screen).await;
@@ -108,8 +108,8 @@ pub(crate) async fn run(args: &DoctorArgs, environment: &Environment) -> Result<
     })?;
     match n_bad {
         0 => Ok(()),
-        1 => Err(Failure::Wrong("one thing is wrong".to_owned())),
-        n_bad => Err(Failure::Wrong(format!("{n_bad} things are wrong"))),
+        1 => Err(Failure::Wrong("found one problem".to_owned())),
+        n_bad => Err(Failure::Wrong(format!("found {n_bad} problems"))),
     }
 }
 
@@ -123,12 +123,12 @@ fn look_at_files(findings: &mut Findings, config: &Config) {
         None => findings.add(
             "data directory",
             Health::Note,
-            format!("`{}` is not there yet; `ringback serve` makes it", dir.display()),
+            format!("`{}` does not exist yet; `ringback serve` creates it", dir.display()),
         ),
         Some(mode) if mode & 0o077 != 0 => findings.add(
             "data directory",
             Health::Bad,
-            format!("`{}` lets others in; run `chmod 700` on it", dir.display()),
+            format!("other users can enter `{}`; run `chmod 700` on it", dir.display()),
         ),
         Some(_) => findings.add("data directory", Health::Good, dir.display().to_string()),
     }
@@ -138,16 +138,16 @@ fn look_at_files(findings: &mut Findings, config: &Config) {
         Some(mode) if mode & 0o077 != 0 => findings.add(
             "token file",
             Health::Bad,
-            format!("others can read `{}`; run `chmod 600` on it", token.display()),
+            format!("other users can read `{}`; run `chmod 600` on it", token.display()),
         ),
         Some(_) => findings.add("token file", Health::Good, token.display().to_string()),
     }
 }
 
-/// Compares all content with its hashes. A daemon may be at work meanwhile: nothing is changed.
+/// Compares all content with its hashes. Safe while a daemon runs: nothing is changed.
 async fn verify_content(findings: &mut Findings, config: &Config, screen: Screen) {
     let Ok(dir) = Utf8PathBuf::try_from(config.root.data_dir.join(ringback_blobs::DIR)) else {
-        return findings.add("content", Health::Bad, "the data directory's name is not UTF-8");
+        return findings.add("content", Health::Bad, "the path of the data directory is not UTF-8");
     };
     let bar = progress::transfer(screen, "reading all content", None);
     let reading = tokio::task::spawn_blocking(move || {
@@ -162,11 +162,12 @@ async fn verify_content(findings: &mut Findings, config: &Config, screen: Screen
     };
     let Survey { blobs, bytes, damaged } = found;
     for hash in &damaged {
-        let text = format!("{hash} is damaged; `ringback cas put` of the right file mends it");
+        let text =
+            format!("{hash} is damaged; repair it with `ringback cas put` of the original file");
         findings.add("content", Health::Bad, text);
     }
     let n_sound = blobs - damaged.len() as u64;
-    let text = format!("{n_sound} of {blobs} blobs are what their hashes say ({bytes} bytes read)");
+    let text = format!("{n_sound} of {blobs} blobs match their hashes ({bytes} bytes read)");
     let health = if damaged.is_empty() { Health::Good } else { Health::Bad };
     findings.add("content", health, text);
 }
@@ -204,10 +205,10 @@ async fn look_at_sandbox(findings: &mut Findings, config: &Config) {
             }
         }
     }
-    findings.add("sandbox, what it shares with the daemon's user", Health::Note, shared());
+    findings.add("sandbox, shared with the daemon's user", Health::Note, shared());
 }
 
-/// What the kernel counts by user, which is the daemon's for every sandbox.
+/// Describes what the kernel limits per user: all sandboxes run as the daemon's.
 fn shared() -> String {
     let counted = [
         ("fs.epoll.max_user_watches", "/proc/sys/fs/epoll/max_user_watches"),
@@ -219,13 +220,13 @@ fn shared() -> String {
         counted.iter().filter_map(|(name, path)| Some(format!("{name} is {}", limit(path)?)));
     let counted = counted.collect::<Vec<_>>().join(", ");
     let root = if rustix::process::geteuid().is_root() {
-        "; that user is root, and one of its own would be safer"
+        "; that user is root, and a dedicated one would be safer"
     } else {
         ""
     };
     format!(
-        "watches of connections and of files, pages of pipes, queued signals and locked memory are \
-         counted by user ({counted}); a sandbox that uses up the watches is ended{root}"
+        "epoll and inotify watches, pipe pages, queued signals and locked memory are limited per user \
+         ({counted}); a sandbox that uses up the watches is ended{root}"
     )
 }
 
@@ -237,7 +238,7 @@ async fn look_at_daemon(
 ) {
     let address = config.http.listen;
     if TcpStream::connect(address).await.is_err() {
-        let text = format!("none answers at {address}; start one with `ringback serve`");
+        let text = format!("no daemon at {address}; start one with `ringback serve`");
         findings.add("daemon", Health::Note, text);
         for (what, address) in [("http port", address), ("hoot port", config.hoot.listen.0)] {
             look_at_port(findings, what, address).await;
@@ -251,7 +252,7 @@ async fn look_at_daemon(
     match stdio::version(Target { address: address.to_string(), token }).await {
         Ok(version) => {
             findings.add("daemon", Health::Good, format!("version {version} at http://{address}"));
-            findings.add("token", Health::Good, "the daemon takes it");
+            findings.add("token", Health::Good, "accepted by the daemon");
             findings.add("mcp", Health::Good, format!("http://{address}/mcp"));
         }
         Err(fault) => findings.add("daemon", Health::Bad, format!("at {address}: {fault}")),
@@ -264,22 +265,22 @@ async fn look_at_port(findings: &mut Findings, what: &str, address: SocketAddr) 
         Err(error) => findings.add(
             what,
             Health::Bad,
-            format!("{address} cannot be used ({error}); choose another in the configuration"),
+            format!("cannot use {address} ({error}); choose another in the configuration"),
         ),
     }
 }
 
-/// Whether somebody listens where a model service should be; what it is, only a call tells.
+/// Checks that each music service accepts connections; only a call can check more.
 async fn look_at_models(findings: &mut Findings, config: &Config) {
     for (service, endpoint) in config.models.endpoints() {
-        let what = format!("model {service}");
+        let what = format!("music service {service}");
         let connecting = TcpStream::connect(endpoint.address());
         let connected = tokio::time::timeout(MODEL_LIMIT, connecting).await;
         if connected.is_ok_and(|connected| connected.is_ok()) {
-            findings.add(&what, Health::Good, format!("answers at {endpoint}"));
+            findings.add(&what, Health::Good, format!("reachable at {endpoint}"));
         } else {
             let text =
-                format!("does not answer at {endpoint}; start it, or correct `models.{service}`");
+                format!("not reachable at {endpoint}; start it, or correct `models.{service}`");
             findings.add(&what, Health::Bad, text);
         }
     }
@@ -291,15 +292,15 @@ fn look_at_agents(findings: &mut Findings, environment: &Environment) {
         let Ok(text) = fs::read_to_string(&path) else { continue };
         let name = agent.name();
         if text.contains("ringback") {
-            findings.add(&name, Health::Good, format!("is set up in `{}`", path.display()));
+            findings.add(&name, Health::Good, format!("configured in `{}`", path.display()));
         } else {
-            let text = format!("is here, but not set up; `ringback mcp install {name}` does it");
+            let text = format!("installed but not configured; run `ringback mcp install {name}`");
             findings.add(&name, Health::Note, text);
         }
     }
 }
 
-/// An error and what is behind it.
+/// Formats an error with its cause.
 fn cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(source) => format!("{error}: {source}"),

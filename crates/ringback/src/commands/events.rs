@@ -1,4 +1,4 @@
-//! `ringback events`: what happened, and what happens.
+//! `ringback events`: past and live events.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::screen::{Screen, moment};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback events\n  ringback events --follow\n  ringback events --follow --type \
-                  job.state_changed --json\n\nA gap is told: nothing is missed silently."
+                  job.state_changed --json\n\nGaps are reported: no event is missed silently."
 )]
 pub struct EventsArgs {
     /// Show events as they happen, until Ctrl-C
@@ -28,16 +28,16 @@ pub struct EventsArgs {
     /// Only events of this type; may be given several times
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Vec<String>,
-    /// At most so many, the newest
+    /// Maximum number of events, the newest
     #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "follow")]
     pub limit: usize,
-    /// Only what came after this cursor
+    /// Only events after this cursor
     #[arg(long, value_name = "CURSOR", conflicts_with = "follow")]
     pub after: Option<String>,
-    /// Where the daemon publishes [default: one port above its calls, or the socket beside theirs]
+    /// Event endpoint [default: one port above the daemon's call endpoint, or the socket beside it]
     #[arg(long, value_name = "ENDPOINT", requires = "follow")]
     pub iopub: Option<String>,
-    /// Print JSON: one document, or one line per event when following
+    /// Print JSON: one document, or one object per event when following
     #[arg(long)]
     pub json: bool,
     /// The daemon.
@@ -45,7 +45,7 @@ pub struct EventsArgs {
     pub connect: ConnectArgs,
 }
 
-/// The events that are kept.
+/// The events the daemon still keeps.
 #[derive(Debug, Default, Serialize)]
 struct Kept {
     events: VecDeque<SequencedEvent>,
@@ -53,7 +53,7 @@ struct Kept {
     missed: u64,
 }
 
-/// A hole in what was followed.
+/// A gap in the followed events.
 #[derive(Debug, Serialize)]
 struct Missed<'a> {
     missed: MissedRange<'a>,
@@ -84,7 +84,7 @@ pub(crate) async fn run(args: EventsArgs, environment: &Environment) -> Result<(
                 let missed = kept.missed;
                 screen.remark(format_args!("{missed} older events are no longer kept"));
             }
-            screen.remark(format_args!("go on with `ringback events --after {}`", kept.cursor));
+            screen.remark(format_args!("continue with `ringback events --after {}`", kept.cursor));
             Ok(())
         })
         .await
@@ -119,7 +119,7 @@ async fn follow(target: &Target, screen: Screen, args: &EventsArgs) -> Result<()
         match subscriber.next().await? {
             Notice::Event(event) => screen.item(&event, event_text)?,
             Notice::Missed(gap) => screen.item(&missed(&gap), |_| gap_text(&gap))?,
-            // A kind this build does not know; a newer one shows it.
+            // An event type this build does not know.
             Notice::Other { topic, body } => {
                 screen.remark(format_args!(
                     "{topic}: {} bytes that this build cannot read",
@@ -143,7 +143,7 @@ fn gap_text(gap: &Gap) -> String {
     )
 }
 
-/// An event on one line.
+/// Formats an event as one line of text.
 pub(crate) fn event_text(event: &SequencedEvent) -> String {
     let what = match &event.event {
         Event::JobStateChanged { job_id, tool, state } => {

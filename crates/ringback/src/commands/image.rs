@@ -1,4 +1,4 @@
-//! `ringback image`: the images of the configuration, which Docker makes sandboxes of.
+//! `ringback image`: the configured images, for sandboxes made by Docker.
 
 use clap::{Args, Subcommand};
 use ringback_proto::ids::ProjectId;
@@ -23,7 +23,7 @@ pub struct ImageArgs {
     /// What to do
     #[command(subcommand)]
     pub action: ImageAction,
-    /// Print JSON: one document, or one line for each line of a build's log
+    /// Print JSON: one document, or one object per line of the build log
     #[arg(long, global = true)]
     pub json: bool,
     /// The daemon.
@@ -31,14 +31,14 @@ pub struct ImageArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with images.
+/// Actions on images.
 #[derive(Debug, Subcommand)]
 pub enum ImageAction {
-    /// List the images of the configuration (`sandbox.images`)
+    /// List configured images (`sandbox.images`)
     List,
-    /// Build an image anew, and show the log of its build
+    /// Rebuild an image and show the build log
     Rebuild {
-        /// Its name in the configuration
+        /// Name of the image in the configuration
         #[arg(required_unless_present = "project", conflicts_with = "project")]
         name: Option<String>,
         /// The image of this project
@@ -75,6 +75,6 @@ fn table(screen: Screen, images: &Value) -> String {
     let rows = images
         .iter()
         .map(|(name, image)| [name.clone(), text(image, "dir"), text(image, "network")]);
-    let none = "no images; the configuration names them as `[sandbox.images.NAME]`";
-    screen.table(["IMAGE", "DIRECTORY", "NETWORK OF ITS BUILD"], rows, none)
+    let none = "no images; configure one as `[sandbox.images.NAME]`";
+    screen.table(["IMAGE", "DIRECTORY", "BUILD NETWORK"], rows, none)
 }

@@ -1,4 +1,4 @@
-//! `ringback jobs`: what was started, and how it stands.
+//! `ringback jobs`: jobs and their states.
 
 mod watch;
 
@@ -16,7 +16,7 @@ use crate::connect::ConnectArgs;
 use crate::failure::Failure;
 use crate::screen::{Screen, json_text, maybe_moment, moment, span};
 
-/// The largest page there is.
+/// The largest page size.
 const PAGE: u32 = 500;
 
 /// `ringback jobs`
@@ -33,13 +33,13 @@ pub struct JobsArgs {
     pub action: Option<JobsAction>,
     /// One job, with its result
     pub id: Option<JobId>,
-    /// Only in this state
+    /// Only jobs in this state
     #[arg(long, conflicts_with = "id")]
     pub status: Option<State>,
-    /// At most so many, newest first
+    /// Maximum number of results, newest first
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: u32,
-    /// Print JSON: one document, or one line per change when watching
+    /// Print JSON: one document, or one object per change when watching
     #[arg(long, global = true)]
     pub json: bool,
     /// The daemon.
@@ -47,33 +47,33 @@ pub struct JobsArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with jobs.
+/// Actions on jobs.
 #[derive(Debug, Subcommand)]
 pub enum JobsAction {
-    /// Show changes as they happen: of one job until it ends, or of all
+    /// Show changes as they happen: one job until it ends, or all jobs
     Watch {
         /// The job
         id: Option<JobId>,
     },
-    /// Cancel a job, and return when its work has stopped
+    /// Cancel a job and wait until its work has stopped
     Cancel {
         /// The job
         id: JobId,
     },
 }
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum State {
-    /// Waits for its turn
+    /// Waiting to run
     Pending,
-    /// Runs
+    /// Running
     Running,
     /// Ended with a result
     Complete,
     /// Ended with an error
     Failed,
-    /// Was cancelled
+    /// Cancelled
     Cancelled,
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn run(args: JobsArgs, environment: &Environment) -> Result<(),
         .await
 }
 
-/// Page after page, up to `limit` jobs.
+/// Lists up to `limit` jobs, page by page.
 async fn list(
     client: &Client,
     status: Option<JobState>,
@@ -130,7 +130,7 @@ async fn list(
     Ok(listed)
 }
 
-/// One job, with its result or error.
+/// Shows one job, with its result or error.
 fn show(screen: Screen, job: &JobStatusResponse) -> Result<(), Failure> {
     let result = job.result.as_ref().map(|result| json_text(result, false)).transpose()?;
     screen.answer(job, |job| {
@@ -159,7 +159,7 @@ fn table(screen: Screen, listed: &JobListResponse) -> String {
     });
     let table = screen.table(["JOB", "TOOL", "STATUS", "CREATED", "TOOK"], rows, "no jobs");
     let more = if listed.next_cursor.is_some() {
-        format!("\n… of {} in all; see more with `--limit`", listed.total)
+        format!("\n… {} in total; more with a larger `--limit`", listed.total)
     } else {
         String::new()
     };

@@ -1,4 +1,4 @@
-//! `ringback mcp`: an agent on standard input and output, by way of a daemon; and how agents are told
+//! `ringback mcp`: serves MCP on standard input and output through a daemon, and configures agents
 //! to start it.
 
 mod agents;
@@ -25,35 +25,35 @@ use crate::telemetry::Telemetry;
 pub use self::agents::Agent;
 pub use self::install::InstallArgs;
 
-/// Loopback answers at once or not at all.
+/// Loopback answers immediately or not at all.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-/// The variables that have an agent's key, the first one first.
+/// Environment variables that may hold an agent's key, in order of precedence.
 const KEYS: [&str; 2] = ["RINGBACK_API_KEY", "OUBLIETTE_API_KEY"];
 
 /// `ringback mcp`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  ringback mcp                        what an agent starts\n\n\
-                  Messages come on standard input and go to standard output, one per line. They are \
-                  passed to the daemon of this user; if none runs, one is started inside this process \
-                  and ends with it. The key is RINGBACK_API_KEY (or OUBLIETTE_API_KEY), else the token \
-                  that other commands use.")]
+#[command(after_help = "Examples:\n  ringback mcp                        started by an agent\n\n\
+                  MCP messages are read from standard input and written to standard output, one per \
+                  line. They are\npassed to this user's daemon; if none is running, one is started inside \
+                  this process and ends with\nit. The key is RINGBACK_API_KEY (or OUBLIETTE_API_KEY), \
+                  else the token that other commands use.")]
 pub struct McpArgs {
-    /// HTTP listener of the daemon [default: http.listen of the configuration]
+    /// HTTP listener of the daemon [default: `http.listen`]
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) connect: ConnectArgs,
-    /// Something else than serving.
+    /// Configure an agent instead of serving.
     #[command(subcommand)]
     pub command: Option<McpCommand>,
 }
 
-/// What else can be done.
+/// Actions other than serving.
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {
-    /// Tell an agent to start `ringback mcp`
+    /// Configure an agent to start `ringback mcp`
     Install(InstallArgs),
-    /// Undo that
+    /// Undo `install`
     Uninstall(InstallArgs),
 }
 
@@ -73,8 +73,8 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
     };
     let config = Config::load(&flags, environment)?;
     if config.http.tls.is_some() {
-        let text = "this daemon speaks TLS, and `ringback mcp` does not; give the agent its URL, \
-                    which ends in `/mcp`, and a token";
+        let text = "the daemon uses TLS, which `ringback mcp` does not support; give the agent the \
+                    daemon's URL, ending in `/mcp`, and a token";
         return Err(Failure::Usage(text.to_owned()));
     }
     let address = args.http.unwrap_or(config.http.listen);
@@ -87,8 +87,8 @@ async fn serve(args: &McpArgs, environment: &Environment) -> Result<(), Failure>
     }
 }
 
-/// With a daemon inside this process. It listens where the configuration says, so that a second
-/// agent finds it.
+/// Serves with a daemon inside this process. It listens at the configured addresses, so that a
+/// second agent finds it.
 async fn embedded(
     args: &McpArgs,
     environment: &Environment,
@@ -101,7 +101,7 @@ async fn embedded(
     let served = match address.parse() {
         Ok(address) => pass_on(target(args, environment, config, address)?).await,
         Err(_) => {
-            Err(Failure::Wrong(format!("the daemon listens on `{url}`, which is no address")))
+            Err(Failure::Wrong(format!("the daemon listens on `{url}`, which is not an address")))
         }
     };
     daemon.stop().await;
@@ -138,7 +138,7 @@ fn target(
     Ok(Target { address: address.to_string(), token })
 }
 
-/// The key to call with.
+/// Returns the key to call with.
 pub(crate) fn key(
     connect: &ConnectArgs,
     environment: &Environment,

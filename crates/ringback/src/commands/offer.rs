@@ -1,4 +1,4 @@
-//! `ringback offer`: a command of this machine as a tool that others can call.
+//! `ringback offer`: offers a local command as a tool.
 
 mod calls;
 pub(super) mod child;
@@ -21,63 +21,61 @@ use crate::connect::{ConnectArgs, HttpTarget};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// The daemon need not wait for longer to be told that the tool is gone: it sees the stream end.
+/// Short, because the daemon also notices the end of the stream.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// `ringback offer`
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback offer shout -- tr a-z A-Z\n  ringback offer resize --schema resize.json \
-                  --timeout 60000 --concurrency 2 -- ./resize.sh\n\nEach call runs COMMAND once, with the input as \
-                  one line of JSON on its standard input. Its standard output, UTF-8 text of up to 8 MiB and \
-                  without the last line end, is the result; another exit code than 0 is an error with the end of \
-                  its standard error. A line `progress: 40 text` on standard error tells the caller how far it \
-                  is. A call that nobody waits for is ended with its whole process group."
+                  --timeout 60000 --concurrency 2 -- ./resize.sh\n\nEach call runs COMMAND once, with the input as one line of \
+                  JSON on standard input. Its standard\noutput (UTF-8, up to 8 MiB, without the last newline) \
+                  is the result. A nonzero exit code is an\nerror, reported with the end of its standard error. \
+                  A line `progress: 40 text` on standard error\nreports progress to the caller. When the caller \
+                  stops waiting, the whole process group is ended."
 )]
 pub struct OfferArgs {
-    /// The tool's name; it is called as `client_ID_NAME`
+    /// Name of the tool; it is called as `client_ID_NAME`
     pub name: String,
-    /// What carries out each call
+    /// Command to run for each call
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// File with the JSON Schema of the input [default: any object, best with a `text`]
+    /// File with the JSON Schema of the input [default: any object, preferably with a `text`]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// What the tool does, for those who choose among tools
+    /// What the tool does, for agents and people who choose a tool
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// Name of the line it is offered on; no two running offers of different tools share one
-    /// [default: NAME]
+    /// Client id of the tool; running offers of different tools need different ids [default: NAME]
     #[arg(long, value_name = "ID")]
     pub client_id: Option<String>,
-    /// How long a call may take, in milliseconds; progress gives it that time again [default: as the
-    /// daemon says, 30000]
+    /// Time limit of a call, in milliseconds; progress restarts it [default: the daemon's, 30000]
     #[arg(long, value_name = "MS")]
     pub timeout: Option<NonZeroU64>,
-    /// How long calls wait while the connection is lost, in milliseconds
+    /// How long calls wait for a lost connection to return, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     pub grace: u64,
-    /// Calls carried out at once; others wait
+    /// Maximum number of concurrent calls; others wait
     #[arg(long, value_name = "N", default_value = "4")]
     pub concurrency: NonZeroUsize,
-    /// The daemon's HTTP listener, on this machine [default: `http.listen` of the configuration]
+    /// HTTP listener of the daemon, on this machine [default: `http.listen`]
     #[arg(long, value_name = "ADDR", help_heading = "Connection")]
     pub http: Option<String>,
     /// File with the token [default: `RINGBACK_TOKEN`, else `token` in the data directory]
     #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub token_file: Option<PathBuf>,
-    /// Configuration file that says where the daemon is
+    /// Configuration file with the daemon's addresses
     #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub config: Option<PathBuf>,
     /// Data directory of the daemon
     #[arg(long, value_name = "DIR", help_heading = "Connection")]
     pub data_dir: Option<String>,
-    /// Print one JSON line for each thing that happens
+    /// Print one JSON object per event
     #[arg(long)]
     pub json: bool,
 }
 
-/// A line for programs.
+/// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Told<'a> {
@@ -105,7 +103,7 @@ impl OfferArgs {
 
     fn line(&self, target: &HttpTarget) -> Result<LineConfig, Failure> {
         let parameters = Some(schema::of(self.schema.as_deref())?);
-        // Its name alone: what is given to it may be a secret.
+        // Only its name: the arguments may hold secrets.
         let program = self.command.first().map(|program| program.to_string_lossy());
         let runs = || format!("Runs `{}`.", program.unwrap_or_default());
         let tool = LineTool {
@@ -124,7 +122,7 @@ impl OfferArgs {
 
     fn program(&self) -> Result<Program, Failure> {
         let mut words = self.command.iter().cloned();
-        let name = words.next().ok_or_else(|| Failure::Usage("there is no COMMAND".to_owned()))?;
+        let name = words.next().ok_or_else(|| Failure::Usage("no COMMAND given".to_owned()))?;
         Ok(Program { name, arguments: words.collect() })
     }
 }
@@ -152,13 +150,13 @@ pub(crate) async fn run(args: OfferArgs, environment: &Environment) -> Result<()
         error = serve(&mut line, &mut calls, screen) => error,
     };
     if let Ok(Err(error)) = tokio::time::timeout(CLOSE_LIMIT, line.close()).await {
-        tracing::debug!(%error, "the tool was not taken back");
+        tracing::debug!(%error, "cannot withdraw the tool");
     }
     calls.end().await;
     ended
 }
 
-/// Carries out calls until the daemon no longer lets it.
+/// Serves calls until the daemon refuses the line.
 async fn serve(line: &mut Line, calls: &mut Calls, screen: Screen) -> Result<(), Failure> {
     loop {
         let event = tokio::select! {
@@ -186,14 +184,14 @@ fn announce(screen: Screen, told: &Told<'_>) -> Result<(), Failure> {
     }
     match told {
         Told::Offered { tool, call } => screen.text(format_args!(
-            "`{tool}` can be called now. Stop with Ctrl-C; from another terminal:\n  {call}"
+            "`{tool}` is available; stop with Ctrl-C. To call it from another terminal:\n  {call}"
         )),
         Told::Lost { reason } => {
-            screen.remark(format_args!("the connection is lost ({reason}); trying again"));
+            screen.remark(format_args!("connection lost ({reason}); reconnecting"));
             Ok(())
         }
         Told::Back => {
-            screen.remark("connected again");
+            screen.remark("reconnected");
             Ok(())
         }
     }

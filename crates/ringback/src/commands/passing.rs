@@ -1,4 +1,4 @@
-//! A daemon for as long as a command runs, in a directory that goes with it.
+//! A temporary daemon that lives as long as a command, in a temporary directory.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,20 +10,20 @@ use crate::config::{Config, Environment, ServeFlags};
 use crate::daemon::{Daemon, Listening};
 use crate::failure::Failure;
 
-/// A daemon of this process, at ports that were free.
+/// A daemon in this process, on free ports.
 pub(super) struct PassingDaemon {
     daemon: Daemon,
     dir: tempfile::TempDir,
 }
 
 impl PassingDaemon {
-    /// Starts one. Nothing of this user's environment or configuration counts, so that it is the
-    /// same everywhere; `change` says what is to be different from the defaults.
+    /// Starts a daemon. It ignores this user's environment and configuration, so that it is the
+    /// same everywhere; `change` edits the defaults.
     pub(super) async fn start(
         purpose: &str,
         change: impl FnOnce(&mut Config),
     ) -> Result<Self, Failure> {
-        let action = "make a temporary directory";
+        let action = "create a temporary directory";
         let dir = tempfile::Builder::new()
             .prefix(&format!("ringback-{purpose}-"))
             .permissions(Permissions::from_mode(0o700))
@@ -48,7 +48,7 @@ impl PassingDaemon {
         self.daemon.listening()
     }
 
-    /// The token that its first start made.
+    /// Reads the token that the first start created.
     pub(super) fn token(&self) -> Result<Secret, Failure> {
         let path = self.listening().token_file.clone().unwrap_or_default();
         let text = std::fs::read_to_string(&path)
@@ -56,7 +56,7 @@ impl PassingDaemon {
         Ok(Secret::new(text.trim().to_owned()))
     }
 
-    /// Stops it and removes its directory.
+    /// Stops the daemon and removes its directory.
     pub(super) async fn close(self) -> Result<(), Failure> {
         self.daemon.stop().await;
         let path = self.dir.path().to_owned();

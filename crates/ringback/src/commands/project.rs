@@ -1,4 +1,4 @@
-//! `ringback project`: where sessions of agents belong.
+//! `ringback project`: projects, which group agent sessions.
 
 use clap::{Args, Subcommand, ValueEnum};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
@@ -25,7 +25,7 @@ use crate::screen::{Screen, maybe_moment, moment};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback project create notes\n  ringback project create robot --key read   its \
-                  agents may also read with the daemon's own tools\n  ringback project create careful --permissions ask --permission 'bash*=deny'\n  ringback \
+                  agents may also read through the daemon's own tools\n  ringback project create careful --permissions ask --permission 'bash*=deny'\n  ringback \
                   project update proj_… --permissions allow\n  ringback project list\n  ringback project \
                   workspaces proj_…\n  ringback project delete proj_…"
 )]
@@ -41,14 +41,14 @@ pub struct ProjectArgs {
     pub connect: ConnectArgs,
 }
 
-/// How much the key of an agent may do.
+/// The scope of an agent's session key.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum KeyScope {
     /// No key
     None,
-    /// Look, change nothing
+    /// Read only
     Read,
-    /// Look and change
+    /// Read and write
     Write,
 }
 
@@ -62,84 +62,84 @@ impl From<KeyScope> for KeyLevel {
     }
 }
 
-/// A project to make.
+/// A new project.
 #[derive(Debug, Args)]
 pub struct CreateArgs {
-    /// What you call it
+    /// Name of the project
     pub name: String,
-    /// What it is for
+    /// Purpose of the project
     #[arg(long)]
     pub description: Option<String>,
-    /// The agent of its sessions
+    /// Agent of its sessions
     #[arg(long)]
     pub agent: Option<String>,
-    /// The level of the key that each of its agents gets for the daemon's own tools: none, read or write;
-    /// needs an admin token
+    /// Scope of the key that its agents get for the daemon's own tools: none, read or write; needs
+    /// an admin token
     #[arg(long, value_name = "LEVEL", hide_possible_values = true)]
     pub key: Option<KeyScope>,
-    /// Sessions that may live at the same time
+    /// Maximum number of live sessions
     #[arg(long, value_name = "N")]
     pub max_sessions: Option<u32>,
-    /// How deep sessions may start others
+    /// Maximum depth of sessions started by sessions
     #[arg(long, value_name = "N")]
     pub max_depth: Option<u32>,
-    /// The image its agents and its container run in: one of the configuration by its name (`ringback image
-    /// list`), or any other that the engine has, which needs an admin token
+    /// Image for its agents and its container: a configured one by name (`ringback image list`), or
+    /// any other the engine has, which needs an admin token
     #[arg(long)]
     pub image: Option<String>,
-    /// What its agents may reach.
+    /// The network policy of its agents.
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// What each of its sessions may spend.
+    /// The spending limits of each session.
     #[command(flatten)]
     pub spending: SpendArgs,
-    /// What its agents are answered that ask.
+    /// The answer to its agents' permission requests.
     #[command(flatten)]
     pub permissions: PermissionArgs,
 }
 
-/// What to do with projects.
+/// Actions on projects.
 #[derive(Debug, Subcommand)]
 pub enum ProjectAction {
-    /// Make a project and print its id
+    /// Create a project and print its id
     Create(Box<CreateArgs>),
-    /// Change what the agents of a project are answered that ask for permission
+    /// Change a project's permission policy; without options, reset it to the agent's settings
     Update {
-        /// Its id
+        /// The project
         id: ProjectId,
-        /// What they are answered; without any, as the agent's settings say.
+        /// The new policy; without options, the agent's settings apply.
         #[command(flatten)]
         permissions: PermissionArgs,
     },
     /// List projects, newest first
     List {
-        /// Only with this in their name
+        /// Only projects whose name contains this
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },
     /// Show a project
     Show {
-        /// Its id
+        /// The project
         id: ProjectId,
     },
-    /// List the workspaces of a project
+    /// List a project's workspaces
     Workspaces {
-        /// Its id
+        /// The project
         id: ProjectId,
     },
-    /// Delete a workspace and the files in it
+    /// Delete a workspace and its files
     DeleteWorkspace {
         /// The project
         id: ProjectId,
         /// The workspace
         workspace: WorkspaceId,
     },
-    /// Delete a project with its workspaces
+    /// Delete a project and its workspaces
     Delete {
-        /// Its id
+        /// The project
         id: ProjectId,
     },
 }
@@ -226,7 +226,7 @@ fn projects(screen: Screen, listed: &ProjectListResponse) -> String {
             moment(project.created_at),
         ]
     });
-    let none = "no projects; make one with `ringback project create NAME`";
+    let none = "no projects; create one with `ringback project create NAME`";
     screen.table(["PROJECT", "NAME", "AGENT", "KEY", "CREATED"], rows, none)
 }
 
@@ -236,7 +236,7 @@ fn shown(screen: Screen, project: &ProjectResponse) -> String {
         ("name", project.name.clone()),
         ("created", moment(project.created_at)),
     ];
-    pairs.extend(project.description.as_ref().map(|text| ("for", text.clone())));
+    pairs.extend(project.description.as_ref().map(|text| ("description", text.clone())));
     pairs.extend(project.agent.as_ref().map(|agent| ("agent", agent.clone())));
     pairs.extend(project.key_level.map(|level| ("key", level.to_string())));
     pairs.extend(project.network.as_ref().map(|network| ("network", network.to_string())));

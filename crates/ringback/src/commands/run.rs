@@ -1,4 +1,4 @@
-//! `ringback run`: an agent works on a copy of a directory, watched from this terminal.
+//! `ringback run`: runs an agent on a copy of a directory and shows what it does.
 
 mod copy;
 
@@ -30,10 +30,10 @@ use crate::connect::{ConnectArgs, Interrupts};
 use crate::failure::Failure;
 use crate::screen::{Screen, counted, size};
 
-/// The type of a copy on its way.
+/// The media type of a packed copy.
 const MIME_ARCHIVE: &str = "application/x-tar";
 
-/// A copy that goes in one message; a larger one is stored content, which stays.
+/// The largest copy sent in one message; a larger one becomes stored content, which stays.
 const INLINE_BYTES_MAX: u64 = 16 << 20;
 
 /// `ringback run`
@@ -41,38 +41,37 @@ const INLINE_BYTES_MAX: u64 = 16 << 20;
 #[command(
     after_help = "Examples:\n  ringback run \"fix the failing test\" --agent goose --dir . --tool notify=./notify.sh\n  \
                   ringback run \"add a test for parse()\" --agent opencode --keep\n  ringback session apply gogol_…\n\n\
-                  The agent gets a copy of the directory, without `.git`, what `.gitignore` names and what \
-                  belongs to the daemon; the \
-                  directory itself is only read. Ctrl-C ends the session; what it did until then stays \
-                  in its copy. A tool's command gets its input as JSON on standard input; what it prints is the \
-                  result."
+                  The agent works on a copy of the directory, without `.git`, files ignored by `.gitignore` and \
+                  the\ndaemon's own files; the directory itself is only read. Ctrl-C ends the session; the work \
+                  so far\nstays in the copy. A tool's command reads its input as JSON on standard input and \
+                  prints the result."
 )]
 pub struct RunArgs {
-    /// What to say to the agent
+    /// Message to the agent
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub message: String,
-    /// The directory to work on a copy of
+    /// Directory to copy
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
-    /// The agent [default: the project's]
+    /// Agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// The project, by id or name [default: `terminal`, made if it is missing]
+    /// Project, by id or name [default: `terminal`, created if missing]
     #[arg(long, value_name = "ID|NAME")]
     pub project: Option<String>,
-    /// What you offer it.
+    /// The tools for the agent.
     #[command(flatten)]
     pub caller: CallerArgs,
-    /// What it may reach.
+    /// Its network policy.
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// What it may spend.
+    /// Its spending limits.
     #[command(flatten)]
     pub spending: SpendArgs,
-    /// Leave the session when the agent is done, for `ringback session attach`
+    /// Keep the session when the agent is done, for `ringback session attach`
     #[arg(long)]
     pub keep: bool,
-    /// Print JSON, one line per event; the last is the diff
+    /// Print one JSON object per event; the last is the diff
     #[arg(long)]
     pub json: bool,
     /// The daemon.
@@ -80,7 +79,7 @@ pub struct RunArgs {
     pub connect: ConnectArgs,
 }
 
-/// A line for programs.
+/// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Told<'a> {
@@ -95,7 +94,7 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let client = args.connect.target(environment)?.connect().await?;
     let origins = Origins::of(environment);
     let interrupts = Interrupts::listen()?;
-    // An interrupt waits for it: a session whose id nobody has got could not be ended.
+    // Not interruptible: a session without a known id could not be ended.
     let session = spawn(&client, &args).await?;
     let mut begun = false;
     let work = work(&client, screen, &args, &copy, &origins, &session, &mut begun);
@@ -103,13 +102,15 @@ pub(crate) async fn run(args: RunArgs, environment: &Environment) -> Result<(), 
     let left = leave(&client, &args, &session, begun, done.is_ok()).await;
     if done.is_err() && begun {
         let id = session.session_id;
-        screen.remark(format_args!("what it did is kept: `ringback session diff {id}`"));
+        screen.remark(format_args!(
+            "the agent's changes are kept; see them with `ringback session diff {id}`"
+        ));
     }
     client.close().await;
     done.and(left)
 }
 
-/// Ends what is not to go on, and takes back what came to nothing.
+/// Ends the session unless it is kept, and deletes the workspace if the agent never started.
 async fn leave(
     client: &Client,
     args: &RunArgs,
@@ -128,8 +129,8 @@ async fn leave(
     Ok(())
 }
 
-/// Lets the agent work. `begun` says whether it was told its message, so that there may be something
-/// to keep.
+/// Runs the agent. Sets `begun` once the message is sent: from then on there may be changes to
+/// keep.
 async fn work(
     client: &Client,
     screen: Screen,
@@ -148,10 +149,10 @@ async fn work(
     }
     let (size, dir) = (size(bytes), copy.dir().display());
     let files = counted(usize::try_from(files).unwrap_or(usize::MAX), "file");
-    screen.remark(format_args!("session {id} has a copy of {dir}: {files}, {size}"));
+    screen.remark(format_args!("session {id} works on a copy of {dir}: {files}, {size}"));
     for left_out in copy.left_out() {
         let left_out = left_out.display();
-        screen.remark(format_args!("left out, because no agent may see it: {left_out}"));
+        screen.remark(format_args!("left out, hidden from agents: {left_out}"));
     }
     if let Some(notice) = &session.notice {
         screen.remark(format_args!("note: {notice}"));
@@ -173,7 +174,7 @@ async fn work(
     }
     match (followed.state, followed.error) {
         (SessionState::Failed | SessionState::Interrupted, _) => {
-            Err(Failure::Wrong("the session broke off".to_owned()))
+            Err(Failure::Wrong("the session ended early".to_owned()))
         }
         (_, Some(error)) => {
             let text = format!("the agent failed: {}", screen.printable(&error));
@@ -189,15 +190,16 @@ async fn work(
 fn what_next(screen: Screen, args: &RunArgs, id: SessionId, changed: &WorkspaceDiffResponse) {
     if !changed.changes.is_empty() {
         screen.remark(format_args!(
-            "next: `ringback session apply {id}` writes it to the directory, `--dry-run` says what"
+            "next: `ringback session apply {id}` applies the changes to the directory; preview with \
+             `--dry-run`"
         ));
     }
     if args.keep {
-        screen.remark(format_args!("next: `ringback session attach {id}` talks to the agent"));
+        screen.remark(format_args!("next: talk to the agent with `ringback session attach {id}`"));
     }
 }
 
-/// Starts a session, whose agent starts with its first message.
+/// Creates a session; its agent starts with the first message.
 async fn spawn(client: &Client, args: &RunArgs) -> Result<SessionResponse, Failure> {
     let context = args.caller.context()?;
     let request = SessionSpawnRequest {

@@ -1,5 +1,5 @@
-//! `ringback secret`: the keys of model providers, kept sealed for the daemon of this user. It needs no
-//! daemon: what is set here is used by the next request.
+//! `ringback secret`: keys of model providers, kept sealed for this user's daemon. It needs no
+//! running daemon: a secret takes effect with the next request.
 
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
 use crate::screen::{Screen, maybe_moment};
 
-/// More than any key has; whoever pipes more did not mean to.
+/// Longer than any key; more input than this is a mistake.
 const VALUE_BYTES_MAX: u64 = 16 << 10;
 
-/// What runs a command that needs a shell.
+/// The shell for `--shell`.
 const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 
 /// `ringback secret`
@@ -24,8 +24,8 @@ const SHELL: [&str; 2] = ["/bin/sh", "-c"];
 #[command(
     after_help = "Examples:\n  ringback secret set anthropic\n  ringback secret set openai --command \"pass show \
                   openai\"\n  ringback secret set work --from-file ~/.keys/work\n  ringback secret check openai\n  \
-                  ringback secret list\n\nA value is typed without being shown, or read from standard input; it is never \
-                  part of a command line. Run this as the daemon's user, on its machine."
+                  ringback secret list\n\nA value is typed without echo or read from standard input, never passed \
+                  on the command line.\nRun this as the daemon's user, on its machine."
 )]
 pub struct SecretArgs {
     /// What to do
@@ -34,7 +34,7 @@ pub struct SecretArgs {
     /// Configuration file to read
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
-    /// Data directory, as `serve` was told
+    /// Data directory, as for `serve`
     #[arg(long, value_name = "DIR", global = true)]
     pub data_dir: Option<String>,
     /// Print one JSON document
@@ -42,45 +42,46 @@ pub struct SecretArgs {
     pub json: bool,
 }
 
-/// What to do with secrets.
+/// Actions on secrets.
 #[derive(Debug, Subcommand)]
 pub enum SecretAction {
-    /// Keep a secret, typed or from standard input, in place of the one before
+    /// Store or replace a secret, typed or from standard input
     Set(SetArgs),
-    /// List the secrets: names and kinds, never what they are
+    /// List the names and kinds of secrets, never their values
     List,
-    /// Forget a secret
+    /// Remove a secret
     Remove {
         /// Its name
         name: SecretName,
     },
-    /// Say whether a secret can be had now, without showing it
+    /// Check that a secret is available, without showing it
     Check {
         /// Its name
         name: SecretName,
     },
 }
 
-/// What to keep.
+/// A secret to store.
 #[derive(Debug, Args)]
 pub struct SetArgs {
-    /// Its name; that of a provider is its key, such as `anthropic`
+    /// Name of the secret; one named after a provider, such as `anthropic`, is its key
     pub name: SecretName,
-    /// Read the value from this file, now
+    /// Read the value from this file now
     #[arg(long, value_name = "FILE", group = "origin")]
     pub file: Option<PathBuf>,
-    /// Keep where the file is, and read it for each request; it must have mode 600
+    /// Store only the path, and read the file for each request; it must have mode 600
     #[arg(long, value_name = "FILE", group = "origin")]
     pub from_file: Option<PathBuf>,
-    /// Keep a command that prints it, run by the daemon when needed; its words are split as by a shell
+    /// Store a command that prints the value, run by the daemon when needed; words are split as in
+    /// a shell
     #[arg(long, value_name = "COMMAND", group = "origin")]
     pub command: Option<String>,
-    /// Let `/bin/sh` run the command, with pipes and variables
+    /// Run the command with `/bin/sh`, which allows pipes and variables
     #[arg(long, requires = "command")]
     pub shell: bool,
 }
 
-/// What was done.
+/// A completed action.
 #[derive(Debug, Serialize)]
 struct Done<'a> {
     name: &'a SecretName,
@@ -112,12 +113,12 @@ pub(crate) async fn run(args: SecretArgs, environment: &Environment) -> Result<(
         SecretAction::Remove { name } => {
             vault.remove(&name).map_err(wrong)?;
             let done = Done { name: &name, done: "removed", kind: None };
-            screen.answer(&done, |_| format!("`{name}` is gone"))
+            screen.answer(&done, |_| format!("`{name}` removed"))
         }
         SecretAction::Check { name } => {
             vault.get(&name).await.map_err(wrong)?;
             let done = Done { name: &name, done: "checked", kind: None };
-            screen.answer(&done, |_| format!("`{name}` can be had"))
+            screen.answer(&done, |_| format!("`{name}` is available"))
         }
     }
 }
@@ -130,17 +131,17 @@ fn keep(set: &SetArgs, config: &Config, vault: &Vault, screen: Screen) -> Result
     let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     vault.set(name, source, now_ms).map_err(wrong)?;
     screen.answer(&Done { name, done: "set", kind: Some(kind) }, |_| {
-        format!("`{name}` is kept; see that it works with `ringback secret check {name}`")
+        format!("`{name}` stored; check it with `ringback secret check {name}`")
     })
 }
 
-/// Where the secret comes from, as the command line says.
+/// Returns the source of the secret from the command line.
 fn source(set: &SetArgs) -> Result<SecretSource, Failure> {
     if let Some(command) = &set.command {
         return Ok(SecretSource::Command { command: words(command, set.shell)? });
     }
     if let Some(path) = &set.from_file {
-        // The daemon has another directory to start from.
+        // The daemon has another working directory.
         let path = std::path::absolute(path).map_err(|source| Failure::File {
             action: "find",
             path: path.clone(),
@@ -169,7 +170,9 @@ fn words(command: &str, shell: bool) -> Result<Vec<String>, Failure> {
         shlex::split(command)
     };
     words.filter(|words: &Vec<String>| !words.is_empty()).ok_or_else(|| {
-        Failure::Usage("`--command` is a program and its arguments, with every quote closed".into())
+        Failure::Usage(
+            "`--command` needs a program and its arguments, with every quote closed".into(),
+        )
     })
 }
 
@@ -188,7 +191,11 @@ fn table(screen: Screen, secrets: &[SecretInfo]) -> String {
     let rows = secrets
         .iter()
         .map(|it| [it.name.to_string(), it.kind.to_owned(), maybe_moment(it.since_ms)]);
-    screen.table(["NAME", "KIND", "SINCE"], rows, "no secrets; keep one with `ringback secret set`")
+    screen.table(
+        ["NAME", "KIND", "SINCE"],
+        rows,
+        "no secrets; store one with `ringback secret set`",
+    )
 }
 
 fn wrong(error: impl std::fmt::Display) -> Failure {

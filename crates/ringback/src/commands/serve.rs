@@ -1,4 +1,4 @@
-//! `ringback serve`: the daemon, until a signal.
+//! `ringback serve`: runs the daemon until a signal.
 
 use std::path::PathBuf;
 
@@ -17,29 +17,29 @@ use crate::telemetry::Telemetry;
 #[command(
     after_help = "Examples:\n  ringback serve\n  ringback serve --data-dir /srv/ring --http 127.0.0.1:8080\n  \
                   ringback serve --hoot tcp://127.0.0.1:0 --iopub tcp://127.0.0.1:0 --json    any free ports\n\n\
-                  The first start writes a token to `token` in the data directory; other commands of \
-                  this user find it there. Stop with Ctrl-C or SIGTERM; a second one aborts."
+                  The first start writes a token to `token` in the data directory, where this user's other \
+                  commands\nfind it. Stop with Ctrl-C or SIGTERM; a second one aborts."
 )]
 pub struct ServeArgs {
     /// Configuration file; it must exist
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where everything that lasts is kept
+    /// Directory for persistent data
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<String>,
-    /// Where to listen for HTTP
+    /// Address of the HTTP listener
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
-    /// Where to listen for calls: tcp://ADDR:PORT
+    /// Endpoint for calls: tcp://ADDR:PORT
     #[arg(long, value_name = "ENDPOINT")]
     pub hoot: Option<String>,
-    /// Where to publish events: tcp://ADDR:PORT
+    /// Endpoint for events: tcp://ADDR:PORT
     #[arg(long, value_name = "ENDPOINT")]
     pub iopub: Option<String>,
-    /// Ask for no tokens; loopback only
+    /// Require no tokens; loopback only
     #[arg(long)]
     pub open: bool,
-    /// Print where it listens as one JSON line
+    /// Print the addresses as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -93,7 +93,7 @@ async fn live(
     let daemon = tokio::select! {
         started = Daemon::start(config, args.open, telemetry.metrics()) => started?,
         name = signals.next() => {
-            tracing::info!(signal = name, "stopped before it had started");
+            tracing::info!(signal = name, "stopped before startup was complete");
             return Ok(());
         }
     };
@@ -113,7 +113,7 @@ async fn live(
             tracing::warn!(signal = name, "aborted");
             Err(Failure::Interrupted)
         }
-        // Tasks that had to be aborted are in the log; what was acknowledged is on disk.
+        // Aborted tasks are in the log; everything acknowledged is on disk.
         _reports = daemon.stop() => broken.map_or(Ok(()), |text| Err(Failure::Wrong(text))),
     }
 }
@@ -124,8 +124,8 @@ fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
             socket.as_ref().map(|socket| format!(" and {socket}")).unwrap_or_default()
         };
         let token = listening.token_file.as_ref().map_or_else(
-            || "none: everybody on this machine may call".to_owned(),
-            |path| format!("{} (yours alone)", path.display()),
+            || "none: every user of this machine may call".to_owned(),
+            |path| format!("{} (readable only by you)", path.display()),
         );
         let mut pairs = vec![
             ("calls", format!("{}{}", listening.hoot, also(&listening.hoot_ipc))),
@@ -139,7 +139,7 @@ fn announce(screen: Screen, listening: &Listening) -> Result<(), Failure> {
         let pairs = screen.pairs(&pairs);
         let data_dir = listening.data_dir.display();
         format!(
-            "ringback {} listens\n{pairs}\n\nTry it from another terminal:\n  ringback call ping\n  \
+            "ringback {} is listening\n{pairs}\n\nTry it from another terminal:\n  ringback call ping\n  \
              ringback call job_sleep milliseconds=2000\n  ringback events --follow\n\nOther users and \
              directories: `--daemon {} --token-file {data_dir}/token`. Stop with Ctrl-C.",
             listening.version, listening.hoot

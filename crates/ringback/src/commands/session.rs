@@ -1,4 +1,4 @@
-//! `ringback session`: agents, and this terminal as the one who calls them.
+//! `ringback session`: agent sessions, with this terminal as their caller.
 
 mod apply;
 pub(super) mod caller;
@@ -38,14 +38,14 @@ use crate::screen::{Screen, maybe_moment, moment, span};
                   message gogol_… \"And now in French.\"\n  ringback session watch gogol_…\n  ringback session \
                   list\n  ringback session answer gogol_… p4711-1 once\n  ringback session network gogol_… \
                   allow example.org:443\n  ringback session diff gogol_…\n  ringback session apply gogol_… \
-                  --dry-run\n  ringback session end gogol_…\n\nA tool's command gets its input as JSON on standard \
-                  input; what it prints is the result."
+                  --dry-run\n  ringback session end gogol_…\n\nA tool's command reads its input as JSON on standard \
+                  input and prints the result."
 )]
 pub struct SessionArgs {
     /// What to do
     #[command(subcommand)]
     pub action: SessionAction,
-    /// Print JSON: one document, or one line per event
+    /// Print JSON: one document, or one object per event
     #[arg(long, global = true)]
     pub json: bool,
     /// The daemon.
@@ -53,119 +53,119 @@ pub struct SessionArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with sessions.
+/// Actions on sessions.
 #[derive(Debug, Subcommand)]
 pub enum SessionAction {
-    /// Start an agent, offer it commands of this machine as tools, and show what it does
+    /// Start an agent with local commands as its tools, and show what it does
     Start(start::StartArgs),
-    /// Write what an agent changed into the directory that `ringback run` copied
+    /// Apply an agent's changes to the directory that `ringback run` copied
     Apply(apply::ApplyArgs),
     /// Everything else
     #[command(flatten)]
     Other(SessionRequest),
 }
 
-/// What is one request, or a few.
+/// Actions that need only a few requests.
 #[derive(Debug, Subcommand)]
 pub enum SessionRequest {
-    /// Say something to an agent
+    /// Send a message to an agent
     Message {
-        /// Its session
+        /// The session
         id: SessionId,
-        /// What to say
+        /// The message
         message: String,
     },
-    /// Answer an agent that asks for permission
+    /// Answer an agent's permission request
     Answer {
-        /// Its session
+        /// The session
         id: SessionId,
-        /// The question, as its event names it
+        /// Id of the request, from its event
         request: String,
-        /// The answer, one of those it offers; without one the question is taken back
+        /// One of the offered options; without one the request is withdrawn
         option: Option<String>,
     },
-    /// Stop what an agent does; its session goes on
+    /// Stop an agent's current work; the session stays open
     Abort {
-        /// Its session
+        /// The session
         id: SessionId,
     },
-    /// Show what an agent does, from the beginning and as it happens
+    /// Show what an agent has done, and follow what it does
     Watch {
-        /// Its session
+        /// The session
         id: SessionId,
-        /// Stop when it has nothing more to do
+        /// Stop when the agent is idle
         #[arg(long)]
         until_idle: bool,
     },
-    /// Watch an agent, answer what it asks, and say each line that you type to it
+    /// Watch an agent, answer its questions, and send each typed line as a message
     Attach {
-        /// Its session
+        /// The session
         id: SessionId,
     },
-    /// Show what an agent changed in its workspace, as a unified diff
+    /// Show an agent's changes to its workspace as a unified diff
     Diff {
-        /// Its session
+        /// The session
         id: SessionId,
-        /// Only at or below this path
+        /// Only changes at or below this path
         path: Option<String>,
     },
     /// List sessions, newest first
     List {
-        /// Only of this project
+        /// Only sessions of this project
         #[arg(long, value_name = "ID")]
         project: Option<ProjectId>,
-        /// Only in this state
+        /// Only sessions in this state
         #[arg(long)]
         status: Option<Standing>,
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, value_name = "N", default_value_t = 50)]
         limit: u32,
     },
     /// Show a session
     Show {
-        /// Its id
+        /// The session
         id: SessionId,
     },
-    /// Change what a live session may reach
+    /// Change the network policy of a live session
     Network {
-        /// Its id
+        /// The session
         id: SessionId,
-        /// `none`, `model`, `allow` or `full`; more than before needs an admin token
+        /// `none`, `model`, `allow` or `full`; more access than before needs an admin token
         mode: NetworkMode,
-        /// The places, for `allow` all there are, such as `example.org:443`
+        /// For `allow`: the complete list of hosts, such as `example.org:443`
         #[arg(value_name = "HOST:PORT")]
         places: Vec<HostRule>,
     },
-    /// End a session, with its agent and everything it started
+    /// End a session, its agent and everything the agent started
     End {
-        /// Its id
+        /// The session
         id: SessionId,
     },
-    /// Delete sessions that are over
+    /// Delete sessions that have ended
     Cleanup {
-        /// Only those that have been over for so many hours
+        /// Only sessions that ended more than N hours ago
         #[arg(long, value_name = "N")]
         max_age_hours: Option<u64>,
-        /// Only of this project
+        /// Only sessions of this project
         #[arg(long, value_name = "ID")]
         project: Option<ProjectId>,
     },
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Standing {
-    /// Is being made
+    /// Being created
     Starting,
-    /// Its agent is at work
+    /// The agent is working
     Running,
-    /// Its agent waits for a message
+    /// The agent waits for a message
     Idle,
-    /// Is over
+    /// Ended
     Ended,
-    /// Could not go on
+    /// Could not continue
     Failed,
-    /// The daemon was restarted
+    /// Interrupted by a restart of the daemon
     Interrupted,
 }
 
@@ -204,7 +204,7 @@ impl SessionRequest {
                 let sent = client.call::<SessionMessage>(request).await?;
                 screen.answer(&sent, |sent| {
                     let id = sent.session_id;
-                    format!("sent; see what it does with `ringback session watch {id}`")
+                    format!("sent; follow the agent with `ringback session watch {id}`")
                 })
             }
             Self::Answer { id, request, option } => {
@@ -219,7 +219,7 @@ impl SessionRequest {
                 let request =
                     SessionMessageRequest { session_id, abort: true, ..Default::default() };
                 let sent = client.call::<SessionMessage>(request).await?;
-                screen.answer(&sent, |_| "told to stop".to_owned())
+                screen.answer(&sent, |_| "stopping".to_owned())
             }
             Self::Watch { id, until_idle } => {
                 let mut keyboard = Keyboard::answering(screen);
@@ -227,7 +227,7 @@ impl SessionRequest {
             }
             Self::Attach { id } => {
                 let mut keyboard = Keyboard::talking(screen, id)?;
-                screen.remark("each line is a message; Ctrl-C leaves at once, the end of input (Ctrl-D) when the agent rests, and the session goes on");
+                screen.remark("each line is a message; Ctrl-C detaches now, Ctrl-D (end of input) detaches when the agent is idle; the session stays open");
                 follow::follow(client, screen, id, false, &mut keyboard).await.map(drop)
             }
             Self::Diff { id, path } => changes::show(client, screen, id, path).await,
@@ -279,12 +279,12 @@ fn table(screen: Screen, listed: &SessionListResponse) -> String {
     screen.table(["SESSION", "AGENT", "STATUS", "CREATED", "ENDED"], rows, none)
 }
 
-/// What a session may reach, if somebody decides that here.
+/// Formats the network policy of a session, if the daemon enforces one.
 fn reached(session: &SessionResponse) -> Option<String> {
     session.network.as_ref().map(ToString::to_string)
 }
 
-/// How it stands, and whether it waits for somebody's answer.
+/// Formats the state of a session, and whether it waits for an answer.
 fn standing(session: &SessionResponse) -> String {
     let status = session.status.as_str();
     if session.paused.is_some() { format!("{status}, paused") } else { status.to_owned() }
@@ -305,18 +305,18 @@ fn shown(screen: Screen, session: &SessionResponse) -> String {
     pairs.extend(session.model_usage.map(|usage| {
         let ModelUsage { refused, bytes_up, bytes_down, .. } = usage;
         let text =
-            format!("{usage}, {refused} refused, {bytes_up} bytes asked, {bytes_down} answered");
+            format!("{usage}, {refused} refused, {bytes_up} bytes sent, {bytes_down} received");
         ("model", text)
     }));
     pairs.extend(session.limits.map(|limits| ("limits", limited(&limits))));
     if session.working_ms > 0 {
-        pairs.push(("at work", span(session.working_ms)));
+        pairs.push(("working time", span(session.working_ms)));
     }
     pairs.extend(session.paused.as_ref().map(|pause| {
         let SessionPause { limit, request_id, until_ms } = pause;
         let (id, until) = (session.session_id, moment(*until_ms));
         let text = format!(
-            "it has reached {limit} and waits until {until}; answer with `ringback session answer {id} \
+            "reached {limit} and waits until {until}; answer with `ringback session answer {id} \
              {request_id} more`, or `end`"
         );
         ("paused", text)

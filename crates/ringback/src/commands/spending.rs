@@ -1,4 +1,4 @@
-//! What an agent may spend, as options of commands that start one, and what it has spent.
+//! Spending options of commands that start an agent, and the spending so far.
 
 use clap::Args;
 use ringback_proto::money::MicroUsd;
@@ -9,23 +9,23 @@ use crate::screen::span;
 
 const MS_PER_SECOND: u64 = 1000;
 
-/// What a session may spend before you are asked.
+/// The spending limits of a session.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SpendArgs {
-    /// Tokens its models may take before you are asked: `more` allows as much again
+    /// Model tokens after which you are asked; `more` allows the same amount again
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// How long its agents may be at work before you are asked, such as 90s, 15m or 2h
+    /// Working time after which you are asked, such as 90s, 15m or 2h
     #[arg(long, value_name = "TIME")]
     pub max_time: Option<Lifetime>,
-    /// What its models may cost before you are asked, in dollars such as 2.50; needs prices in the daemon's
+    /// Model cost after which you are asked, in dollars such as 2.50; needs prices in the daemon's
     /// configuration
     #[arg(long, value_name = "USD")]
     pub max_usd: Option<MicroUsd>,
 }
 
 impl SpendArgs {
-    /// The limits, if there are any.
+    /// Returns the limits, if any were given.
     pub(crate) fn limits(&self) -> Option<SpendLimits> {
         let limits = SpendLimits {
             max_tokens: self.max_tokens,
@@ -36,15 +36,15 @@ impl SpendArgs {
     }
 }
 
-/// Requests, tokens and cost, if a session has a model that it asked.
+/// Formats the requests, tokens and cost of a session that used a model.
 pub(crate) fn used(session: &SessionResponse) -> Option<String> {
     session.model_usage.as_ref().map(ToString::to_string)
 }
 
-/// What a session may spend, in words.
+/// Formats spending limits for people.
 pub(crate) fn limited(limits: &SpendLimits) -> String {
     let tokens = limits.max_tokens.map(|max| format!("{max} tokens"));
-    let time = limits.max_time_ms.map(|max| format!("{} at work", span(max)));
+    let time = limits.max_time_ms.map(|max| format!("{} of working time", span(max)));
     let cost = limits.max_micro_usd.map(|max| format!("{max} USD"));
     [tokens, time, cost].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -18,11 +18,11 @@ use crate::screen::Screen;
 #[command(
     after_help = "Examples:\n  ringback studio abc check tune.abc\n  ringback studio abc play tune.abc\n  ringback studio abc midi \
                   tune.abc -o tune.mid --tempo 96\n  ringback studio render tune.mid -o tune.wav\n  ringback studio beats \
-                  song.mp3\n  ringback studio picture tune.mid\n\nFiles are read and written here; the daemon's music tools do \
-                  the same."
+                  song.mp3\n  ringback studio picture tune.mid\n\nThese commands work on local files; the daemon's music \
+                  tools do the same."
 )]
 pub struct StudioArgs {
-    /// What to work on
+    /// The subcommand
     #[command(subcommand)]
     pub subject: StudioSubject,
     /// Print one JSON document
@@ -30,19 +30,19 @@ pub struct StudioArgs {
     pub json: bool,
 }
 
-/// What to work on.
+/// Subcommands of `studio`.
 #[derive(Debug, Subcommand)]
 pub enum StudioSubject {
     /// Tunes in ABC notation
     Abc(abc::AbcArgs),
-    /// Play a MIDI file with a SoundFont into a WAV file
+    /// Render a MIDI file with a SoundFont to a WAV file
     Render(sound::RenderArgs),
-    /// Find the beats of a sound
+    /// Find the beats in an audio file
     Beats {
-        /// WAV, FLAC, MP3 or Ogg Vorbis
+        /// Audio file: WAV, FLAC, MP3 or Ogg Vorbis
         file: PathBuf,
     },
-    /// Draw a MIDI file or a sound
+    /// Draw a MIDI or audio file
     Picture(sound::PictureArgs),
 }
 

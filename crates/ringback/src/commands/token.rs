@@ -1,4 +1,4 @@
-//! `ringback token`: who may call.
+//! `ringback token`: API tokens.
 
 use std::str::FromStr;
 
@@ -35,40 +35,40 @@ pub struct TokenArgs {
     pub connect: ConnectArgs,
 }
 
-/// What to do with tokens.
+/// Actions on tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenAction {
-    /// Make a token and print its secret
+    /// Create a token and print its secret
     Create {
-        /// What you call it
+        /// Name of the token
         name: String,
-        /// How much it may do
+        /// Scope of the token
         #[arg(long)]
         scope: Scope,
-        /// Only in this project; may be given several times
+        /// Limit the token to this project; may be given several times
         #[arg(long = "project", value_name = "ID")]
         projects: Vec<ProjectId>,
-        /// How long it is good for, such as 90s, 15m, 12h, 30d or 2w [default: for ever]
+        /// Lifetime, such as 90s, 15m, 12h, 30d or 2w [default: unlimited]
         #[arg(long, value_name = "TIME")]
         expires_in: Option<Lifetime>,
     },
-    /// List the tokens, without their secrets
+    /// List tokens, without their secrets
     List,
-    /// End a token: its connections close, its sessions end, and no further call is accepted
+    /// Revoke a token: close its connections, end its sessions and refuse further calls
     Revoke {
         /// Its public id
         id: TokenId,
     },
 }
 
-/// How much a token may do.
+/// The scope of a token.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Scope {
-    /// Look, change nothing
+    /// Read only
     Read,
-    /// Look and change
+    /// Read and write
     Write,
-    /// Everything, tokens included
+    /// Everything, including tokens
     Admin,
 }
 
@@ -131,7 +131,7 @@ async fn create(
     let ends = created.expires_at.map(|at| format!(", until {}", moment(at))).unwrap_or_default();
     let (id, name, scope) = (created.token_id, &created.name, created.scope);
     screen.remark(format_args!(
-        "made {id} `{name}` ({scope}{ends}). Its secret is shown this once; end it with `ringback \
+        "created {id} `{name}` ({scope}{ends}); the secret is not shown again. Revoke it with `ringback \
          token revoke {id}`"
     ));
     Ok(())

@@ -1,4 +1,4 @@
-//! `ringback tools`: what can be called.
+//! `ringback tools`: the tools that can be called.
 
 mod watch;
 
@@ -17,15 +17,15 @@ use crate::screen::{Screen, json_text};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback tools\n  ringback tools cas_\n  ringback tools job_sleep    one \
-                  tool, with what it takes\n  ringback tools --watch      the list, then what changes on lines"
+                  tool, with its input\n  ringback tools --watch      the list, then changes as they happen"
 )]
 pub struct ToolsArgs {
-    /// Only names that start so; a whole name also shows what the tool takes
+    /// Only tools whose names start with this; a full name also shows the tool's input
     pub prefix: Option<String>,
-    /// Go on with what is offered and withdrawn, until Ctrl-C
+    /// Keep showing tools that are added and removed, until Ctrl-C
     #[arg(long)]
     pub watch: bool,
-    /// Print JSON: one document, or one line per tool and change when watching
+    /// Print JSON: one document, or one object per tool and change when watching
     #[arg(long)]
     pub json: bool,
     /// The daemon.
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: ToolsArgs, environment: &Environment) -> Result<()
         .await
 }
 
-/// All pages.
+/// Fetches all pages.
 async fn all(client: &Client, prefix: Option<String>) -> Result<ToolsListResponse, Failure> {
     let mut tools = Vec::new();
     let mut cursor = None;
@@ -73,7 +73,7 @@ fn table(screen: Screen, tools: &[ToolInfo]) -> String {
         let (timing, scope) = (tool.timing.as_str().to_owned(), tool.scope.to_string());
         [tool.name.clone(), timing, scope, first_sentence(tool).to_owned()]
     });
-    screen.table(["TOOL", "TIMING", "SCOPE", "WHAT IT DOES"], rows, "no tool has such a name")
+    screen.table(["TOOL", "TIMING", "SCOPE", "DESCRIPTION"], rows, "no matching tools")
 }
 
 fn first_sentence(tool: &ToolInfo) -> &str {
@@ -83,7 +83,7 @@ fn first_sentence(tool: &ToolInfo) -> &str {
 fn one(screen: Screen, tool: &ToolInfo) -> Result<String, Failure> {
     let mut text = screen.pairs(&[
         ("tool", tool.name.clone()),
-        ("does", tool.description.clone()),
+        ("description", tool.description.clone()),
         ("timing", tool.timing.as_str().to_owned()),
         ("scope", tool.scope.to_string()),
     ]);
@@ -98,7 +98,11 @@ fn one(screen: Screen, tool: &ToolInfo) -> Result<String, Failure> {
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         text.push_str("\n\n");
-        text.push_str(&screen.table(["FIELD", "TYPE", "NEEDED", "WHAT IT IS"], rows, "no fields"));
+        text.push_str(&screen.table(
+            ["FIELD", "TYPE", "REQUIRED", "DESCRIPTION"],
+            rows,
+            "no fields",
+        ));
     }
     Ok(text)
 }
@@ -114,7 +118,7 @@ fn kind(schema: &Value) -> Result<String, Failure> {
     }
 }
 
-/// The values that a schema names one by one.
+/// Returns the values that a schema enumerates.
 fn choices(schema: &Value) -> Vec<String> {
     if let Some(Value::Text(choice)) = schema.get("const") {
         return vec![choice.clone()];

@@ -1,5 +1,4 @@
-//! `ringback verify`: a kit with which any program that holds a line can prove itself, whatever it is
-//! written in.
+//! `ringback verify`: a conformance kit for programs that offer tools, in any language.
 
 mod candidate;
 mod check;
@@ -17,21 +16,21 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback verify client-tools -- node my-client.js\n  ringback verify worker -- python \
-                  my_worker.py\n  ringback verify client-tools http://127.0.0.1:8099    a program that is started \
+                  my_worker.py\n  ringback verify client-tools http://127.0.0.1:8099    for a program started \
                   by hand"
 )]
 pub struct VerifyArgs {
-    /// What is to be proved.
+    /// The protocol to check.
     #[command(subcommand)]
     pub what: What,
 }
 
-/// What can be proved.
+/// The protocols that can be checked.
 #[derive(Debug, Subcommand)]
 pub enum What {
-    /// That a program offers tools over `/client-tools`
+    /// Check a program that offers tools over `/client-tools`
     ClientTools(ClientToolsArgs),
-    /// That a program offers tools over HOOT01
+    /// Check a program that offers tools over HOOT01
     Worker(WorkerArgs),
 }
 

@@ -13,10 +13,10 @@ use crate::screen::{Screen, moment, span};
 /// `ringback why`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  ringback why job_…\n  ringback why call_…\n  ringback why \
-                  6f0c…              the id its caller gave it\n\nIt shows who called, what admitted \
-                  the call, how its deadline came about and how it ended; never its input.")]
+                  6f0c…              the request id chosen by its caller\n\nShows who called, what \
+                  admitted the call, where its deadline came from and how it ended;\nnever its input.")]
 pub struct WhyArgs {
-    /// The id of a call, of its job, or of its request
+    /// Id of a call, of its job or of its request
     pub id: String,
     /// Print one JSON document
     #[arg(long)]
@@ -51,7 +51,8 @@ fn explained(screen: Screen, call: &CallExplainedResponse) -> String {
         ("job", format!("{id}, {status}"))
     }));
     if call.repeat {
-        pairs.push(("repeat", "it repeated an earlier call and did not run again".to_owned()));
+        pairs
+            .push(("repeat", "this call repeated an earlier one and did not run again".to_owned()));
     }
     pairs.push(match (call.took_ms, &call.outcome) {
         (Some(took_ms), Some(outcome)) => {

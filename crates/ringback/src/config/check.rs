@@ -1,4 +1,4 @@
-//! What no single key can tell: ranges, and keys that must agree.
+//! Checks of the whole configuration: ranges, and keys that must agree.
 
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -10,26 +10,26 @@ use super::{Config, ConfigError, SandboxBackend, dirs};
 const KIB: u64 = 1024;
 const GIB: u64 = KIB * KIB * KIB;
 
-/// Below this not even a tool list fits.
+/// Anything smaller cannot hold a tool list.
 const MESSAGE_BYTES_LEAST: u64 = 64 * KIB;
 
-/// What a shell and a few small programs need.
+/// Enough for a shell and a few small programs.
 const SANDBOX_BYTES_LEAST: u64 = 16 * KIB * KIB;
 
-/// A peer cannot be slower than this without being gone for every practical purpose.
+/// A peer that is silent for longer is gone for every practical purpose.
 const PEER_IDLE_SECS_MOST: u64 = 24 * 60 * 60;
 
-/// No call takes longer than a day, whatever it is.
+/// No call takes longer than a day.
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// What nobody needs more of; a typing error has more digits.
+/// More than any real setup needs; larger numbers are typing errors.
 const COUNT_MOST: u64 = 100_000_000;
 
 impl Config {
     /// Checks that every value is in its range and that they agree with each other.
     ///
     /// # Errors
-    /// The first that does not, with the place where it was set.
+    /// The first bad value, with the place where it was set.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_ranges()?;
         self.check_http()?;
@@ -44,20 +44,22 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that nobody but this machine can reach a daemon that asks for no tokens.
+    /// Checks that a daemon without tokens is reachable only from this machine.
     ///
     /// # Errors
     /// The first listener that is not on loopback.
     pub fn check_open(&self) -> Result<(), ConfigError> {
         for (key, addr) in self.listeners() {
             if !addr.ip().is_loopback() {
-                let reason =
-                    format!("`--open` drops all tokens and needs loopback, found `{addr}`");
+                let reason = format!(
+                    "`--open` disables tokens and needs a loopback address, found `{addr}`"
+                );
                 return Err(self.invalid(key, reason));
             }
         }
         if self.http.behind_proxy {
-            let reason = "`--open` drops all tokens, and a proxy would let others in".to_owned();
+            let reason =
+                "`--open` disables tokens, and a proxy would let other machines in".to_owned();
             return Err(self.invalid("http.behind_proxy", reason));
         }
         Ok(())
@@ -69,7 +71,7 @@ impl Config {
         let count = |n: usize| n as u64;
         let sandbox = self.sandbox.limits();
         let ranges = [
-            // Less, and nothing starts: the programs that make a box count too.
+            // With less, nothing starts: the programs that set up a sandbox count too.
             (
                 "sandbox.memory",
                 sandbox.memory_bytes.unwrap_or(GIB),
@@ -139,7 +141,7 @@ impl Config {
         {
             if !curve && !endpoint.0.ip().is_loopback() {
                 let reason = format!(
-                    "`{endpoint}` is beyond loopback and would carry tokens in the clear; set \
+                    "`{endpoint}` is not a loopback address and would carry tokens in the clear; set \
                      `hoot.curve_secret_key_file`, or listen on 127.0.0.1"
                 );
                 return Err(self.invalid(key, reason));
@@ -160,7 +162,7 @@ impl Config {
         let sockets = self.ipc_sockets();
         if let Some(path) = sockets.as_ref().and_then(dirs::IpcSockets::too_long) {
             let reason = format!(
-                "the socket `{}` would have {} bytes and the system allows {}; choose a shorter \
+                "the path of the socket `{}` has {} bytes and the system allows {}; choose a shorter \
                  directory, or set `hoot.ipc = false`",
                 path.display(),
                 path.as_os_str().len(),
@@ -181,8 +183,8 @@ impl Config {
             let known: Vec<_> = providers.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let reason = format!(
-                "the agent `{name}` asks models of `{provider}`, which is not in `providers`; there is {known}, and \
-                 anthropic, google and openai are known"
+                "the agent `{name}` uses the unknown provider `{provider}`; configured providers: {known}; \
+                 built in: anthropic, google, openai"
             );
             return Err(self.invalid("sessions.agents", reason));
         }
@@ -191,7 +193,7 @@ impl Config {
 
     fn check_sandbox(&self) -> Result<(), ConfigError> {
         let sandbox = &self.sandbox;
-        // What `DOCKER_HOST` says matters only to who wants an engine.
+        // `DOCKER_HOST` matters only if a container engine is wanted.
         let is_wanted = self.origins.contains_key("sandbox.docker")
             || sandbox.backend == SandboxBackend::Docker;
         if let (Err(error), true) = (sandbox.docker().path(), is_wanted) {
@@ -219,14 +221,14 @@ impl Config {
     }
 }
 
-/// A name or address with an optional port; no scheme, path or user.
+/// Whether this is a name or address with an optional port, without scheme, path or user.
 fn is_host(text: &str) -> bool {
     let allowed =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':' | '[' | ']');
     !text.is_empty() && text.chars().all(allowed)
 }
 
-/// Scheme and host, as a browser sends it: no path, no final slash.
+/// Whether this is scheme and host as a browser sends them, without path or final slash.
 fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     host.is_some_and(is_host)

@@ -1,4 +1,4 @@
-//! `[clientTools]`, in the spelling that client programs know.
+//! `[clientTools]`, spelled as client programs know it.
 
 #![expect(non_snake_case, reason = "keys are spelled as their users know them")]
 
@@ -7,7 +7,7 @@ use super::section::section;
 /// Long enough for a program, short enough that a caller does not give up first.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 
-/// Half a minute, which proxies survive.
+/// Half a minute, often enough for proxies.
 const KEEPALIVE_MS: u64 = 30_000;
 
 /// An hour: some tools ask a person.
@@ -16,11 +16,11 @@ const MAX_TIMEOUT_MS: u64 = 3_600_000;
 section! {
     /// Tools that HTTP clients offer.
     pub struct ClientTools = "clientTools" {
-        /// How long a call may take when neither its caller nor its tool says, in milliseconds.
+        /// Time limit of a call if neither its caller nor its tool sets one, in milliseconds.
         pub defaultTimeout: u64 = DEFAULT_TIMEOUT_MS,
-        /// Between two pings on a client's stream, in milliseconds.
+        /// Interval between two pings on a client's stream, in milliseconds.
         pub keepaliveInterval: u64 = KEEPALIVE_MS,
-        /// The longest time that a caller or a tool may ask for, in milliseconds.
+        /// Longest time limit that a caller or a tool may set, in milliseconds.
         pub maxTimeout: u64 = MAX_TIMEOUT_MS,
     }
 }

@@ -1,4 +1,4 @@
-//! The two directories of the daemon: where they are by default, and who may enter them.
+//! The two directories of the daemon: their default paths and permissions.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -10,8 +10,8 @@ use super::{ConfigError, Environment, Root};
 /// A Unix socket's address holds 108 bytes, the last of them zero.
 pub(super) const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Only the owner: whoever can enter the runtime directory is trusted, and the data directory holds what
-/// nobody else may read.
+/// Only the owner: anyone who can enter the runtime directory is trusted, and the data directory
+/// holds private data.
 const PRIVATE: u32 = 0o700;
 
 /// The `ipc://` twins of the HOOT01 sockets.
@@ -26,21 +26,21 @@ pub struct IpcSockets {
 /// Why a directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DirError {
-    /// It cannot be made or looked at.
+    /// It cannot be created or examined.
     #[error("cannot create the {what} directory `{}`", path.display())]
     Create {
         /// Which of the two.
         what: &'static str,
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
-    /// Others can get in.
+    /// Other users can enter it.
     #[error(
-        "the {what} directory `{path}` has mode {mode:03o} and lets others in; run `chmod 700 {path}`, \
-         or choose another with `{what}_dir`",
+        "the {what} directory `{path}` has mode {mode:03o}, so other users can enter it; run `chmod 700 \
+         {path}`, or choose another with `{what}_dir`",
         path = path.display()
     )]
     LetsOthersIn {
@@ -51,10 +51,10 @@ pub enum DirError {
         /// Its permissions.
         mode: u32,
     },
-    /// It belongs to somebody else.
+    /// It belongs to another user.
     #[error(
-        "the {what} directory `{}` belongs to user {owner}, not to the user of this daemon; \
-         choose another with `{what}_dir`",
+        "the {what} directory `{}` belongs to user {owner}, not to the daemon's user; choose another \
+         with `{what}_dir`",
         path.display()
     )]
     Foreign {
@@ -72,14 +72,14 @@ impl IpcSockets {
         Self { hoot: runtime_dir.join("hoot.sock"), iopub: runtime_dir.join("iopub.sock") }
     }
 
-    /// The first path that the system cannot bind.
+    /// Returns the first path that is too long to bind.
     pub(super) fn too_long(&self) -> Option<&Path> {
         let mut paths = [self.iopub.as_path(), self.hoot.as_path()].into_iter();
         paths.find(|path| path.as_os_str().len() > SOCKET_PATH_BYTES_MAX)
     }
 }
 
-/// Puts the defaults in where nobody chose.
+/// Fills in the default directories.
 pub(super) fn resolve(root: &mut Root, environment: &Environment) -> Result<(), ConfigError> {
     if root.data_dir.as_os_str().is_empty() {
         let share = || Some(environment.absolute_dir("HOME")?.join(".local/share"));
@@ -94,7 +94,7 @@ pub(super) fn resolve(root: &mut Root, environment: &Environment) -> Result<(), 
     Ok(())
 }
 
-/// Creates both directories for their owner alone, and refuses existing ones that are not.
+/// Creates both directories with mode 0700, and refuses existing ones that other users can enter.
 pub(super) fn create(root: &Root) -> Result<(), DirError> {
     create_dir("data", &root.data_dir)?;
     create_dir("runtime", &root.runtime_dir)
@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Rule: whoever reaches the sockets is trusted, so nobody else may.
+    /// Rule: anyone who reaches the sockets is trusted, so only the owner may reach them.
     #[test]
     fn an_existing_directory_that_lets_others_in_is_refused() {
         let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::section::Raw;
 use super::{Config, ConfigError, Key, Name, Origin};
 
-/// What every variable of this program starts with.
+/// The prefix of every variable of this program.
 const PREFIX: &str = "RINGBACK_";
 
 /// Stands for the dot between section and key.
@@ -18,26 +18,27 @@ const NESTING: &str = "__";
 pub struct Environment(BTreeMap<String, OsString>);
 
 impl std::fmt::Debug for Environment {
-    /// Names alone: values may be secrets.
+    /// Shows only names: values may be secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
 impl Environment {
-    /// The variables of this process.
+    /// Returns the variables of this process.
     #[must_use]
     pub fn of_process() -> Self {
         std::env::vars_os().collect()
     }
 
-    /// The value of a variable, unless it is empty.
+    /// Returns the value of a variable, unless it is empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&OsStr> {
         self.0.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
-    /// A directory named by a variable; the XDG rules say that a relative one is to be ignored.
+    /// Returns the directory in a variable; a relative one is ignored, as the XDG specification
+    /// demands.
     pub(crate) fn absolute_dir(&self, name: &str) -> Option<PathBuf> {
         self.get(name).map(Path::new).filter(|path| path.is_absolute()).map(Path::to_owned)
     }
@@ -51,7 +52,7 @@ impl Environment {
                 return Err(ConfigError::Invalid {
                     key,
                     origin,
-                    reason: "it is not UTF-8".to_owned(),
+                    reason: "the value is not UTF-8".to_owned(),
                 });
             };
             config.set(Name { section: &section, key: &key }, Raw::Text(text), origin)?;
@@ -61,20 +62,20 @@ impl Environment {
 }
 
 impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
-    /// Variables whose name is not UTF-8 are none of ours and left out.
+    /// Leaves out variables whose name is not UTF-8: they cannot be ours.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         let named = |(name, value): (N, V)| Some((name.into().into_string().ok()?, value.into()));
         Self(variables.into_iter().filter_map(named).collect())
     }
 }
 
-/// The variable that sets a key.
+/// Returns the variable that sets a key.
 pub(super) fn variable(section: &str, key: &str) -> String {
     let nesting = if section.is_empty() { "" } else { NESTING };
     format!("{PREFIX}{section}{nesting}{key}").to_uppercase()
 }
 
-/// The key that a variable means to set: all with the nesting mark, and the keys outside sections.
+/// Returns the key that a variable sets: any name with the nesting mark, or a key outside sections.
 /// Others with our prefix (`RINGBACK_TOKEN`, `RINGBACK_CONFIG`) are not keys.
 fn key_of(variable: &str) -> Option<(String, String)> {
     let known = Config::keys().into_iter().find(|key| key.variable() == variable);

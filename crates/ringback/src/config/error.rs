@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration, each as one line that names the place.
+//! Configuration errors, each one line of text that names the place.
 
 use std::fmt;
 use std::io;
@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use super::suggest::{nearest_key, nearest_section};
 use super::{env, full_name};
 
-/// The process exits with this when its configuration is bad.
+/// The exit code for a bad configuration.
 pub const EXIT_BAD_CONFIG: u8 = 64;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The default.
     Default,
     /// A line of a file, counted from 1.
     File {
@@ -28,7 +28,7 @@ pub enum Origin {
     Flag(&'static str),
 }
 
-/// Why there is no configuration.
+/// Why the configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -36,7 +36,7 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system error.
         #[source]
         source: io::Error,
     },
@@ -45,41 +45,41 @@ pub enum ConfigError {
     Syntax {
         /// File and line.
         origin: Origin,
-        /// What the parser said, on one line.
+        /// The parser's message, on one line.
         message: String,
     },
-    /// A key that does not exist.
+    /// An unknown key.
     #[error("{origin}: {unknown}")]
     Unknown {
-        /// Where it stands.
+        /// Where it was set.
         origin: Origin,
         /// The key and the nearest known one.
         unknown: UnknownKey,
     },
-    /// A value that cannot be.
+    /// A bad value.
     #[error("{origin}: bad value for `{key}`: {reason}")]
     Invalid {
         /// The full name of the key.
         key: String,
         /// Where it was set.
         origin: Origin,
-        /// What was expected, what was found, what to do.
+        /// What was expected, what was found, and what to do.
         reason: String,
     },
     /// No home directory to put a default into.
     #[error(
-        "cannot tell where the data directory is: neither `XDG_DATA_HOME` nor `HOME` is set to an \
-         absolute path; set `data_dir`, `RINGBACK_DATA_DIR` or `--data-dir`"
+        "no default for the data directory: neither `XDG_DATA_HOME` nor `HOME` is set to an absolute \
+         path; set `data_dir`, `RINGBACK_DATA_DIR` or `--data-dir`"
     )]
     NoHome,
 }
 
-/// There is no such key or section.
+/// An unknown key or section.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct UnknownKey {
-    /// The name as asked for.
+    /// The name as given.
     pub name: String,
-    /// The known name that is nearest, if one is near.
+    /// The nearest known name, if one is near.
     pub nearest: Option<String>,
 }
 

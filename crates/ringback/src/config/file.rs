@@ -1,4 +1,4 @@
-//! The TOML file: where it is, and every key of it with its line.
+//! The TOML file: its path, and its keys with their lines.
 
 use std::fs;
 use std::io;
@@ -11,11 +11,11 @@ use toml::de::{DeTable, DeValue};
 use super::section::Raw;
 use super::{Config, ConfigError, Environment, Name, Origin, ServeFlags};
 
-/// A file and whether somebody named it.
+/// The path of the file, and whether it was given explicitly.
 #[derive(Clone, Debug)]
 pub(super) struct Located {
     pub(super) path: PathBuf,
-    /// A file that was named must exist; the default one need not.
+    /// A file given explicitly must exist; the default one need not.
     must_exist: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn locate(flags: &ServeFlags, environment: &Environment) -> Option<Lo
     Some(Located { path: config_home.join("ringback").join("config.toml"), must_exist: false })
 }
 
-/// The file's path and text, `None` if there is none and nobody asked for one.
+/// Reads the file; `None` if the default one does not exist.
 pub(super) fn read(
     flags: &ServeFlags,
     environment: &Environment,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::section::Raw;
 use super::{Config, ConfigError, Name, Origin};
 
-/// What `serve` was told on its command line. Values stay text until they are read as their key's
-/// type, so that a bad one is reported like any other.
+/// The flags of `serve`. Values stay text until they are parsed as their key's type, so that a bad
+/// one is reported like any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServeFlags {
     /// `--config`: the file to read; it must exist.
@@ -19,7 +19,7 @@ pub struct ServeFlags {
     pub hoot: Option<String>,
     /// `--iopub`: overrides `hoot.iopub`.
     pub iopub: Option<String>,
-    /// `--open`: no tokens. Not a key on purpose: it is for experiments, not for a file. Refused by
+    /// `--open`: no tokens. Deliberately not a key: it is for experiments. Refused by
     /// [`Config::load`] unless every listener is on loopback.
     pub open: bool,
 }

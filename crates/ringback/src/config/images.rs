@@ -1,4 +1,4 @@
-//! `[sandbox.images.NAME]`: images that are built here, for Docker.
+//! `[sandbox.images.NAME]`: images built here, for Docker.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,19 +18,19 @@ const EXPECTED: &str = "a table of images such as `{ rust = { dir = \"/path/with
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Images(pub BTreeMap<ImageName, ImageEntry>);
 
-/// Where one image comes from.
+/// The source of one image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageEntry {
-    /// The directory with its `Dockerfile`, all of which the build can read.
+    /// The directory with its `Dockerfile`; the build can read all of it.
     pub dir: PathBuf,
-    /// What its build reaches.
+    /// The network of its build.
     pub network: BuildNetwork,
 }
 
 impl Value for Images {
     const KIND: &'static str = "table";
 
-    /// In text it is an inline table of TOML.
+    /// Text is parsed as an inline TOML table.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let table = match raw {
             Raw::Toml(DeValue::Table(table)) => table,
@@ -88,7 +88,9 @@ fn entry(value: &DeValue<'_>) -> Result<ImageEntry, String> {
         let set = match name {
             "dir" => Value::parse(raw).map(|value| dir = Some(value)),
             "network" => Value::parse(raw).map(|value| network = value),
-            unknown => return Err(format!("there is no `{unknown}`, only `dir` and `network`")),
+            unknown => {
+                return Err(format!("unknown key `{unknown}`; known keys: `dir`, `network`"));
+            }
         };
         set.map_err(|reason| format!("`{name}`: {reason}"))?;
     }
@@ -100,7 +102,7 @@ fn entry(value: &DeValue<'_>) -> Result<ImageEntry, String> {
 mod tests {
     use super::*;
 
-    /// Rule: a build reaches no network unless the configuration says so.
+    /// Rule: a build has no network unless the configuration allows it.
     #[test]
     fn an_image_is_read_whole_and_its_build_reaches_nothing_by_default() {
         let text =
@@ -127,7 +129,7 @@ mod tests {
             ("{ rust = {} }", "`dir` is missing"),
             ("{ rust = { dir = 'relative' } }", "`rust`: `dir`: "),
             ("{ rust = { dir = '/a', network = 'full' } }", "`none` or `host`"),
-            ("{ rust = { dir = '/a', tag = 'x' } }", "there is no `tag`"),
+            ("{ rust = { dir = '/a', tag = 'x' } }", "unknown key `tag`"),
             ("{ 'Rust/x' = { dir = '/a' } }", "`Rust/x`"),
         ] {
             let error = Images::parse(Raw::Text(text)).unwrap_err();

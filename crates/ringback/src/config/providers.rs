@@ -1,5 +1,5 @@
-//! `[providers.NAME]`: whose models agents may ask, where the keys for them are, and what they cost;
-//! `[secrets]`: how secrets are had.
+//! `[providers.NAME]`: providers whose models agents may use, their keys and prices; `[secrets]`:
+//! how secrets are obtained.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use super::value::Value;
 
 const EXPECTED: &str = "a table such as `{ url = \"https://api.example\", secret = \"mine\" }`";
 
-const PRICES_EXPECTED: &str = "prices such as `{ \"model*\" = { input = 3.00, output = 15.00 } }`, in dollars for a million tokens";
+const PRICES_EXPECTED: &str = "prices such as `{ \"model*\" = { input = 3.00, output = 15.00 } }`, in dollars per million tokens";
 
-const DOC: &str = "A provider whose models agents may ask: `url`, to which the path of each request is appended; \
-    `secret`, the name of one of `ringback secret`, or `key_file`, whose content only the provider \
-    gets (mode 600); `header` for the key, `authorization` (the default), `x-api-key`, \
-    `x-goog-api-key` or `api-key`; `ca_file`, roots to trust in place of the system's; \
-    `max_requests` for each session; `prices.\"MODEL*\"` with `input` and `output`, in dollars for a \
-    million tokens. `anthropic`, `openai` and `google` have their `url` and `header` without being \
-    told, and the secret of their name.";
+const DOC: &str = "A provider whose models agents may use: `url`, to which the path of each request is \
+    appended; `secret`, the name of a secret stored with `ringback secret`, or `key_file`, whose \
+    content only the provider gets (mode 600); `header` for the key, `authorization` (the default), \
+    `x-api-key`, `x-goog-api-key` or `api-key`; `ca_file`, roots to trust instead of the system's; \
+    `max_requests` for each session; `prices.\"MODEL*\"` with `input` and `output`, in dollars per \
+    million tokens. `anthropic`, `openai` and `google` have a default `url` and `header`, and use the \
+    secret of the same name.";
 
-/// A person has to find the password manager's window first.
+/// Time for a person to find the password manager's window.
 const COMMAND_TIMEOUT_MS: u64 = 20_000;
 
-/// An agent asks every few seconds; a key that was changed is used within a minute.
+/// Agents make requests every few seconds; a changed key is used within a minute.
 const COMMAND_KEPT_MS: u64 = 60_000;
 
-/// Providers that everybody knows: name, address, and where they want the key.
+/// Well-known providers: name, address, and the header for the key.
 const KNOWN: [(&str, &str, KeyHeader); 3] = [
     ("anthropic", "https://api.anthropic.com", KeyHeader::XApiKey),
     ("google", "https://generativelanguage.googleapis.com", KeyHeader::XGoogApiKey),
@@ -37,11 +37,11 @@ const KNOWN: [(&str, &str, KeyHeader); 3] = [
 ];
 
 section! {
-    /// How secrets are had (`ringback secret`).
+    /// How secrets are obtained (`ringback secret`).
     pub struct Secrets = "secrets" {
-        /// How long a command that prints a secret may take, in milliseconds.
+        /// Time limit of a command that prints a secret, in milliseconds.
         pub command_timeout: u64 = COMMAND_TIMEOUT_MS,
-        /// How long what it printed is used without running it again, in milliseconds.
+        /// How long its output is used before the command runs again, in milliseconds.
         pub command_kept: u64 = COMMAND_KEPT_MS,
     }
 }
@@ -53,24 +53,24 @@ pub struct Providers(pub BTreeMap<String, ProviderEntry>);
 /// One provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderEntry {
-    /// What the path of each request is appended to.
+    /// The base URL of requests.
     pub url: BaseUrl,
     /// The file with its key.
     pub key_file: Option<PathBuf>,
     /// The secret that is its key.
     pub secret: Option<SecretName>,
-    /// Where its provider wants the key.
+    /// The header for the key.
     pub header: KeyHeader,
     /// The roots to trust.
     pub ca_file: Option<PathBuf>,
     /// Requests that one session may make.
     pub max_requests: Option<u64>,
-    /// What its models cost.
+    /// The prices of its models.
     pub prices: Prices,
 }
 
 impl ProviderEntry {
-    /// A provider that everybody knows, with the secret of its name.
+    /// Returns a well-known provider, with the secret of the same name.
     #[must_use]
     pub fn known(name: &str) -> Option<Self> {
         let (name, url, header) = KNOWN.into_iter().find(|(known, ..)| *known == name)?;
@@ -91,7 +91,7 @@ impl Section for Providers {
         "providers"
     }
 
-    /// One for all: their names are the user's.
+    /// One key for all: their names are chosen by the user.
     fn keys(&self) -> Vec<Key> {
         let (section, name) = (self.name(), "NAME");
         vec![Key { section, name, kind: "table", default: None, doc: DOC }]
@@ -187,7 +187,7 @@ impl Value for Prices {
     }
 }
 
-/// Dollars: a number as it is written, so that nothing is rounded, or a text.
+/// Dollars: a number, taken as written so that nothing is rounded, or text.
 impl Value for MicroUsd {
     const KIND: &'static str = "dollars";
 
@@ -219,13 +219,13 @@ fn price(value: &DeValue<'_>) -> Result<Price, String> {
             "cache_write" => &mut cache_write,
             unknown => {
                 return Err(format!(
-                    "there is no `{unknown}`, only `input`, `output`, `cache_read` and `cache_write`"
+                    "unknown key `{unknown}`; known keys: `input`, `output`, `cache_read`, `cache_write`"
                 ));
             }
         };
         *place = Some(MicroUsd::parse(raw).map_err(|reason| format!("`{name}`: {reason}"))?);
     }
-    let missing = || format!("`input` and `output` are needed, as in {PRICES_EXPECTED}");
+    let missing = || format!("`input` and `output` are required, as in {PRICES_EXPECTED}");
     let (input, output) = (input.ok_or_else(missing)?, output.ok_or_else(missing)?);
     Ok(Price { input, output, cache_read, cache_write })
 }
@@ -253,7 +253,7 @@ impl Value for ProviderEntry {
     }
 }
 
-/// A provider of this name; in text it is an inline table of TOML.
+/// Parses the provider of this name; text is parsed as an inline TOML table.
 fn parse(name: Option<&str>, raw: Raw<'_>) -> Result<ProviderEntry, String> {
     let table = match raw {
         Raw::Toml(DeValue::Table(table)) => table,
@@ -278,20 +278,20 @@ fn parse(name: Option<&str>, raw: Raw<'_>) -> Result<ProviderEntry, String> {
             "prices" => Value::parse(raw).map(|value| prices = value),
             unknown => {
                 return Err(format!(
-                    "there is no `{unknown}`, only `url`, `secret`, `key_file`, `header`, \
-                     `ca_file`, `max_requests` and `prices`"
+                    "unknown key `{unknown}`; known keys: `url`, `secret`, `key_file`, `header`, \
+                     `ca_file`, `max_requests`, `prices`"
                 ));
             }
         };
         set.map_err(|reason| format!("`{name}`: {reason}"))?;
     }
     if key_file.is_some() && secret.is_some() {
-        return Err("a key is in a `key_file` or is a `secret`: say one of them".to_owned());
+        return Err("`key_file` and `secret` exclude each other; set one of them".to_owned());
     }
-    // Where only the address is somebody's own, everything else is too.
+    // With a URL of its own, an entry does not inherit from the well-known provider.
     let known = name.filter(|_| url.is_none()).and_then(ProviderEntry::known);
     let url = url.or_else(|| known.as_ref().map(|known| known.url.clone()));
-    let url = url.ok_or("`url` is missing: where the model is")?;
+    let url = url.ok_or("`url` is missing: the address of the provider")?;
     let usual = known.as_ref().map(|known| known.header).unwrap_or_default();
     if key_file.is_none() && secret.is_none() {
         secret = known.and_then(|known| known.secret);
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!((least.key_file, least.header), (None, KeyHeader::Authorization));
     }
 
-    /// Rule: a price is read as it is written, not as the nearest number that a computer has.
+    /// Rule: a price is read as written, not as the nearest floating-point number.
     #[test]
     fn prices_are_exact() {
         let text = r#"{ url = "https://a.example", prices = { "big*" = { input = 3, output = 15.10, cache_read = "0.3" } } }"#;
@@ -330,10 +330,10 @@ mod tests {
         for (prices, expected) in [
             ("3", "expected prices such as"),
             ("{ a = 3 }", "`a`: expected prices"),
-            ("{ a = { input = 1 } }", "`a`: `input` and `output` are needed"),
+            ("{ a = { input = 1 } }", "`a`: `input` and `output` are required"),
             ("{ a = { input = -1, output = 1 } }", "`a`: `input`: expected dollars"),
             ("{ a = { input = 1e3, output = 1 } }", "`a`: `input`: expected dollars"),
-            ("{ a = { input = 1, out = 1 } }", "there is no `out`"),
+            ("{ a = { input = 1, out = 1 } }", "unknown key `out`"),
         ] {
             let text = format!("{{ url = 'https://a.example', prices = {prices} }}");
             let error = ProviderEntry::parse(Raw::Text(&text)).unwrap_err();
@@ -373,10 +373,10 @@ mod tests {
             ("{ url = 'https://me:pasted@api.example' }", "`url`: expected"),
             ("{ url = 'https://a.example', key_file = 'relative' }", "`key_file`: "),
             ("{ url = 'https://a.example', header = 'cookie' }", "`x-goog-api-key`"),
-            ("{ url = 'https://a.example', key = 'pasted' }", "there is no `key`"),
+            ("{ url = 'https://a.example', key = 'pasted' }", "unknown key `key`"),
             ("{ url = 'https://a.example', max_requests = -1 }", "`max_requests`: "),
             ("{ url = 'https://a.example', secret = '../a' }", "`secret`: the name of a secret"),
-            ("{ url = 'https://a.example', secret = 'a', key_file = '/k' }", "say one of them"),
+            ("{ url = 'https://a.example', secret = 'a', key_file = '/k' }", "set one of them"),
         ] {
             let error = ProviderEntry::parse(Raw::Text(text)).unwrap_err();
             assert!(error.contains(expected) && !error.contains("pasted"), "{text}: {error}");

@@ -1,15 +1,14 @@
-//! All keys as a table for `docs/configuration.md`.
+//! The table of all keys for `docs/configuration.md`.
 
 use std::fmt::Write;
 
 use super::{Config, Key};
 
 impl Config {
-    /// The reference table in Markdown, one row per key.
+    /// Returns the reference table in Markdown, one row per key.
     #[must_use]
     pub fn reference_markdown() -> String {
-        let mut table =
-            String::from("| key | kind | default | what it does |\n|---|---|---|---|\n");
+        let mut table = String::from("| key | kind | default | description |\n|---|---|---|---|\n");
         for key in Self::keys() {
             let (name, default) = (key.full_name(), default_text(&key));
             let row = format_args!("| `{name}` | {} | {default} | {} |\n", key.kind, key.doc);

@@ -1,4 +1,4 @@
-//! `[sandbox]`: what keeps agents from the rest of this machine.
+//! `[sandbox]`: how agents are confined.
 
 #![expect(non_snake_case, reason = "keys are spelled as their users know them")]
 
@@ -12,57 +12,72 @@ use super::images::Images;
 use super::section::{Raw, section};
 use super::value::{Value, mismatch, text};
 
-/// Where everybody who uses a container engine looks for it.
+/// The usual variable for the socket of a container engine.
 const DOCKER_HOST: &str = "DOCKER_HOST";
 
-/// Enough for a person's projects; each may take as much memory as an agent.
+/// Enough for one person's projects; each may use as much memory as an agent.
 const CONTAINERS_MAX: usize = 8;
 
 section! {
-    /// What keeps agents from the rest of this machine.
+    /// How agents are confined.
     pub struct Sandbox = "sandbox" {
-        /// What confines agents. `auto` takes bubblewrap, or Docker where only that gives every layer, and refuses to start an agent if neither does; `none` runs agents unconfined.
+        /// What confines agents. `auto` uses bubblewrap, or Docker if only Docker provides every
+        /// layer, and refuses to start an agent if neither does; `none` runs agents unconfined.
         pub backend: SandboxBackend = SandboxBackend::Auto,
-        /// The program `bwrap`, if it is not where it usually is.
+        /// Path of the program `bwrap`, if it is not in the usual place.
         pub bwrap: Option<PathBuf> = None,
-        /// The socket of a container engine (Docker; Podman's service speaks the same, and is not tested) on this machine, as a path or as `unix://` and a path. If it is not set, `DOCKER_HOST` is asked, and then it is `/var/run/docker.sock`.
+        /// Socket of a container engine on this machine (Docker; Podman's service has the same
+        /// interface, but is not tested), as a path or as `unix://` and a path. If not set,
+        /// `DOCKER_HOST` is used, else `/var/run/docker.sock`.
         pub docker: Option<String> = None,
-        /// The image that agents run in where a container engine confines them. It has to be there: nothing is fetched.
+        /// Image for agents that a container engine confines. It must already exist: nothing is
+        /// fetched.
         pub image: Option<String> = None,
-        /// What of this machine agents can read besides the system. The program of an agent need not be named, nor what belongs to it ([agents.md](agents.md#in-a-box)).
+        /// Extra host paths that agents can read. The agent's own program and its files are
+        /// included automatically ([agents.md](agents.md#in-a-box)).
         pub readOnly: Vec<PathBuf> = Vec::new(),
-        /// Memory of one agent with all it starts, in bytes, or `none` for no limit.
+        /// Memory of one agent with everything it starts, in bytes, or `none` for no limit.
         pub memory: Bound = bound(limits().memory_bytes),
-        /// Processes and threads of one agent at a time, or `none`.
+        /// Maximum number of processes and threads of one agent, or `none`.
         pub processes: Bound = bound(limits().processes.map(u64::from)),
-        /// Processor time of one agent in percent of one processor, or `none`.
+        /// Processor time of one agent, in percent of one processor, or `none`.
         pub cpu: Bound = bound(limits().cpu_percent.map(u64::from)),
-        /// The longest file an agent can write, in bytes, or `none`.
+        /// Largest file an agent can write, in bytes, or `none`.
         pub file: Bound = bound(limits().file_bytes),
-        /// Files that one process of an agent has open, or `none`.
+        /// Maximum number of open files of one process of an agent, or `none`.
         pub openFiles: Bound = bound(limits().open_files),
-        /// The size of an agent's `/tmp`, in bytes. What is in it counts as memory.
+        /// Size of an agent's `/tmp`, in bytes. Its content counts as memory.
         pub tmp: u64 = limits().tmp_bytes,
-        /// Images that are built here for a container engine, `[sandbox.images.NAME]` with `dir`, a directory with a `Dockerfile`, and
-        /// `network`, what its build reaches: `none` (the default) or `host`. A project names one as its `image`.
+        /// Images built here for a container engine: `[sandbox.images.NAME]` with `dir`, a
+        /// directory with a `Dockerfile`, and `network`, the network of its build: `none` (the
+        /// default) or `host`. A project names one as its `image`.
         pub images: Images = Images::default(),
-        /// Containers of projects that run at the same time, and commands in sandboxes of their own besides.
+        /// Maximum number of running project containers, and likewise of commands in sandboxes of
+        /// their own.
         pub containers_max: usize = CONTAINERS_MAX,
-        /// What an agent may have on the disk, in bytes, or `none`: its workspace, the home beside it, and content that it stored. The same holds for the directory of a container. Whoever goes beyond is ended.
+        /// Disk space of an agent, in bytes, or `none`: its workspace, the home beside it, and
+        /// content that it stored. The same limit applies to the directory of a container. An agent
+        /// or container over the limit is ended.
         pub workspace: Bound = bound(disk().workspace_bytes),
-        /// What of the disk of `data_dir` is kept free, in bytes; `auto` is a gigabyte, or a twentieth of the disk if that is less. With less no agent is started and no content of more than 256 KiB is stored, and the agent, container or command that grows fastest is ended.
+        /// Free space to keep on the disk of `data_dir`, in bytes; `auto` is a gigabyte, or a
+        /// twentieth of the disk if that is less. Below it, no agent is started, no content of more
+        /// than 256 KiB is stored, and the agent, container or command that grows fastest is ended.
         pub keepFree: Kept = Kept(disk().keep_free),
-        /// How many more files the disk of `data_dir` has room for at least; `auto` is a hundred thousand, or a twentieth of what the file system can have if that is less. With less it is as with `sandbox.keepFree`.
+        /// Number of files to keep room for on the disk of `data_dir`; `auto` is a hundred
+        /// thousand, or a twentieth of what the file system can have if that is less. Below it, the
+        /// same happens as with `sandbox.keepFree`.
         pub keepFreeInodes: Kept = Kept(disk().keep_free_inodes),
-        /// The size of the file `reserve` in `data_dir`, in bytes, or 0 for none. It is given up when the disk is full, so that sessions can be ended and workspaces deleted, and made again when there is room.
+        /// Size of the file `reserve` in `data_dir`, in bytes, or 0 for none. It is released when
+        /// the disk is full, so that sessions can be ended and workspaces deleted, and created
+        /// again when there is room.
         pub reserve: u64 = disk().reserve_bytes,
     }
 }
 
-/// What confines agents.
+/// The backend that confines agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxBackend {
-    /// The best there is.
+    /// The best one available.
     Auto,
     /// The program `bwrap`.
     Bubblewrap,
@@ -72,16 +87,16 @@ pub enum SandboxBackend {
     None,
 }
 
-/// A limit, or that there is none.
+/// An optional limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bound(pub Option<u64>);
 
-/// What of the disk is kept free.
+/// The part of the disk to keep free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kept(pub KeepFree);
 
 impl Sandbox {
-    /// How much room agents have on the disk.
+    /// Returns the disk limits of agents.
     #[must_use]
     pub fn disk(&self) -> DiskLimits {
         DiskLimits {
@@ -93,7 +108,7 @@ impl Sandbox {
         }
     }
 
-    /// How far an agent may go.
+    /// Returns the limits of an agent.
     #[must_use]
     pub fn limits(&self) -> ringback_sandbox::Limits {
         let small = |bound: Bound| bound.0.map(|bound| u32::try_from(bound).unwrap_or(u32::MAX));
@@ -107,7 +122,7 @@ impl Sandbox {
         }
     }
 
-    /// What makes the sandboxes; `None` where nothing does.
+    /// Returns the backend for sandboxes; `None` if agents run unconfined.
     #[must_use]
     pub const fn choice(&self) -> Option<BackendChoice> {
         match self.backend {
@@ -118,7 +133,7 @@ impl Sandbox {
         }
     }
 
-    /// Where the container engine is, and the image of agents.
+    /// Returns the socket of the container engine, and the image for agents.
     #[must_use]
     pub fn docker(&self) -> DockerSettings {
         let usual = DockerSettings::default();
@@ -126,7 +141,7 @@ impl Sandbox {
         DockerSettings { socket, image: self.image.clone() }
     }
 
-    /// Puts in what the environment says where the configuration does not.
+    /// Fills in settings from the environment that the configuration does not set.
     pub(super) fn resolve(&mut self, environment: &Environment) {
         let said = || environment.get(DOCKER_HOST)?.to_str().map(str::to_owned);
         self.docker = self.docker.take().or_else(said);
@@ -220,7 +235,7 @@ impl Value for Bound {
 mod tests {
     use super::*;
 
-    /// Rule: a limit is given up only by saying so.
+    /// Rule: a limit is lifted only explicitly.
     #[test]
     fn a_limit_is_a_number_or_none_in_words() {
         for (text, expected) in
@@ -239,7 +254,8 @@ mod tests {
         assert_eq!((sandbox.limits().memory_bytes, sandbox.limits().processes), (None, Some(9)));
     }
 
-    /// Rule: the configuration says where the container engine is, then `DOCKER_HOST`, then custom.
+    /// Rule: the socket of the container engine comes from the configuration, then `DOCKER_HOST`,
+    /// then the usual path.
     #[test]
     fn the_socket_of_the_engine_is_asked_of_docker_host_too() {
         let environment: Environment =
@@ -255,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Rule: agents are confined unless the configuration says otherwise in so many words.
+    /// Rule: agents are confined unless the configuration explicitly says otherwise.
     #[test]
     fn agents_are_confined_by_default() {
         assert_eq!(Sandbox::default().backend, SandboxBackend::Auto);

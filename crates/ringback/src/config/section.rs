@@ -1,28 +1,28 @@
-//! One declaration per section: its keys, types, defaults and documentation come from there alone.
+//! One declaration per section: the only source of its keys, types, defaults and documentation.
 
 use toml::de::DeValue;
 
 /// A key as the reference page shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// The section, empty for keys outside any.
+    /// The section; empty for keys outside any.
     pub section: &'static str,
     /// The key within its section.
     pub name: &'static str,
-    /// What kind of value it takes.
+    /// The kind of value.
     pub kind: &'static str,
     /// Its default, `None` where it is not set or depends on the user's directories.
     pub default: Option<toml::Value>,
-    /// What it does.
+    /// Its description.
     pub doc: &'static str,
 }
 
-/// A value as it was given.
+/// A value as given.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Raw<'a> {
-    /// In a file, with a type.
+    /// From a file, with a type.
     Toml(&'a DeValue<'a>),
-    /// In the environment or a flag: text, read as the key's type.
+    /// From the environment or a flag: text, parsed as the key's type.
     Text(&'a str),
 }
 
@@ -31,21 +31,22 @@ pub(super) enum Raw<'a> {
 pub(super) enum SetError {
     /// The section has no such key.
     Unknown,
-    /// The value does not fit; the text says what was expected and what was found.
+    /// The value is bad; the text names what was expected and what was found.
     Invalid(String),
 }
 
 /// A section of the configuration, by name.
 pub(super) trait Section {
-    /// Its name, empty for keys outside any section.
+    /// Returns its name; empty for keys outside any section.
     fn name(&self) -> &'static str;
-    /// Its keys, in the order of their declaration.
+    /// Returns its keys, in the order of declaration.
     fn keys(&self) -> Vec<Key>;
     /// Sets a key.
     fn set(&mut self, key: &str, raw: Raw<'_>) -> Result<(), SetError>;
-    /// The value of a key, masked; `None` if there is no such key, `Some(None)` if it is not set.
+    /// Returns the value of a key, masked; `None` if the key is unknown, `Some(None)` if it is not
+    /// set.
     fn show(&self, key: &str) -> Option<Option<toml::Value>>;
-    /// Every key that is set, masked.
+    /// Returns every key that is set, masked.
     fn table(&self) -> toml::Table {
         let shown =
             |key: Key| self.show(key.name).flatten().map(|value| (key.name.to_owned(), value));
@@ -54,13 +55,13 @@ pub(super) trait Section {
 }
 
 impl Key {
-    /// The full name, `section.key`.
+    /// Returns the full name, `section.key`.
     #[must_use]
     pub fn full_name(&self) -> String {
         super::full_name(self.section, self.name)
     }
 
-    /// The environment variable that sets it.
+    /// Returns the environment variable that sets it.
     #[must_use]
     pub fn variable(&self) -> String {
         super::env::variable(self.section, self.name)

@@ -1,4 +1,4 @@
-//! `[sessions]` and `[callerTools]`: how agents are run, and how their callers are reached.
+//! `[sessions]` and `[callerTools]`: how agents run, and how their callers are reached.
 
 #![expect(non_snake_case, reason = "keys are spelled as their users know them")]
 
@@ -13,77 +13,84 @@ use toml::de::DeValue;
 use super::section::{Raw, section};
 use super::value::Value;
 
-/// A caller answers promptly, or says that its tool takes longer.
+/// A caller answers promptly, or declares a longer limit for its tool.
 const CALLER_TIMEOUT_MS: u64 = 60_000;
 
-/// Several polls of a caller that asks every few seconds.
+/// Several polls of a caller that polls every few seconds.
 const POLL_GRACE_MS: u64 = 10_000;
 
 /// Minutes of a talkative agent.
 const EVENTS_KEPT: usize = 2000;
 
-/// Far more than anybody reads at once.
+/// Far more than a reader needs at once.
 const EVENT_BYTES: usize = 16 << 20;
 
 /// A daemon with a thousand sessions stays a small program.
 const EVENT_BYTES_TOTAL: usize = 64 << 20;
 
-/// An agent that has files to close has the time; one that hangs does not keep its caller.
+/// Enough for an agent to close its files; one that hangs does not delay its caller.
 const END_GRACE_MS: u64 = 3000;
 
-/// Somebody who went for a coffee is back; most agents wait longer for their model.
+/// Time for a coffee break; most agents wait longer for their model.
 const LIMIT_WAIT_MS: u64 = 5 * 60 * 1000;
 
 const IDLE_MS: u64 = 30 * 60 * 1000;
 
 section! {
-    /// How agents are run.
+    /// How agents run.
     pub struct Sessions = "sessions" {
-        /// The agent of projects that name none. `scripted` is always there: it does what its message says, line by line.
+        /// Agent of projects that name none. `scripted` is always available: it runs its message
+        /// line by line.
         pub agent: String = "scripted".to_owned(),
-        /// Further agents by name, `[sessions.agents.NAME]` with `preset = "goose"` (`ringback agents list` shows which there are)
-        /// or `command = ["program", "argument"]`, where the word `{inside}` stands for the session's MCP server, and a `protocol`
-        /// of `lines`, `acp` or `one-shot`; both with `env = { NAME = "value" }` and `permissions` if they need them. With
-        /// `provider = "NAME"` the agent may ask the models of that one of `providers`: `{model}` in its arguments and environment
-        /// stands for the address, and a preset is pointed at `model = "MODEL"`.
+        /// Further agents by name: `[sessions.agents.NAME]` with `preset = "goose"` (`ringback
+        /// agents list` shows the presets), or with `command = ["program", "argument"]`, where the
+        /// word `{inside}` stands for the session's MCP server, and a `protocol` of `lines`, `acp`
+        /// or `one-shot`. Both may have `env = { NAME = "value" }` and `permissions`. With
+        /// `provider = "NAME"` the agent may use the models of that entry of `providers`: `{model}`
+        /// in its arguments and environment stands for the address, and a preset uses `model =
+        /// "MODEL"`.
         pub agents: Agents = Agents::default(),
-        /// How deep sessions may start others.
+        /// Maximum depth of sessions started by sessions.
         pub max_depth: usize = 3,
-        /// Sessions that one session may start in all.
+        /// Maximum number of sessions that one session may start in total.
         pub max_agents: usize = 50,
-        /// Sessions of one project that have not ended.
+        /// Maximum number of sessions of one project that have not ended.
         pub max_sessions: usize = 10,
-        /// How long a session may have nothing to do, in milliseconds.
+        /// How long a session may be idle, in milliseconds.
         pub idle: u64 = IDLE_MS,
-        /// Events of a session that are kept in memory; its journal has more.
+        /// Number of events of a session kept in memory; its journal has more.
         pub events_kept: usize = EVENTS_KEPT,
-        /// Bytes of a session's events that are kept in memory, until it ends.
+        /// Bytes of a session's events kept in memory, until it ends.
         pub event_bytes: usize = EVENT_BYTES,
-        /// Bytes of the events of all sessions that are kept in memory; past it, those with most lose their oldest.
+        /// Bytes of the events of all sessions kept in memory; beyond it, the sessions with the
+        /// most lose their oldest.
         pub event_bytes_total: usize = EVENT_BYTES_TOTAL,
-        /// Who answers an agent that asks for permission: `ask` passes the question on as an event of the session,
-        /// `allow` and `deny` answer at once. An agent's own `permissions` come first.
+        /// Answer to agents' permission requests: `ask` passes the question on as an event of the
+        /// session, `allow` and `deny` answer immediately. An agent's own `permissions` take
+        /// precedence.
         pub permissions: Permissions = Permissions::Ask,
-        /// How long an agent may take to end when it is asked to, in milliseconds.
+        /// How long an agent may take to end when asked to, in milliseconds.
         pub end_grace: u64 = END_GRACE_MS,
-        /// Tokens that a session may take of its models before whoever started it is asked. A session or its project may say
-        /// another number; so it is with the next two.
+        /// Model tokens after which a session's caller is asked. A session or its project may set
+        /// another number; the same applies to the next two.
         pub max_tokens: Option<u64> = None,
-        /// How long the agents of a session may be at work before that, in milliseconds.
+        /// Working time after which the caller is asked, in milliseconds.
         pub max_time: Option<u64> = None,
-        /// What a session may cost before that, in dollars such as `2.50`. Needs `prices` of its provider.
+        /// Cost after which the caller is asked, in dollars such as `2.50`. Needs `prices` of the
+        /// provider.
         pub max_usd: Option<MicroUsd> = None,
-        /// How long a session that has reached a limit waits for an answer, in milliseconds; then its agent is stopped.
+        /// How long a session at a limit waits for an answer, in milliseconds; then its agent is
+        /// stopped.
         pub limit_wait: u64 = LIMIT_WAIT_MS,
     }
 }
 
 section! {
-    /// Tools that whoever started a session offers its agent.
+    /// Tools that a session's caller offers its agent.
     pub struct CallerTools = "callerTools" {
-        /// How long a call may take when its tool does not say, in milliseconds.
+        /// Time limit of a call if its tool does not set one, in milliseconds.
         pub timeout: u64 = CALLER_TIMEOUT_MS,
-        /// How long after its last poll a caller that polls counts as there, in milliseconds.
+        /// How long after its last poll a polling caller counts as connected, in milliseconds.
         pub pollGrace: u64 = POLL_GRACE_MS,
     }
 }
@@ -97,15 +104,15 @@ pub struct Agents(pub BTreeMap<String, AgentEntry>);
 pub struct AgentEntry {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What its environment has.
+    /// Its environment.
     pub env: BTreeMap<String, String>,
-    /// How it is talked to.
+    /// Its protocol.
     pub protocol: AgentProtocol,
-    /// Who answers when it asks for permission.
+    /// The answer to its permission requests.
     pub permissions: Option<Permissions>,
-    /// The provider whose models it may ask.
+    /// The provider whose models it may use.
     pub provider: Option<String>,
-    /// Which of them a preset is pointed at.
+    /// The model that a preset uses.
     pub model: Option<String>,
 }
 
@@ -114,7 +121,7 @@ const EXPECTED: &str = "a table of agents such as `{ mine = { command = [\"/usr/
 impl Value for Agents {
     const KIND: &'static str = "table";
 
-    /// In text it is an inline table of TOML.
+    /// Text is parsed as an inline TOML table.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let table = match raw {
             Raw::Toml(DeValue::Table(table)) => table,
@@ -133,7 +140,7 @@ impl Value for Agents {
         Ok(Self(agents))
     }
 
-    /// Without the environments: they may hold secrets.
+    /// Hides the environments: they may hold secrets.
     fn show(&self) -> Option<toml::Value> {
         let shown = |(name, agent): (&String, &AgentEntry)| {
             let command = agent.command.iter().cloned().map(toml::Value::String).collect();
@@ -177,7 +184,7 @@ impl Value for Permissions {
     }
 }
 
-/// The key and the value that say how an agent is talked to, if that is not the usual way.
+/// Returns the key and value for an agent's protocol, unless it is the default.
 fn spoken(protocol: &AgentProtocol) -> Option<(&'static str, &str)> {
     match protocol {
         AgentProtocol::Lines => None,
@@ -192,7 +199,7 @@ fn protocol(name: &str) -> Result<AgentProtocol, String> {
         "lines" => Ok(AgentProtocol::Lines),
         "acp" => Ok(AgentProtocol::Acp),
         "one-shot" => Ok(AgentProtocol::OneShot),
-        other => Err(format!("`protocol` is `lines`, `acp` or `one-shot`, not `{other}`")),
+        other => Err(format!("`protocol` must be `lines`, `acp` or `one-shot`, not `{other}`")),
     }
 }
 
@@ -201,7 +208,7 @@ fn of_preset(name: &str) -> Result<AgentProtocol, String> {
         return Ok(AgentProtocol::Preset(name.to_owned()));
     }
     let names: Vec<_> = presets().iter().map(|preset| preset.name.as_str()).collect();
-    Err(format!("there is no preset `{name}`, only {}", names.join(", ")))
+    Err(format!("unknown preset `{name}`; known presets: {}", names.join(", ")))
 }
 
 fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
@@ -209,7 +216,7 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
     let mut agent = AgentEntry::default();
     let has = |key: &str| table.keys().any(|name| name.get_ref() == key);
     if has("protocol") && has("preset") {
-        return Err("a `preset` has its own `protocol`: say one of them".to_owned());
+        return Err("a `preset` has its own `protocol`; set one of them".to_owned());
     }
     for (name, value) in table {
         match (name.get_ref().as_ref(), value.get_ref()) {
@@ -221,7 +228,7 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
             ("command", DeValue::Array(_)) => {
                 agent.command = Vec::<String>::parse(Raw::Toml(value.get_ref()))?;
             }
-            ("command", _) => return Err("`command` is a list of texts".to_owned()),
+            ("command", _) => return Err("`command` must be a list of texts".to_owned()),
             ("env", DeValue::Table(env)) => {
                 for (name, value) in env {
                     let value = String::parse(Raw::Toml(value.get_ref()))
@@ -229,7 +236,7 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
                     agent.env.insert(name.get_ref().to_string(), value);
                 }
             }
-            ("env", _) => return Err("`env` is a table of texts".to_owned()),
+            ("env", _) => return Err("`env` must be a table of texts".to_owned()),
             (key @ ("provider" | "model"), value) => {
                 let text = String::parse(Raw::Toml(value));
                 let text = text.map_err(|reason| format!("`{key}`: {reason}"))?;
@@ -238,8 +245,8 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
             }
             (unknown, _) => {
                 return Err(format!(
-                    "there is no `{unknown}`, only `command`, `env`, `preset`, `protocol`, \
-                     `permissions`, `provider` and `model`"
+                    "unknown key `{unknown}`; known keys: `command`, `env`, `preset`, `protocol`, \
+                     `permissions`, `provider`, `model`"
                 ));
             }
         }
@@ -247,11 +254,11 @@ fn entry(value: &DeValue<'_>) -> Result<AgentEntry, String> {
     let needs_command = !matches!(agent.protocol, AgentProtocol::Preset(_));
     match (&agent.provider, &agent.model) {
         (Some(_), None) if !needs_command => {
-            return Err("`model` is missing: which model of its provider it asks".to_owned());
+            return Err("`model` is missing: the model of the provider to use".to_owned());
         }
         (None, Some(_)) => return Err("`model` needs a `provider`".to_owned()),
         (Some(_), Some(_)) if needs_command => {
-            let reason = "`model` is for presets; say it in `command` or `env`";
+            let reason = "`model` is only for presets; set it in `command` or `env`";
             return Err(reason.to_owned());
         }
         (None | Some(_), _) => {}
@@ -277,7 +284,7 @@ mod tests {
         assert!(shown.contains("/bin/agent") && !shown.contains("secret"), "{shown}");
     }
 
-    /// REQ: an agent of the configuration says its protocol or names a preset.
+    /// REQ: an agent in the configuration has a protocol or a preset.
     #[test]
     fn an_agent_says_how_it_is_talked_to() {
         let text = r#"{ goose = { preset = "goose", permissions = "allow" }, other = { command = ["x"], protocol = "acp" } }"#;
@@ -295,16 +302,19 @@ mod tests {
             ("{ mine = {} }", "`command` is missing"),
             ("{ mine = { command = [] } }", "`command` is missing"),
             ("{ mine = { command = \"x\" } }", "list of texts"),
-            ("{ mine = { command = [\"x\"], colour = 1 } }", "there is no `colour`"),
+            ("{ mine = { command = [\"x\"], colour = 1 } }", "unknown key `colour`"),
             ("{ mine = { command = [\"x\"], env = 1 } }", "table of texts"),
             ("{ mine = { command = [\"x\"], protocol = \"morse\" } }", "`one-shot`, not `morse`"),
-            ("{ mine = { preset = \"hal\" } }", "there is no preset `hal`, only goose"),
-            ("{ mine = { preset = \"goose\", protocol = \"acp\" } }", "say one of them"),
+            ("{ mine = { preset = \"hal\" } }", "unknown preset `hal`; known presets: goose"),
+            ("{ mine = { preset = \"goose\", protocol = \"acp\" } }", "set one of them"),
             ("{ mine = { preset = \"goose\", permissions = \"maybe\" } }", "`ask`, `allow` or"),
             ("{ mine = { command = [\"x\"], provider = 1 } }", "`provider`: expected text"),
             ("{ mine = { preset = \"goose\", provider = \"p\" } }", "`model` is missing"),
             ("{ mine = { preset = \"goose\", model = \"m\" } }", "`model` needs a `provider`"),
-            ("{ mine = { command = [\"x\"], provider = \"p\", model = \"m\" } }", "for presets"),
+            (
+                "{ mine = { command = [\"x\"], provider = \"p\", model = \"m\" } }",
+                "only for presets",
+            ),
             ("3", "table of agents"),
         ] {
             let error = Agents::parse(Raw::Text(text)).unwrap_err();

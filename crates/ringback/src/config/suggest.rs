@@ -1,15 +1,15 @@
-//! The known key that is nearest to one that is not known.
+//! Finds the known key nearest to an unknown one.
 
 use super::section::Key;
 use super::{Config, full_name};
 use crate::nearest::nearest_by;
 
-/// The nearest key, if few enough letters differ that it was probably meant.
+/// Returns the nearest key, if few enough letters differ that it was probably meant.
 pub(super) fn nearest_key(section: &str, key: &str) -> Option<Key> {
     nearest_by(&full_name(section, key), Config::keys(), Key::full_name)
 }
 
-/// The nearest section.
+/// Returns the nearest section.
 pub(super) fn nearest_section(section: &str) -> Option<&'static str> {
     nearest_by(section, Config::keys(), |key| key.section.to_owned()).map(|key| key.section)
 }

@@ -1,4 +1,4 @@
-//! Loading as a whole: layers, complaints, masking.
+//! Loading as a whole: layers, errors, masking.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn from_env(variables: &[(&str, &str)]) -> Result<Config, String> {
     load("", variables, &ServeFlags::default())
 }
 
-/// The complaint about a file, without the part of its path that differs from run to run.
+/// Returns the error about a file, without the part of its path that differs between runs.
 fn complaint(file: &str) -> String {
     let text = from_file(file).unwrap_err();
     assert!(!text.contains('\n'), "one line: {text}");
@@ -64,8 +64,8 @@ fn no_file_at_all_is_fine_unless_it_was_named() {
     }
 }
 
-/// Rule: what can be known to be wrong about a container engine is refused before anything starts; what
-/// `DOCKER_HOST` says, only where an engine is wanted.
+/// Rule: a bad container engine is refused before anything starts; `DOCKER_HOST` is checked only if
+/// an engine is wanted.
 #[test]
 fn an_engine_elsewhere_and_a_bad_image_are_refused_at_once() {
     let elsewhere = complaint("[sandbox]\ndocker = 'tcp://192.0.2.1:2375'\n");
@@ -203,7 +203,7 @@ fn keys_that_disagree_are_refused() {
     };
     check("[http]\nlisten = '0.0.0.0:1'", "http.listen", "`http.tls`");
     check("[http.tls]\ncert = '/x'", "http.tls", "`key` is missing");
-    check("[http]\ntls = { cert = '/x', key = '/y', ca = '/z' }", "http.tls", "no `ca`");
+    check("[http]\ntls = { cert = '/x', key = '/y', ca = '/z' }", "http.tls", "unknown key `ca`");
     check("[http]\ntls = '/x'", "http.tls", "a table of two files");
     let too_long = "[clientTools]\ndefaultTimeout = 10\nmaxTimeout = 9";
     check(too_long, "clientTools.defaultTimeout", "1 to 9");
@@ -246,7 +246,7 @@ fn beyond_loopback_it_is_tls_or_a_stated_proxy() {
     from_file("[http]\nlisten = '0.0.0.0:1'").unwrap_err();
 }
 
-/// Rule: a daemon without tokens is reachable from this machine alone.
+/// Rule: a daemon without tokens is reachable only from this machine.
 #[test]
 fn open_is_refused_beyond_loopback_even_behind_a_proxy() {
     let flags = ServeFlags { open: true, ..ServeFlags::default() };

@@ -1,4 +1,4 @@
-//! The types a key can have: how each is read from TOML or text, and how it is shown.
+//! The types of keys: how each is parsed from TOML or text, and how it is shown.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,11 +15,11 @@ const MASK: &str = "***";
 
 /// A type that a key can have.
 pub(super) trait Value: Sized {
-    /// Its name in the reference page.
+    /// Its name in the reference table.
     const KIND: &'static str;
-    /// Reads it; the error says what was expected and what was found.
+    /// Parses it; the error names what was expected and what was found.
     fn parse(raw: Raw<'_>) -> Result<Self, String>;
-    /// Its value for people, secrets masked; `None` if it is not set.
+    /// Returns its value for display, secrets masked; `None` if it is not set.
     fn show(&self) -> Option<toml::Value>;
 }
 
@@ -30,13 +30,13 @@ pub struct HootEndpoint(pub SocketAddr);
 /// A certificate and its key, both PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, with those that vouch for it.
+    /// The certificate, with its chain.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
@@ -49,7 +49,7 @@ pub enum LogFormat {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogFilter(String);
 
-/// Where traces go: the address of an OpenTelemetry collector, plain gRPC.
+/// The address of an OpenTelemetry collector for traces, plain gRPC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpEndpoint(String);
 
@@ -60,7 +60,7 @@ impl fmt::Display for HootEndpoint {
 }
 
 impl LogFormat {
-    /// Its name in the configuration.
+    /// Returns its name in the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,13 +71,13 @@ impl LogFormat {
 }
 
 impl LogFilter {
-    /// The least surprising one: what an operator should know, nothing per call.
+    /// Returns the default filter: what an operator should know, nothing per call.
     #[must_use]
     pub fn info() -> Self {
         Self("info".to_owned())
     }
 
-    /// The filter's text.
+    /// Returns the text of the filter.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -85,7 +85,7 @@ impl LogFilter {
 }
 
 impl OtlpEndpoint {
-    /// The URL.
+    /// Returns the URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -120,7 +120,7 @@ impl Value for u64 {
             Raw::Toml(_) => None,
             Raw::Text(text) => text.replace('_', "").parse().ok(),
         };
-        // TOML's integers are signed; what it cannot write back is not accepted.
+        // TOML integers are signed; a value that cannot be written back is not accepted.
         parsed
             .filter(|value| i64::try_from(*value).is_ok())
             .ok_or_else(|| mismatch("a whole number, not negative", raw))
@@ -158,8 +158,8 @@ impl Value for String {
 impl Value for PathBuf {
     const KIND: &'static str = "absolute path";
 
-    /// A path in a file must be absolute: nobody can tell what it would be relative to. In a flag or
-    /// a variable it is relative to the working directory, as everywhere in a shell.
+    /// A path in a file must be absolute: it has no obvious base. In a flag or a variable it is
+    /// relative to the working directory, as usual in a shell.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         let given = text(raw).filter(|text| !text.is_empty());
         let path = given.map(Path::new).ok_or_else(|| mismatch(Self::KIND, raw))?;
@@ -209,7 +209,7 @@ impl Value for HootEndpoint {
 impl Value for TlsFiles {
     const KIND: &'static str = "table";
 
-    /// In text it is an inline table of TOML.
+    /// Text is parsed as an inline TOML table.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         const EXPECTED: &str = "a table of two files such as `{ cert = \"/etc/ringback/cert.pem\", \
             key = \"/etc/ringback/key.pem\" }`";
@@ -234,7 +234,7 @@ impl Value for TlsFiles {
         let (cert, key) = (file("cert")?, file("key")?);
         match table.keys().find(|name| !matches!(name.get_ref().as_ref(), "cert" | "key")) {
             Some(unknown) => {
-                Err(format!("there is no `{}`, only `cert` and `key`", unknown.get_ref()))
+                Err(format!("unknown key `{}`; known keys: `cert`, `key`", unknown.get_ref()))
             }
             None => Ok(Self { cert, key }),
         }
@@ -280,11 +280,11 @@ impl Value for LogFilter {
 impl Value for OtlpEndpoint {
     const KIND: &'static str = "http:// address";
 
-    /// The text is not repeated in the error: people paste credentials into URLs.
+    /// The error does not repeat the text: people paste credentials into URLs.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         const EXPECTED: &str = "expected the plain address of a collector such as \
-            `http://127.0.0.1:4317`; for one that needs TLS or credentials, run a local collector \
-            that forwards";
+            `http://127.0.0.1:4317`; to reach one that needs TLS or credentials, run a local collector \
+            that forwards to it";
         let rest = text(raw).and_then(|text| text.strip_prefix("http://")).ok_or(EXPECTED)?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
         let is_plain = !host.is_empty() && !host.contains(['@', '/', '?', '#', ' ']);
@@ -327,7 +327,7 @@ impl<T: Value> Value for Option<T> {
 impl<T: Value> Value for Vec<T> {
     const KIND: &'static str = "list";
 
-    /// A list in text is TOML if it starts with `[`, else separated by commas.
+    /// Text is a TOML list if it starts with `[`, else separated by commas.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         match raw {
             Raw::Toml(DeValue::Array(items)) => {
@@ -353,7 +353,7 @@ impl<T: Value> Value for Vec<T> {
 impl<T: Value> Value for Secret<T> {
     const KIND: &'static str = "secret";
 
-    /// The error of a secret never repeats it.
+    /// The error never repeats the secret.
     fn parse(raw: Raw<'_>) -> Result<Self, String> {
         T::parse(raw).map(Self::new).map_err(|_| format!("expected a {} (not shown)", T::KIND))
     }

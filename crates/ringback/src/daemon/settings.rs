@@ -1,4 +1,4 @@
-//! From the daemon's configuration to that of its parts.
+//! Converts the daemon's configuration to that of its parts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,10 +28,10 @@ use crate::cli::SCRIPTED;
 use crate::config::{Config, ConfigError, ProviderEntry, TlsFiles};
 use crate::telemetry;
 
-/// A day: the longest work anybody has asked for took hours. It ends what would otherwise stay.
+/// A day: the longest known work took hours. It ends calls that would otherwise never end.
 const CALL_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-/// The agent that is always there.
+/// The built-in agent.
 const SCRIPTED_NAME: &str = "scripted";
 
 const CURVE_KEY: &str = "hoot.curve_secret_key_file";
@@ -47,7 +47,7 @@ impl ConfigView for View {
     }
 }
 
-/// What the broker is told: the one place where keys become limits.
+/// Returns the configuration of the broker: the one place where keys become limits.
 pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigError> {
     let limits = &config.limits;
     let jobs_live_max = limits.jobs_running.saturating_add(limits.jobs_pending_max);
@@ -78,15 +78,14 @@ pub(super) fn broker(config: &Config) -> Result<ringback_broker::Config, ConfigE
     })
 }
 
-/// The agent that does what it is told, line by line, with the program inside as its MCP server.
+/// Returns the agent that runs its message line by line, with the program inside as its MCP server.
 fn scripted_agent() -> Option<AgentCommand> {
     let program = std::env::current_exe().ok()?.into_os_string().into_string().ok()?;
     let words = [program.as_str(), SCRIPTED, "--", "{inside}", "--session-tools"];
     Some(AgentCommand { command: words.map(str::to_owned).into(), ..AgentCommand::default() })
 }
 
-/// The program inside, unpacked when a session first needs it: until then none of its pages is in
-/// memory.
+/// The program inside, unpacked when a session first needs it: until then it uses no memory.
 #[derive(Debug)]
 struct Embedded(Unpacked);
 
@@ -97,7 +96,7 @@ impl InsideProgram for Embedded {
     }
 }
 
-/// How sessions are run, with the agents of the configuration.
+/// Returns the settings of sessions, with the configured agents.
 fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     let keys = &config.sessions;
     let mut agents: BTreeMap<_, _> = keys
@@ -114,7 +113,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     if keys.agent != SCRIPTED_NAME && !agents.contains_key(&keys.agent) {
         let names = agents.keys().map(String::as_str).chain([SCRIPTED_NAME]);
         let names = names.collect::<Vec<_>>().join(", ");
-        let reason = format!("there is no agent `{}`, only {names}", keys.agent);
+        let reason = format!("unknown agent `{}`; known agents: {names}", keys.agent);
         return Err(bad(config, "sessions.agent", reason));
     }
     if let Some(scripted) = scripted_agent() {
@@ -154,7 +153,7 @@ fn sessions(config: &Config) -> Result<SessionSettings, ConfigError> {
     })
 }
 
-/// The doors to the models of the configuration, whose keys and roots are looked at now.
+/// Returns the model proxies of the configured providers; checks their keys and roots.
 pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
     let vault = Arc::new(config.vault());
     let providers = config.providers_in_use().into_iter();
@@ -163,7 +162,7 @@ pub(super) fn model_doors(config: &Config) -> Result<ModelDoors, ConfigError> {
         .map_err(|(name, error)| bad(config, &format!("providers.{name}"), error.to_string()))
 }
 
-/// What is behind a door.
+/// Returns the provider behind a model proxy.
 pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
     let file = model.key_file.clone().map(|path| KeySource::File(KeyFile::new(path)));
     let secret = model.secret.clone();
@@ -178,7 +177,7 @@ pub(crate) fn provider(model: &ProviderEntry, vault: &Arc<Vault>) -> Provider {
     }
 }
 
-/// What keeps agents from the rest of this machine.
+/// Returns how agents are confined.
 fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     let data_dir = utf8(config, "data_dir", &config.root.data_dir)?;
     let path = |path: &PathBuf| utf8(config, "sandbox.readOnly", path);
@@ -195,7 +194,7 @@ fn confinement(config: &Config) -> Result<Confinement, ConfigError> {
     })))
 }
 
-/// What containers are told.
+/// Returns the settings of containers.
 fn containers(config: &Config) -> Result<ContainerSettings, ConfigError> {
     let images = config.sandbox.images.0.iter().map(|(name, image)| {
         let key = format!("sandbox.images.{name}.dir");
@@ -208,7 +207,7 @@ fn containers(config: &Config) -> Result<ContainerSettings, ConfigError> {
     })
 }
 
-/// What the music tools are told.
+/// Returns the settings of the music tools.
 fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
     let studio = &config.studio;
     let font = |path: &PathBuf| utf8(config, "studio.soundfont", path);
@@ -222,7 +221,7 @@ fn studio(config: &Config) -> Result<StudioSettings, ConfigError> {
     })
 }
 
-/// Where the model services are.
+/// Returns the addresses of the music services.
 fn models(config: &Config) -> ringback_models::Settings {
     let endpoints = config.models.endpoints().into_iter();
     ringback_models::Settings {
@@ -232,7 +231,8 @@ fn models(config: &Config) -> ringback_models::Settings {
     }
 }
 
-/// What the HTTP listener is told. The certificate is read here, before anything is opened.
+/// Returns the configuration of the HTTP listener. Reads the certificate, before anything is
+/// opened.
 pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, ConfigError> {
     let http = &config.http;
     let max_connections = files.http(http.max_connections);
@@ -242,7 +242,7 @@ pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, Conf
             limit,
             wanted,
             max_connections,
-            "`http.max_connections` is more than the limit of open files leaves room for; raise it with `ulimit -n`"
+            "the open file limit is too low for `http.max_connections`; raise it with `ulimit -n`"
         );
     }
     let load = |files: &TlsFiles| {
@@ -265,13 +265,13 @@ pub(super) fn http(config: &Config, files: OpenFiles) -> Result<HttpConfig, Conf
     })
 }
 
-/// Where others reach the HTTP listener: at the first name it is configured to be called by, else at
-/// its address.
+/// Returns the public URL of the HTTP listener: with the first name in `http.hosts`, else with its
+/// address.
 pub(super) fn public_url(config: &Config, listener: &HttpListener) -> String {
     let scheme = if listener.is_tls() || config.http.behind_proxy { "https" } else { "http" };
     let address = listener.local_addr();
     match config.http.hosts.first() {
-        // A proxy has a port of its own, which its name says if it is not the usual one.
+        // A proxy has its own port, which is part of the name unless it is the default.
         Some(host) if host.contains(':') || config.http.behind_proxy => {
             format!("{scheme}://{host}")
         }
@@ -280,7 +280,7 @@ pub(super) fn public_url(config: &Config, listener: &HttpListener) -> String {
     }
 }
 
-/// What the routes of client tools are told.
+/// Returns the settings of the client tool routes.
 pub(super) fn client_tools(config: &Config) -> ClientToolSettings {
     ClientToolSettings {
         keepalive: Duration::from_millis(config.client_tools.keepaliveInterval),
@@ -288,7 +288,7 @@ pub(super) fn client_tools(config: &Config) -> ClientToolSettings {
     }
 }
 
-/// What the HOOT01 edge is told.
+/// Returns the configuration of the HOOT01 edge.
 pub(super) fn hoot(
     config: &Config,
     open: bool,
@@ -314,7 +314,7 @@ pub(super) fn hoot(
     })
 }
 
-/// What the MCP edge is told.
+/// Returns the configuration of the MCP edge.
 pub(super) fn mcp(config: &Config, open: bool) -> ringback_edge_mcp::Config {
     let max = config.mcp.sessions_max;
     ringback_edge_mcp::Config {
@@ -334,14 +334,14 @@ pub(super) fn mcp(config: &Config, open: bool) -> ringback_edge_mcp::Config {
     }
 }
 
-/// The daemon's secret key, from a file that nobody else may read.
+/// Reads the daemon's secret key from a file that only its owner may read.
 fn curve_key(path: &Path) -> Result<Secret, String> {
     let failed = |error| format!("cannot read `{}`: {error}", path.display());
     let mode = std::fs::metadata(path).map_err(failed)?.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         let path = path.display();
         return Err(format!(
-            "`{path}` has mode {mode:03o} and lets others in; run `chmod 600` on it"
+            "other users can access `{path}` (mode {mode:03o}); run `chmod 600` on it"
         ));
     }
     let text = std::fs::read_to_string(path).map_err(failed)?;
@@ -397,8 +397,8 @@ mod tests {
         assert_eq!(broker.data_dir, "/home/ada/.local/share/ringback");
     }
 
-    /// Rule: whatever is the daemon's own is hidden from every agent: its directories, its configuration,
-    /// and every file with a key in it.
+    /// Rule: everything private to the daemon is hidden from every agent: its directories, its
+    /// configuration, and every key file.
     #[test]
     fn everything_private_is_hidden_from_agents() {
         let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The first token: made once, written for its owner alone, never shown.
+//! The first token: created once, written to a file only its owner can read, never shown.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use ringback_proto::secret::Secret;
 use super::StartDaemonError;
 use crate::config::Config;
 
-/// Its name in the data directory.
+/// Its file name in the data directory.
 pub const TOKEN_FILE: &str = "token";
 
 /// The token exists, but its file does not.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot write the first token to `{}`; make room there, then start again with an empty data \
-     directory, or make another token with `ringback token create` through the runtime directory",
+    "cannot write the first token to `{}`; free some space there and start again with an empty data \
+     directory, or create another token with `ringback token create` through the runtime directory",
     path.display()
 )]
 pub struct TokenFileError {
@@ -25,7 +25,7 @@ pub struct TokenFileError {
     source: io::Error,
 }
 
-/// Makes the first token if there is none, and says where it is.
+/// Creates the first token unless one exists, and returns its path.
 pub(super) async fn first(
     broker: &Broker,
     config: &Config,
@@ -36,12 +36,12 @@ pub(super) async fn first(
             write(&path, &token).map_err(|source| TokenFileError { path: path.clone(), source })?;
             Ok(Some(path))
         }
-        // Somebody may have moved it to a safer place.
+        // The user may have moved it to a safer place.
         None => Ok(path.exists().then_some(path)),
     }
 }
 
-/// Whole or not at all: a temporary file is for its owner alone from the start, then renamed.
+/// Writes the file atomically: a temporary file, private to its owner from the start, is renamed.
 fn write(path: &Path, token: &Secret) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
@@ -59,7 +59,7 @@ mod tests {
 
     use super::write;
 
-    /// Rule: the token is readable by its owner alone, from its first byte on.
+    /// Rule: only its owner can read the token, from its first byte on.
     #[test]
     fn the_file_is_for_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();

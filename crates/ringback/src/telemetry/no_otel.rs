@@ -26,7 +26,7 @@ impl Traces {
 /// Makes the span a child of a caller's trace; this build traces nothing.
 pub const fn set_parent(_span: &Span, _traceparent: &str) {}
 
-/// The `traceparent` that hands this span's trace on; this build traces nothing.
+/// Returns the `traceparent` that passes this span's trace on; this build traces nothing.
 #[must_use]
 pub const fn traceparent(_span: &Span) -> Option<String> {
     None

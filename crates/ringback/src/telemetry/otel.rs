@@ -22,10 +22,10 @@ use crate::config::OtlpEndpoint;
 /// The header of W3C trace context.
 const TRACEPARENT: &str = "traceparent";
 
-/// How long a collector that does not answer may hold up the end of the process.
+/// How long an unresponsive collector may delay the end of the process.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the exporter itself is made of: tracing these would make every export cause another.
+/// The libraries of the exporter: tracing them would make every export cause another.
 const EXPORTER_TARGETS: [&str; 5] = ["h2", "hyper", "opentelemetry", "tonic", "tower"];
 
 /// The exporter, if there is a collector.
@@ -50,33 +50,33 @@ impl Traces {
 
     pub(super) async fn shutdown(self) {
         let Some(provider) = self.provider else { return };
-        // The flush waits for a thread, so it must not hold up the runtime that sends for it.
+        // The flush waits for a thread, so it must not block the runtime that sends for it.
         let flush = move || provider.shutdown_with_timeout(FLUSH_TIMEOUT);
         match tokio::task::spawn_blocking(flush).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(error = chain(&error), "some spans were not exported"),
-            Err(error) => tracing::error!(error = chain(&error), "flushing spans failed"),
+            Ok(Err(error)) => tracing::warn!(error = chain(&error), "cannot export some spans"),
+            Err(error) => tracing::error!(error = chain(&error), "cannot flush spans"),
         }
     }
 }
 
 /// Makes the span a child of a caller's trace.
 ///
-/// Call it before the span is entered for the first time. What is not a valid `traceparent` is
-/// ignored, as the W3C recommendation asks: the span then starts a trace of its own.
+/// Call it before the span is entered for the first time. An invalid `traceparent` is ignored, as
+/// the W3C recommendation asks: the span then starts its own trace.
 pub fn set_parent(span: &Span, traceparent: &str) {
     let parent = TraceContextPropagator::new().extract(&Header(traceparent));
     if !parent.span().span_context().is_valid() {
-        tracing::debug!("ignored a malformed traceparent");
+        tracing::debug!("ignoring a malformed traceparent");
         return;
     }
     if let Err(error) = span.set_parent(parent) {
-        // Nobody collects traces, or not at this level: there is nothing to continue.
-        tracing::trace!(%error, "did not continue a trace");
+        // Traces are not collected, or not at this level: there is nothing to continue.
+        tracing::trace!(%error, "cannot continue a trace");
     }
 }
 
-/// The `traceparent` that hands this span's trace on to somebody else; `None` if nobody traces it.
+/// Returns the `traceparent` that passes this span's trace on; `None` if it is not traced.
 #[must_use]
 pub fn traceparent(span: &Span) -> Option<String> {
     let mut headers = HashMap::new();
@@ -84,7 +84,7 @@ pub fn traceparent(span: &Span) -> Option<String> {
     headers.remove(TRACEPARENT)
 }
 
-/// A single header, as the propagator wants it.
+/// A single header, in the propagator's form.
 struct Header<'a>(&'a str);
 
 impl Extractor for Header<'_> {

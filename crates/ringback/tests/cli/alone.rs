@@ -1,4 +1,4 @@
-//! What needs no daemon.
+//! Commands that need no daemon.
 
 use clap::CommandFactory;
 use ringback::cli::Cli;
@@ -20,7 +20,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
     for (arguments, expected) in [
         (&["fly"][..], "unrecognized subcommand"),
         (&["call"], "<TOOL>"),
-        // Not even a daemon that somebody else runs here knows it.
+        // Must not reach a daemon that another user runs here.
         (&["call", "pign", "--daemon", "tcp://127.0.0.1:1"], "did you mean `ping`?"),
         (&["call", "job_sleep", "milliseconds=soon"], "takes integer"),
         (&["call", "job_sleep"], "missing field `milliseconds`"),
@@ -81,7 +81,7 @@ fn configuration_can_be_shown_checked_and_found() {
     assert!(run(&["config", "path"]).line().contains(".config/ringback/config.toml"));
 }
 
-/// Rule: a configuration that a daemon would refuse is not good, whatever it is refused for.
+/// Rule: a configuration that a daemon would refuse for any reason is not valid.
 #[test]
 fn a_configuration_is_checked_as_a_daemon_does() {
     let dir = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn completions_exist_for_every_shell_and_name_every_command() {
     }
 }
 
-/// Rule: a token is never an argument, where everybody on the machine could read it.
+/// Rule: a token is never an argument, which every user of the machine could read.
 #[test]
 fn no_flag_takes_a_token() {
     let cli = Cli::command();
@@ -127,14 +127,14 @@ fn the_page_names_every_command_and_every_exit_code() {
     let page = include_str!("../../../../docs/cli.md");
     for command in Cli::command().get_subcommands() {
         let name = format!("`ringback {}", command.get_name());
-        assert!(page.contains(&name), "docs/cli.md should tell of {name}`");
+        assert!(page.contains(&name), "docs/cli.md should mention {name}`");
         for action in command.get_subcommands() {
             let name = format!("`ringback {} {}", command.get_name(), action.get_name());
-            assert!(page.contains(&name), "docs/cli.md should tell of {name}`");
+            assert!(page.contains(&name), "docs/cli.md should mention {name}`");
         }
     }
     for code in [0, 1, 2, 64, 69, 77, 130] {
-        assert!(page.contains(&format!("| {code} |")), "docs/cli.md should tell of code {code}");
+        assert!(page.contains(&format!("| {code} |")), "docs/cli.md should mention code {code}");
     }
 }
 

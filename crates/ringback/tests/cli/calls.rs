@@ -1,4 +1,4 @@
-//! Calls, jobs, events and what explains them.
+//! Calls, jobs, events and explanations of calls.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -81,7 +81,7 @@ fn jobs_are_listed_shown_cancelled_and_explained() {
     assert!(daemon.run(&["jobs", "cancel", &job]).line().ends_with("is cancelled"));
     assert_eq!(daemon.run(&["jobs", &job, "--json"]).json()["status"], "cancelled");
     let watch = daemon.run(&["jobs", "watch", &job]);
-    assert_eq!(watch.code, 1, "a cancelled job is no success: {watch:?}");
+    assert_eq!(watch.code, 1, "a cancelled job is not a success: {watch:?}");
 
     let why = daemon.run(&["why", &job, "--json"]).json();
     assert_eq!((&why["tool"], &why["job_status"]), (&"job_sleep".into(), &"cancelled".into()));
@@ -89,7 +89,7 @@ fn jobs_are_listed_shown_cancelled_and_explained() {
     assert_eq!(daemon.run(&["why", "nothing"]).code, 1);
 }
 
-/// Rule: Ctrl-C cancels the call, so that no work goes on that nobody waits for.
+/// Rule: Ctrl-C cancels the call, so that no unneeded work continues.
 #[test]
 fn ctrl_c_cancels_the_work_and_exits_with_130() {
     let daemon = Daemon::start();
@@ -108,7 +108,7 @@ fn ctrl_c_cancels_the_work_and_exits_with_130() {
     }
 }
 
-/// Rule: a caller that cancels and leaves at once has cancelled all the same.
+/// Rule: a cancel takes effect even if the caller disconnects immediately.
 #[test]
 fn work_whose_output_nobody_reads_any_more_is_cancelled() {
     let daemon = Daemon::start();
@@ -160,11 +160,11 @@ fn events_are_followed_by_socket_and_by_port() {
             follow.args(connection).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let (told, heard) = std::sync::mpsc::channel();
-        // Read to the end: whoever stops reading ends the command too.
+        // Read to the end: closing the pipe early would end the command.
         let reader = std::thread::spawn(move || {
             lines.by_ref().for_each(|line| drop(told.send(line.unwrap())));
         });
-        // A subscription takes a moment to arrive; something happens until it is heard.
+        // A subscription takes a moment to arrive; events are made until one is received.
         let line = wait_for("an event", || {
             daemon.run(&["call", "job_sleep", "milliseconds=0"]).done();
             heard.try_recv().ok()
@@ -183,11 +183,11 @@ fn the_demonstration_does_what_it_says_and_leaves_nothing() {
     let output = ringback(dir.path()).env("TMPDIR", dir.path()).arg("demo").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(text.contains("All of it was checked"), "{text}");
+    assert!(text.contains("All steps were checked"), "{text}");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// REQ: `ringback call` for any tool: one of a worker, over HOOT01 in both directions.
+/// REQ: `ringback call` for any tool: one from a worker, over HOOT01 in both directions.
 #[test]
 fn a_tool_of_a_worker_is_called_like_any_other() {
     type Numbers = BTreeMap<String, i64>;

@@ -1,4 +1,4 @@
-//! Containers and images, as a user meets them.
+//! Containers and images from the command line.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::engine;
 use crate::support::{Daemon, file};
 
-/// An image that goes with its test: all tests share an engine.
+/// An image that is removed with its test: all tests share an engine.
 struct Image {
     name: String,
     dir: tempfile::TempDir,
@@ -31,7 +31,7 @@ impl Drop for Image {
     }
 }
 
-/// Waits until a command of the line says something.
+/// Waits until a command prints a text.
 fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
     let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
@@ -44,8 +44,8 @@ fn until(daemon: &Daemon, arguments: &[&str], text: &str) {
     }
 }
 
-/// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in a
-/// container that nobody gave a command.
+/// REQ: "container_start|stop|logs|exec": from the command line, with the program inside waiting in
+/// a container without a command.
 #[test]
 fn a_container_is_started_used_and_stopped() {
     if !crate::rights::is_root() {
@@ -97,7 +97,7 @@ fn a_container_is_started_used_and_stopped() {
     assert_eq!(gone.code, 1, "{gone:?}");
 }
 
-/// Rule: images are those of the configuration; where there are none to be had, that is said by name.
+/// Rule: images come from the configuration; a backend without images refuses them and is named.
 #[test]
 fn images_are_listed_and_refused_without_an_engine() {
     if !crate::rights::is_root() {
@@ -121,8 +121,8 @@ fn images_are_listed_and_refused_without_an_engine() {
     }
 }
 
-/// REQ: "image per project, `image_rebuild` as a job with streamed build log": from the command line, with
-/// the program inside waiting in the project's container.
+/// REQ: "image per project, `image_rebuild` as a job with streamed build log": from the command
+/// line, with the program inside waiting in the project's container.
 #[test]
 fn an_image_is_built_and_a_container_waits_in_it() {
     let Some(socket) = engine::socket() else { return };

@@ -71,7 +71,7 @@ fn artifacts_are_created_listed_shown_and_annotated() {
     assert!(daemon.run(&["artifacts", "get", &second]).done().stdout.contains("too loud (ada"));
 }
 
-/// Rule: damage is found by who looks for it, also while the daemon runs.
+/// Rule: `doctor --verify` finds damage, also while the daemon runs.
 #[test]
 fn doctor_finds_damaged_content() {
     let daemon = Daemon::start();
@@ -79,7 +79,7 @@ fn doctor_finds_damaged_content() {
     let (sound, damaged) = (put(b"sound"), put(b"will be damaged"));
     let look = || daemon.run(&["doctor", "--verify"]);
     let said = look().stdout;
-    assert!(said.contains("ok   content: 2 of 2 blobs are what their hashes say"), "{said}");
+    assert!(said.contains("ok   content: 2 of 2 blobs match their hashes"), "{said}");
 
     let blobs = std::path::Path::new(daemon.told("data_dir")).join("blobs");
     let path = blobs.join(&damaged[..2]).join(&damaged[2..4]).join(&damaged);

@@ -30,10 +30,10 @@ fn one_json_line_says_where_everything_is() {
         assert!(!listening[field].is_null(), "{field}");
     }
     assert_eq!(listening["pid"], daemon.pid());
-    assert!(!daemon.told("hoot").ends_with(":0"), "the real port is told");
+    assert!(!daemon.told("hoot").ends_with(":0"), "the real port is shown");
 }
 
-/// Rule: a page of another site reaches no route that is not a page, also where no token is asked for.
+/// Rule: a page of another site reaches only pages, even if no token is required.
 #[test]
 fn an_image_of_another_site_takes_no_stream() {
     let daemon = Daemon::start_with(&["--open"]);
@@ -74,7 +74,7 @@ fn operators_see_health_readiness_and_metrics() {
     }
 }
 
-/// Rule: the first token is for the daemon's user alone, and only its first start makes one.
+/// Rule: only the daemon's user can read the first token, and only the first start creates one.
 #[test]
 fn the_token_file_is_private_and_stays_the_same() {
     let daemon = Daemon::start();

@@ -1,5 +1,5 @@
-//! Agents in containers, as a user meets them. The image has busybox and nothing else: the agent is a
-//! shell script that speaks to the program inside.
+//! Agents in containers, from the command line. The image has only busybox: the agent is a shell
+//! script that talks to the program inside.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -11,8 +11,8 @@ use crate::engine;
 use crate::models::{KEY, provider};
 use crate::support::{Daemon, Run, file, ringback, serve, wait_for};
 
-/// Calls its caller's tool with what it is told, and says what came of it, where it is, and what its
-/// model says if it has one.
+/// Calls its caller's tool with its message, and says the result, where it is, and what its model
+/// says if it has one.
 const AGENT: &str = r#"mkfifo /tmp/in
 "$1" < /tmp/in > /tmp/out 2> /tmp/errors &
 exec 3> /tmp/in
@@ -31,10 +31,10 @@ while read -r line; do
   touch made
   echo '{"type":"done"}'
 done"#;
-/// In the environment of the agent, and nowhere else.
+/// Only in the environment of the agent.
 const SECRET: &str = "swordfish-of-the-agent";
 
-/// A configuration with agents in containers; `None` where the tests are told to do without.
+/// A configuration with agents in containers; `None` if the tests run without containers.
 fn config(more: &str, of_agent: &str) -> Option<tempfile::TempDir> {
     let socket = engine::socket()?;
     let dir = tempfile::tempdir().unwrap();
@@ -71,8 +71,8 @@ fn containers(daemon: &Daemon) -> Vec<String> {
     engine::containers(&daemon.home().join(".local/share/ringback/sandbox"))
 }
 
-/// REQ: "The same for Docker with a small static agent": an agent in a container of its own calls its
-/// caller's tool, without any network; its session says that it is confined, and nothing is left.
+/// REQ: "The same for Docker with a small static agent": an agent in its own container calls its
+/// caller's tool, without any network; its session shows that it is confined, and nothing is left.
 #[test]
 fn an_agent_in_a_container_calls_its_callers_tool() {
     let env = format!("env = {{ SECRET = '{SECRET}' }}");
@@ -92,8 +92,8 @@ fn an_agent_in_a_container_calls_its_callers_tool() {
     assert_eq!(containers(&daemon), Vec::<String>::new());
 }
 
-/// REQ: "Model access without the key in the box", in a container: its own loopback leads to the door
-/// of its session.
+/// REQ: "Model access without the key in the box", in a container: its own loopback leads to the
+/// model proxy of its session.
 #[test]
 fn an_agent_in_a_container_asks_its_model() {
     let (url, asked) = provider();
@@ -114,7 +114,7 @@ fn an_agent_in_a_container_asks_its_model() {
     assert!(heads.contains(&format!("x-api-key: {KEY}")) && !heads.contains(SECRET), "{heads}");
 }
 
-/// Rule: the container of an agent does not survive `kill -9` of the daemon beyond its restart.
+/// Rule: after `kill -9` of the daemon, its restart removes the containers of agents.
 #[test]
 fn a_container_does_not_survive_a_killed_daemon_beyond_its_restart() {
     let Some(dir) = config("", "") else { return };
@@ -139,7 +139,7 @@ fn a_container_does_not_survive_a_killed_daemon_beyond_its_restart() {
     }
 }
 
-/// Rule: the doctor names each layer of containers, and what to do about one that is missing.
+/// Rule: the doctor lists each layer of containers, with a fix for a missing one.
 #[test]
 fn the_doctor_looks_at_the_engine_and_its_image() {
     let Some(socket) = engine::socket() else { return };

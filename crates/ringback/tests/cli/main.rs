@@ -1,5 +1,4 @@
-//! The command line as a user meets it: the real binary, a daemon of its own in a temporary
-//! directory, free ports.
+//! The command line end to end: the real binary, a daemon in a temporary directory, free ports.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
 mod alone;

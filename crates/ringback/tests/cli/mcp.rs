@@ -1,4 +1,4 @@
-//! Agents: set up by the command line, served on standard input and output.
+//! Agents: configured by the command line, served on standard input and output.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Daemon, Run, ringback};
 
-/// Any free port for everything that listens.
+/// A free port for every listener.
 const FREE_PORTS: [(&str, &str); 3] = [
     ("RINGBACK_HTTP__LISTEN", "127.0.0.1:0"),
     ("RINGBACK_HOOT__LISTEN", "tcp://127.0.0.1:0"),
     ("RINGBACK_HOOT__IOPUB", "tcp://127.0.0.1:0"),
 ];
 
-/// Sends messages, one per line, and gives what comes back until the end.
+/// Sends messages, one per line, and returns the answers until the end.
 fn talk(command: &mut Command, messages: &[Value]) -> Vec<Value> {
     let mut child =
         command.arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -128,7 +128,8 @@ fn the_doctor_says_what_is_wrong() {
     assert_eq!(found(&findings, "daemon"), "good", "{findings}");
 }
 
-/// REQ: the health of model services is visible in `doctor`: who listens, who does not, and what to do.
+/// REQ: `doctor` shows the health of music services: which are reachable, which are not, and what
+/// to do.
 #[test]
 fn the_doctor_tries_every_model_service() {
     let home = tempfile::tempdir().unwrap();
@@ -140,7 +141,7 @@ fn the_doctor_tries_every_model_service() {
     command.envs(FREE_PORTS).env("RINGBACK_MODELS__ORPHEUS", &up);
     let findings = Run::of(command.args(["doctor", "--json"])).json();
     assert_eq!(model(&findings, "orpheus")["health"], "good", "{findings}");
-    assert!(model(&findings, "yue").is_null(), "nobody asked for it: {findings}");
+    assert!(model(&findings, "yue").is_null(), "it is not configured: {findings}");
     let run = Run::of(command.env("RINGBACK_MODELS__YUE", &down));
     assert_eq!(run.code, 1, "{run:?}");
     let findings: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -151,9 +152,9 @@ fn the_doctor_tries_every_model_service() {
     assert!(text.contains(&down) && text.contains("`models.yue`"), "{text}");
 }
 
-/// What was found about a model service.
+/// Returns the finding about a music service.
 fn model(findings: &Value, service: &str) -> Value {
-    let what = format!("model {service}");
+    let what = format!("music service {service}");
     let all = findings.as_array().unwrap();
     all.iter().find(|finding| finding["what"] == what.as_str()).cloned().unwrap_or_default()
 }

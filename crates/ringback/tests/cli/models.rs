@@ -1,5 +1,5 @@
-//! An agent that asks a model through the door of its session: the real daemon, the real program
-//! inside, a provider that notes what it is asked, and an agent of a few lines.
+//! An agent that uses a model through its session's model proxy: the real daemon, the real program
+//! inside, a provider that records requests, and an agent of a few lines.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use crate::support::{Daemon, Run, file, ringback, serve};
 pub(crate) const KEY: &str = "sk-real-0123456789abcdef";
 const PLACEHOLDER: &str = "placeholder-of-the-agent";
 
-/// Asks its model what it is told, says the answer, and logs its whole environment.
+/// Passes its message to its model, says the answer, and logs its whole environment.
 const AGENT: &str = r#"while read -r line; do
   place=${BASE#http://}
   exec 3<>"/dev/tcp/${place%%:*}/${place#*:}"
@@ -26,7 +26,7 @@ const AGENT: &str = r#"while read -r line; do
   echo '{"type":"done"}'
 done"#;
 
-/// A provider that answers one request after the other, and the heads of what it was asked.
+/// A provider that answers requests one by one, and the heads of these requests.
 pub(crate) fn provider() -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -57,7 +57,8 @@ fn answer(mut stream: &TcpStream) -> String {
     head
 }
 
-/// A directory with a key of this mode and a configuration with one model and one agent that has it.
+/// A directory with a key file of this mode, and a configuration with one provider and one agent
+/// that uses it.
 fn config(url: &str, mode: u32) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let key = file(dir.path(), "model.key", format!("{KEY}\n").as_bytes());
@@ -80,8 +81,8 @@ fn config_file(dir: &tempfile::TempDir) -> String {
     dir.path().join("config.toml").to_str().unwrap().to_owned()
 }
 
-/// REQ: "Model access without the key in the box", through every part there is: the provider sees the
-/// key and nothing of the agent's, the agent sees its answer and nothing of the key.
+/// REQ: "Model access without the key in the box", end to end: the provider sees the key and
+/// nothing of the agent, the agent sees the answer and nothing of the key.
 #[test]
 fn an_agent_asks_its_model_and_never_sees_the_key() {
     let (url, asked) = provider();
@@ -114,7 +115,8 @@ fn an_agent_asks_its_model_and_never_sees_the_key() {
     }
 }
 
-/// Rule: a key that others can read is refused by name, before anything starts and by the doctor.
+/// Rule: a key file that other users can read is refused by name, before anything starts and by the
+/// doctor.
 #[test]
 fn a_key_file_that_others_can_read_is_refused_before_anything_starts() {
     let dir = config("http://127.0.0.1:1", 0o640);
@@ -145,7 +147,7 @@ fn an_agent_with_a_model_that_is_not_there_is_refused_before_anything_starts() {
     assert!(refused.stderr.contains("`asks`") && refused.stderr.contains("`gone`"), "{refused:?}");
 }
 
-/// The text of all files in a directory.
+/// Returns the text of all files in a directory.
 fn text_in(dir: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(dir).unwrap() {

@@ -1,5 +1,6 @@
-//! An agent in a real sandbox that tries to reach what it may not: the real daemon, the real program
-//! inside, hosts on addresses of this machine's loopback, and an agent that does what it is told.
+//! An agent in a real sandbox that tries to reach forbidden hosts: the real daemon, the real
+//! program inside, hosts on loopback addresses of this machine, and an agent that runs its
+//! messages.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,23 +13,23 @@ use serde_json::{Value, json};
 use crate::engine;
 use crate::support::{Daemon, file, wait_for};
 
-/// Does what each message says, with a few words for what a network is good for.
+/// Runs each message as a script, with a few functions for network access.
 const AGENT: &str = r#"
 proxy=${https_proxy#http://}
-# A connection that is closed at once is no reason to die.
+# A connection that is closed immediately is not fatal.
 trap '' PIPE
-# The first line of what the proxy answers to a request, or that there is none.
+# Prints the first line of the proxy's answer to a request, or that none came.
 ask() {
   { exec 3<>"/dev/tcp/${proxy%%:*}/${proxy##*:}"; } 2>/dev/null || { echo no-proxy; return; }
   printf '%s HTTP/1.1\r\nhost: here\r\nconnection: close\r\n\r\n' "$1" 2>/dev/null >&3
-  # Whoever closes with something unread resets, which is an end as well.
+  # A close with unread data is a reset, which is an end as well.
   answer=$(timeout 20 cat <&3 2>/dev/null | tr -d '\r')
   exec 3>&-
   echo "${answer:-closed}"
 }
 status() { ask "$1" | sed -n 1p | cut -d " " -f 2; }
 get() { status "GET http://$1/"; }
-# A tunnel through which a page is asked for.
+# Requests a page through a tunnel.
 page() {
   { exec 3<>"/dev/tcp/${proxy%%:*}/${proxy##*:}"; } 2>/dev/null || { echo no-proxy; return; }
   printf 'CONNECT %s HTTP/1.1\r\nhost: here\r\n\r\n' "$1" >&3
@@ -40,14 +41,14 @@ page() {
   fi
   exec 3>&-
 }
-# A tunnel that stays open.
+# Opens a tunnel and keeps it open.
 hold() {
   exec 4<>"/dev/tcp/${proxy%%:*}/${proxy##*:}"
   printf 'CONNECT %s HTTP/1.1\r\nhost: here\r\n\r\n' "$1" >&4
   read -r -t 20 line <&4
   echo "${line:9:3}"
 }
-# Whether it is still open: the end of it comes at once, anything else does not.
+# Checks whether it is still open: an end is seen immediately, anything else is not.
 held() { timeout 20 cat <&4 >/dev/null 2>&1; [ $? = 124 ] && echo open || echo closed; }
 direct() { { exec 3<>"/dev/tcp/$1/$2"; } 2>/dev/null && echo reached || echo unreachable; }
 while read -r line; do
@@ -57,7 +58,7 @@ while read -r line; do
   echo '{"type":"done"}'
 done"#;
 
-/// A host that says where it is, and how often it was asked.
+/// A host that answers with its address, and counts its requests.
 struct Server {
     port: u16,
     n_asked: Arc<AtomicUsize>,
@@ -108,7 +109,7 @@ struct World {
     seen: Mutex<BTreeSet<u64>>,
 }
 
-/// The same test with an agent in a box of bubblewrap's and in a container.
+/// Runs a test with an agent in a bubblewrap sandbox and in a container.
 macro_rules! everywhere {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -135,8 +136,8 @@ impl World {
         Self::start("", "")
     }
 
-    /// With the programs of this machine in an image that has next to none; `None` where the tests are
-    /// told to do without.
+    /// Uses this machine's programs in a nearly empty image; `None` if the tests run without
+    /// containers.
     fn in_containers() -> Option<Self> {
         let (socket, image) = (engine::socket()?, engine::IMAGE);
         let engine = format!("backend = 'docker'\ndocker = 'unix://{socket}'\nimage = '{image}'\n");
@@ -157,7 +158,7 @@ impl World {
         Self { daemon, project, _dir: dir, seen: Mutex::default() }
     }
 
-    /// A session with this network, and what its agent says to a first message.
+    /// Starts a session with this network; returns its agent's answer to a first message.
     fn session(&self, network: &Value, message: &str) -> (String, String) {
         let request = json!({
             "project_id": self.project, "message": message, "create_workspace": true,
@@ -176,7 +177,7 @@ impl World {
         self.said(session)
     }
 
-    /// What the agent says next.
+    /// Returns what the agent says next.
     fn said(&self, session: &str) -> String {
         wait_for("the agent to say something", || {
             let request = json!({ "session_id": session, "max_events": 1000 }).to_string();
@@ -198,7 +199,7 @@ impl World {
 }
 
 everywhere! {
-    /// REQ: network policy: no network with `none`; there is no door, no variable and no route.
+    /// REQ: network policy: no network with `none`: no network proxy, no variable and no route.
     with_none_there_is_no_door_at_all
 }
 fn with_none_there_is_no_door_at_all(world: &World) {
@@ -216,8 +217,8 @@ fn with_none_there_is_no_door_at_all(world: &World) {
 }
 
 everywhere! {
-    /// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing past
-    /// the proxy, and nothing by IPv6.
+    /// REQ: a host not on the list with `allow`, by name, by address, by redirect, by DNS; nothing
+    /// past the proxy, and nothing by IPv6.
     with_allow_only_what_is_listed_is_reached_from_the_sandbox
 }
 fn with_allow_only_what_is_listed_is_reached_from_the_sandbox(world: &World) {
@@ -246,7 +247,7 @@ fn with_allow_only_what_is_listed_is_reached_from_the_sandbox(world: &World) {
     );
     let redirected = format!("127.0.0.3:{other} 403 403");
     assert_eq!(world.tell(&session, &by_redirect), redirected);
-    // `localhost` is listed, and so is no address that it has.
+    // `localhost` is listed, but none of its addresses is.
     let by_dns = format!("get localhost:{own_port}; page localhost:{own_port}");
     assert_eq!(world.tell(&session, &by_dns), "403 403");
     let past_the_proxy = format!(
@@ -274,7 +275,7 @@ fn with_allow_only_what_is_listed_is_reached_from_the_sandbox(world: &World) {
 }
 
 everywhere! {
-    /// REQ: network policy `full`: through the door as well, and this machine must be listed.
+    /// REQ: network policy `full`: also through the network proxy, and this machine must be listed.
     with_full_this_machine_is_still_out_of_reach_unless_it_is_listed
 }
 fn with_full_this_machine_is_still_out_of_reach_unless_it_is_listed(world: &World) {
@@ -290,7 +291,7 @@ fn with_full_this_machine_is_still_out_of_reach_unless_it_is_listed(world: &Worl
 }
 
 everywhere! {
-    /// REQ: changeable while a session runs, both ways; connections that are not allowed any more are
+    /// REQ: changeable while a session runs, both ways; connections that are no longer allowed are
     /// closed.
     a_change_holds_at_once_for_an_agent_at_work
 }
@@ -316,8 +317,8 @@ fn a_change_holds_at_once_for_an_agent_at_work(world: &World) {
     assert!(shown.contains(&format!("allow {two}")), "{shown}");
 }
 
-/// Rule: the options of `session start` and `project create` are what the tools take, and what is no
-/// place is refused before anything starts.
+/// Rule: the options of `session start` and `project create` match the tools' input, and a
+/// malformed host is refused before anything starts.
 #[test]
 fn the_network_is_an_option_of_session_start_and_of_project_create() {
     if !crate::rights::is_root() {

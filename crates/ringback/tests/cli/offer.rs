@@ -38,18 +38,18 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do.
+        // It may already have ended.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Where the daemon's HTTP listener is.
+/// Returns the address of the daemon's HTTP listener.
 fn http(daemon: &Daemon) -> &str {
     daemon.told("http").strip_prefix("http://").unwrap()
 }
 
-/// Offers a shell script; returns once it can be called.
+/// Offers a shell script and waits until it can be called.
 pub(crate) fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str) -> Running {
     let mut command = daemon.client(&["offer", name, "--json", "--http", http(daemon)]);
     command.env("PATH", "/usr/bin:/bin").args(options).args(["--", "sh", "-c", script]);
@@ -60,19 +60,19 @@ pub(crate) fn offer(daemon: &Daemon, name: &str, options: &[&str], script: &str)
     offer
 }
 
-/// A line of the README that starts so, without its comment.
+/// Returns the line of the README that starts with this, without its comment.
 fn readme_line(start: &str) -> String {
     let readme = include_str!("../../../../README.md");
     let line = readme.lines().find(|line| line.starts_with(start)).unwrap();
     line.split(" #").next().unwrap().trim_end().to_owned()
 }
 
-/// Runs a line as a person would type it.
+/// Builds a command from a line as a person would type it.
 fn typed(daemon: &Daemon, line: &str) -> Command {
     let bin = Path::new(env!("CARGO_BIN_EXE_ringback")).parent().unwrap();
     let mut shell = Command::new("sh");
     shell.env_clear().env("HOME", daemon.home()).stdin(Stdio::null());
-    // The daemon of this test took any free port; by default the lines need no variable.
+    // The daemon of this test uses a free port; with the default port, no variable is needed.
     shell.env("PATH", format!("{}:/usr/bin:/bin", bin.display()));
     shell.env("RINGBACK_HTTP__LISTEN", http(daemon));
     shell.args(["-c", &format!("exec {line}")]);
@@ -84,8 +84,8 @@ fn typed(daemon: &Daemon, line: &str) -> Command {
 fn the_lines_of_the_readme_work_as_printed() {
     let daemon = Daemon::start();
     let mut offer = Running::start(&mut typed(&daemon, &readme_line("ringback offer ")));
-    assert!(offer.line().contains("can be called now"));
-    // What it suggests to paste is what the README prints.
+    assert!(offer.line().contains("is available"));
+    // The suggested call is the one in the README.
     let call = readme_line("ringback call client_");
     assert_eq!(offer.line().trim(), call);
     let called = Run::of(&mut typed(&daemon, &call)).done();
@@ -93,10 +93,10 @@ fn the_lines_of_the_readme_work_as_printed() {
     assert_eq!(offer.interrupted(), Some(0), "Ctrl-C ends an offer in order");
     let gone = Run::of(&mut typed(&daemon, &call));
     assert_eq!(gone.code, 2, "{gone:?}");
-    assert!(gone.stderr.contains("there is no tool"), "{gone:?}");
+    assert!(gone.stderr.contains("unknown tool"), "{gone:?}");
 }
 
-/// Rule: a payload keeps its order, its numbers and its texts on the way to a tool on a line.
+/// Rule: a payload keeps its order, numbers and texts on the way to a tool on a line.
 #[test]
 fn a_call_of_an_offered_tool_passes_its_input_unchanged() {
     let daemon = Daemon::start();
@@ -158,7 +158,7 @@ fn progress_and_failures_of_a_command_reach_the_caller() {
     assert_eq!(offer.interrupted(), Some(0));
 }
 
-/// Rule: whoever hangs up ends the work, down to the last process of it.
+/// Rule: a caller that hangs up ends the work, down to its last process.
 #[test]
 fn ctrl_c_of_a_call_ends_the_processes_of_the_offered_command() {
     let daemon = Daemon::start();
@@ -176,7 +176,7 @@ fn ctrl_c_of_a_call_ends_the_processes_of_the_offered_command() {
     });
 }
 
-/// Rule: a secret is given to nobody who does not need it.
+/// Rule: a secret is passed only where it is needed.
 #[test]
 fn an_offered_command_does_not_get_the_token() {
     let daemon = Daemon::start();
@@ -233,7 +233,7 @@ fn tools_are_watched_as_they_come_and_go() {
     let mut watch = Running::start(&mut daemon.client(&["tools", "--watch", "--json", "client_"]));
     let offered = offer(&daemon, "echo", &["--description", "Repeats."], "cat");
     let added = watch.json();
-    // Whichever was first, the list or the offer.
+    // Whether the list or the offer came first.
     assert!(added["change"] == "added" || added["change"] == "listed", "{added}");
     assert_eq!(added["tool"]["name"], "client_echo_echo");
     assert_eq!(added["tool"]["description"], "Repeats.");

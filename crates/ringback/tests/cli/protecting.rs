@@ -14,7 +14,7 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 
 use crate::support::{Daemon, Run, serve, wait_for};
 
-/// A limit that no real machine has; half of it is for the daemon itself.
+/// A limit lower than on any real machine; half of it is for the daemon itself.
 const FEW_FILES: &str = "ulimit -n 256";
 
 fn connect(endpoint: &str) -> TcpStream {
@@ -24,18 +24,19 @@ fn connect(endpoint: &str) -> TcpStream {
     stream
 }
 
-/// The status of a request on a connection of its own; `None` if the connection was closed instead.
+/// Returns the status of a request on a new connection; `None` if the connection was closed
+/// instead.
 fn health(daemon: &Daemon) -> Option<String> {
     let mut stream = connect(daemon.told("http"));
-    // The answer may be there before the request.
+    // The answer may come before the request.
     drop(stream.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
     let mut head = [0; 12];
     stream.read_exact(&mut head).ok()?;
     Some(String::from_utf8_lossy(&head[9..]).into_owned())
 }
 
-/// Rule: however many strangers connect, the daemon keeps open files for content, agents and its own
-/// user; further connections get a 503 at once.
+/// Rule: however many clients connect, the daemon keeps open files for content, agents and its own
+/// user; further connections get a 503 immediately.
 #[test]
 fn a_crowd_leaves_the_daemon_its_open_files() {
     let daemon = Daemon::start_after(FEW_FILES);
@@ -56,7 +57,7 @@ fn a_crowd_leaves_the_daemon_its_open_files() {
     wait_for("places to become free", || health(&daemon).filter(|status| status == "200"));
 }
 
-/// Rule: the limit of open files is raised as far as it may.
+/// Rule: the open file limit is raised to the maximum allowed.
 #[test]
 fn the_limit_of_open_files_is_raised() {
     let daemon = Daemon::start_after("ulimit -S -n 100; ulimit -H -n 1000");
@@ -82,7 +83,8 @@ fn assert_private(path: &Path) {
     }
 }
 
-/// Rule: what the daemon keeps is for its user alone, and a directory that others can read is refused.
+/// Rule: only the daemon's user can read its data, and a directory that other users can read is
+/// refused.
 #[test]
 fn the_data_directory_is_for_its_owner_alone() {
     let daemon = Daemon::start_after("umask 022");
@@ -106,7 +108,8 @@ fn the_data_directory_is_for_its_owner_alone() {
     assert_eq!(std::fs::read_dir(other.path()).unwrap().count(), 0);
 }
 
-/// Rule: a daemon whose directory is gone says so and ends, instead of acknowledging what nobody keeps.
+/// Rule: a daemon whose directory is gone reports it and ends, instead of acknowledging data that
+/// is lost.
 #[test]
 fn a_daemon_whose_directory_is_gone_ends() {
     let mut daemon = Daemon::start();
@@ -119,7 +122,7 @@ fn a_daemon_whose_directory_is_gone_ends() {
     assert!(log.contains(&dir) && log.contains("deleted, moved or replaced"), "{log}");
 }
 
-/// A copy of the daemon's end of a connection.
+/// Returns a copy of the daemon's end of a connection.
 fn other_end(daemon: &Daemon, stream: &TcpStream) -> Option<OwnedFd> {
     let pid = Pid::from_raw(daemon.pid().cast_signed()).unwrap();
     let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
@@ -133,7 +136,7 @@ fn other_end(daemon: &Daemon, stream: &TcpStream) -> Option<OwnedFd> {
     })
 }
 
-/// Rule: no answer waits for Nagle, on whichever listener.
+/// Rule: no answer on any listener is delayed by Nagle's algorithm.
 #[test]
 fn no_listener_waits_for_nagle() {
     let daemon = Daemon::start();
@@ -149,7 +152,7 @@ fn no_listener_waits_for_nagle() {
     }
 }
 
-/// Rule: `clientTools.*` of the configuration file are what client tools are held to.
+/// Rule: `clientTools.*` in the configuration file apply to client tools.
 #[test]
 fn the_keys_of_client_tools_hold() {
     let dir = tempfile::tempdir().unwrap();
@@ -179,7 +182,7 @@ fn the_keys_of_client_tools_hold() {
         );
         answer("POST /client-tools/register", &body)
     };
-    // The longest time that a tool or a caller may ask for.
+    // The longest time limit that a tool or a caller may set.
     let (status, refused) = register(r#","timeoutMs":2001"#);
     assert!(status == "400" && refused.contains("2000"), "{refused}");
     assert_eq!(register(r#","timeoutMs":2000"#).0, "200");
@@ -190,7 +193,7 @@ fn the_keys_of_client_tools_hold() {
     };
     let (status, refused) = execute(r#","timeout":2001"#);
     assert!(status == "400" && refused.contains("2000"), "{refused}");
-    // Pings come at the interval, far more often than by default.
+    // Pings come at the configured interval, far more often than by default.
     let mut stream = request("GET /client-tools/pending/c", "");
     let mut said = String::new();
     while said.matches("ping").count() < 3 {
@@ -199,7 +202,7 @@ fn the_keys_of_client_tools_hold() {
         assert!(n_read > 0, "{said}");
         said.push_str(&String::from_utf8_lossy(&piece[..n_read]));
     }
-    // Who says nothing gets the usual time.
+    // A call without a limit gets the default.
     let (status, late) = execute("");
     assert!(status == "504" && late.contains("300"), "{late}");
 }

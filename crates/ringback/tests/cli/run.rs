@@ -1,5 +1,5 @@
-//! `ringback run` and what follows it: the real daemon, the scripted agent in its box where there is
-//! one, and a directory of this machine.
+//! `ringback run` and what follows it: the real daemon, the scripted agent, in a sandbox if
+//! possible, and a local directory.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,7 +17,7 @@ const SCRIPT: &str = r#"{"call":{"tool":"here_notify","arguments":{"text":"hello
 {"remove":{"path":"old.txt"}}
 {"say":"done"}"#;
 
-/// A directory to work on.
+/// Creates a directory to work on.
 fn project(daemon: &Daemon) -> PathBuf {
     let dir = daemon.home().join("project");
     fs::create_dir_all(dir.join("src")).unwrap();
@@ -40,7 +40,7 @@ fn agent(daemon: &Daemon, dir: &Path, script: &str, more: &[&str]) -> Run {
     run(daemon, &[&words, more].concat())
 }
 
-/// The newest session.
+/// Returns the newest session.
 fn session(daemon: &Daemon) -> Value {
     run(daemon, &["session", "list", "--json"]).json()["sessions"][0].clone()
 }
@@ -49,14 +49,14 @@ fn id(daemon: &Daemon) -> String {
     session(daemon)["session_id"].as_str().unwrap().to_owned()
 }
 
-/// REQ: "`ringback run`: one line that starts a session on a copy of a directory, streams it readably,
-/// and shows the diff at the end, with `ringback session diff|apply` afterwards".
+/// REQ: "`ringback run`: one line that starts a session on a copy of a directory, streams it
+/// readably, and shows the diff at the end, with `ringback session diff|apply` afterwards".
 #[test]
 fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     let daemon = Daemon::start();
     let dir = project(&daemon);
     let shown = agent(&daemon, &dir, SCRIPT, &[]).done();
-    for part in ["calls here_notify", "notify rings here", "done", "-two\n+2\n", "+++ b/new.txt"] {
+    for part in ["calls here_notify", "calling notify", "done", "-two\n+2\n", "+++ b/new.txt"] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
     assert!(shown.stderr.contains("3 files"), "what git does not see is not copied: {shown:?}");
@@ -88,8 +88,8 @@ fn an_agent_works_on_a_copy_and_what_it_did_is_applied() {
     assert!(again.stderr.contains("0 files changed"), "{again:?}");
 }
 
-/// Rule: what changed here since the copy is not overwritten unless that is asked for, and then
-/// nothing at all is written.
+/// Rule: files that changed here since the copy are not overwritten without `--force`; nothing is
+/// written at all then.
 #[test]
 fn what_changed_since_the_copy_is_named_and_kept() {
     let daemon = Daemon::start();
@@ -105,8 +105,8 @@ fn what_changed_since_the_copy_is_named_and_kept() {
     assert_eq!(fs::read_to_string(dir.join("src/main.txt")).unwrap(), "one\n2\n");
 }
 
-/// Rule: an agent's changes are never written through a link of the directory, and never make one that
-/// leads out of it.
+/// Rule: an agent's changes are never written through a link in the directory, and never create one
+/// that leads out of it.
 #[test]
 fn nothing_is_applied_through_a_link() {
     let daemon = Daemon::start();
@@ -144,7 +144,8 @@ fn project_beside(daemon: &Daemon) -> PathBuf {
     dir
 }
 
-/// Rule: what cannot be started leaves nothing, and says what to do; an agent that fails is a failure.
+/// Rule: a run that cannot start leaves nothing behind and suggests a fix; a failed agent is a
+/// failure.
 #[test]
 fn what_cannot_be_run_says_so_and_leaves_nothing() {
     let daemon = Daemon::start();
@@ -186,8 +187,8 @@ fn what_cannot_be_run_says_so_and_leaves_nothing() {
     assert!(alone.code == 69 && alone.stderr.contains("ringback serve"), "{alone:?}");
 }
 
-/// Rule: whatever directory is copied, nothing of the daemon's own is in the copy: no token, no key, no
-/// other workspace.
+/// Rule: a copy of any directory has none of the daemon's private files: no token, no key, no other
+/// workspace.
 #[test]
 fn what_belongs_to_the_daemon_is_never_copied() {
     let daemon = Daemon::start();
@@ -196,29 +197,29 @@ fn what_belongs_to_the_daemon_is_never_copied() {
     fs::write(around.join("seen"), "x").unwrap();
     let shown = agent(&daemon, around, r#"{"say":"done"}"#, &[]).done();
     let data_shown = data.canonicalize().unwrap().display().to_string();
-    assert!(shown.stderr.contains(&format!("no agent may see it: {data_shown}")), "{shown:?}");
+    assert!(shown.stderr.contains(&format!("hidden from agents: {data_shown}")), "{shown:?}");
     let workspace = session(&daemon)["workspace_path"].as_str().unwrap().to_owned();
     let names = fs::read_dir(workspace).unwrap().map(|entry| entry.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["seen"]);
     for inside in [data.clone(), data.join("workspaces")] {
         let refused = agent(&daemon, &inside, r#"{"say":"done"}"#, &[]);
-        assert!(refused.code == 2 && refused.stderr.contains("no agent may see"), "{refused:?}");
+        assert!(refused.code == 2 && refused.stderr.contains("hidden from agents"), "{refused:?}");
     }
 }
 
-/// Rule: a tool that fails here says why, also here.
+/// Rule: the reason for a tool's failure is also shown here.
 #[test]
 fn a_tool_that_fails_says_why() {
     let daemon = Daemon::start();
     let dir = project(&daemon);
     let script = r#"{"call":{"tool":"here_broken","arguments":{}}}"#;
     let failed = agent(&daemon, &dir, script, &["--tool", "broken=ls /nowhere"]);
-    assert!(failed.stdout.contains("broken has failed here: "), "{failed:?}");
+    assert!(failed.stdout.contains("broken failed: "), "{failed:?}");
     assert!(failed.stdout.contains("/nowhere"), "{failed:?}");
 }
 
-/// Rule: Ctrl-C ends the session, and what the agent did until then is kept. So do the end of the
-/// terminal and whoever terminates the command.
+/// Rule: Ctrl-C ends the session, and the agent's work so far is kept. The same holds for SIGHUP
+/// and SIGTERM.
 #[test]
 fn an_interrupt_ends_the_session_and_keeps_what_was_done() {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
@@ -246,7 +247,7 @@ fn interrupted_by(signal: Signal) {
     assert!(diff.stdout.contains("+++ b/new.txt"), "{diff:?}");
 }
 
-/// REQ: "asks for permissions": what an agent asks is answered by what is typed.
+/// REQ: "asks for permissions": an agent's questions are answered by typed input.
 #[test]
 fn what_an_agent_asks_is_answered_from_the_keyboard() {
     let home = tempfile::tempdir().unwrap();
@@ -263,13 +264,13 @@ fn what_an_agent_asks_is_answered_from_the_keyboard() {
 {"write":{"path":"new.txt","text":"allowed\n"}}"#;
     let words = ["run", script, "--dir", dir.to_str().unwrap()];
     let shown = run_with(&mut daemon.client(&words), b"nonsense\nonce\n").done();
-    assert!(shown.stdout.contains("may it? rm"), "{shown:?}");
+    assert!(shown.stdout.contains("allow rm?"), "{shown:?}");
     assert!(shown.stderr.contains("type a number"), "{shown:?}");
     assert!(shown.stdout.contains("+allowed"), "{shown:?}");
     assert!(!shown.stdout.contains("scripted-agent"), "its conversation is in its home: {shown:?}");
 }
 
-/// REQ: "`ringback session attach`": a session that was kept is talked to, line by line.
+/// REQ: "`ringback session attach`": each line is a message to a kept session.
 #[test]
 fn a_session_that_was_kept_is_talked_to() {
     let daemon = Daemon::start();
@@ -288,6 +289,6 @@ fn a_session_that_was_kept_is_talked_to() {
         (text.contains("first\n") && text.contains("\nsecond\n")).then_some(())
     });
     drop(stdin);
-    assert!(crate::support::ended(&mut child).success(), "it leaves when all is said and done");
-    assert_eq!(session(&daemon)["status"], "idle", "and the session goes on");
+    assert!(crate::support::ended(&mut child).success(), "it detaches when the agent is idle");
+    assert_eq!(session(&daemon)["status"], "idle", "the session stays open");
 }

@@ -1,4 +1,4 @@
-//! Agents in sandboxes, as a user meets them.
+//! Agents in sandboxes, from the command line.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::support::{Daemon, Run, file, is_confinable, ringback, send, serve, wa
 
 const NO_BUBBLEWRAP: &str = "[sandbox]\nbwrap = \"/nowhere/bwrap\"\n";
 
-/// A daemon with this configuration.
+/// Starts a daemon with this configuration.
 fn daemon(config: &str) -> (Daemon, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), "config.toml", config.as_bytes());
@@ -22,8 +22,8 @@ fn start(daemon: &Daemon, script: &str) -> Run {
     Run::of(daemon.client(&arguments).env("PATH", "/usr/bin:/bin"))
 }
 
-/// Rule: the scripted agent, the program inside and the socket all work in a sandbox, and the session
-/// says that it is in one.
+/// Rule: the scripted agent, the program inside and the socket all work in a sandbox, and the
+/// session shows that it is confined.
 #[test]
 fn a_session_is_confined_and_says_so() {
     let daemon = Daemon::start();
@@ -37,8 +37,8 @@ fn a_session_is_confined_and_says_so() {
     assert_eq!(session["notice"].is_null(), is_confinable(), "{session}");
 }
 
-/// Rule: where a layer is missing a session is refused with the layer, its fix and the way to go
-/// without; that way has to be taken in so many words, and is told.
+/// Rule: if a layer is missing, a session is refused; the error names the layer, its fix and how to
+/// run unconfined, which has to be set explicitly and is shown.
 #[test]
 fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
     if !crate::rights::is_root() {
@@ -59,8 +59,8 @@ fn without_a_sandbox_a_session_is_refused_unless_the_configuration_says_none() {
     assert!(session["notice"].as_str().unwrap().contains("without further confinement"));
 }
 
-/// Rule: what a daemon has begun for a box that may come next ends with it, also if it is killed, and
-/// its control groups go with the next start.
+/// Rule: a pre-started sandbox ends with its daemon, even if that is killed; its cgroups are
+/// removed by the next start.
 #[test]
 fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     if !crate::rights::is_root() {
@@ -72,7 +72,7 @@ fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     }
     let next = Path::new(first.told("token_file")).parent().unwrap().join("sandbox/next");
     let groups =
-        wait_for("groups of the next box", || Some(noted(&next)).filter(|it| !it.is_empty()));
+        wait_for("cgroups of the next sandbox", || Some(noted(&next)).filter(|it| !it.is_empty()));
     let in_it = || std::fs::read_to_string(groups[0].join("cgroup.procs")).unwrap_or_default();
     wait_for("a process in them", || (!in_it().is_empty()).then_some(()));
     first.signal(Signal::KILL);
@@ -80,7 +80,7 @@ fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     wait_for("it to be gone", || in_it().is_empty().then_some(()));
     let mut second =
         serve(first.home()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_for("a box of the next daemon", || {
+    wait_for("a sandbox of the next daemon", || {
         (start(&first, r#"{"say":"hello"}"#).code == 0).then_some(())
     });
     assert!(groups.iter().all(|group| !group.exists()), "{groups:?}");
@@ -88,14 +88,14 @@ fn what_was_begun_ahead_does_not_survive_a_killed_daemon() {
     second.wait().unwrap();
 }
 
-/// The control groups that notes in a directory speak of.
+/// Returns the cgroups recorded in a directory.
 fn noted(dir: &Path) -> Vec<PathBuf> {
     let notes = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let texts = notes.filter_map(|note| std::fs::read_to_string(note.path()).ok());
     texts.flat_map(|text| text.lines().map(PathBuf::from).collect::<Vec<_>>()).collect()
 }
 
-/// Rule: the doctor names each layer, and what to do about one that is missing.
+/// Rule: the doctor lists each layer, with a fix for a missing one.
 #[test]
 fn the_doctor_looks_at_each_layer() {
     let home = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn the_doctor_looks_at_each_layer() {
         {
             assert!(good.stdout.contains(&format!("ok   sandbox, {layer}: ")), "{good:?}");
         }
-        let shared = "note sandbox, what it shares with the daemon's user: ";
+        let shared = "note sandbox, shared with the daemon's user: ";
         assert!(good.stdout.contains(shared), "{good:?}");
         assert!(good.stdout.contains("fs.epoll.max_user_watches is "), "{good:?}");
         let bad = doctor("RINGBACK_SANDBOX__BWRAP", "/nowhere/bwrap");
@@ -125,14 +125,13 @@ fn the_doctor_looks_at_each_layer() {
     assert!(none.stdout.contains("note sandbox: agents run unconfined"), "{none:?}");
 }
 
-/// Rule: the demonstration works on any machine: where there is no sandbox it says so, and how to get
-/// one.
+/// Rule: the demonstration works on any machine: without a sandbox it says so, and how to get one.
 #[test]
 fn the_demo_works_without_a_sandbox_and_says_so() {
     if !crate::rights::is_root() {
         return;
     }
-    // As a user who can limit nothing.
+    // As a user without the right to set limits.
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let program = dir.path().join("ringback");
@@ -145,7 +144,7 @@ fn the_demo_works_without_a_sandbox_and_says_so() {
     command.arg(&program).arg("demo").env_clear();
     command.env("HOME", dir.path()).env("TMPDIR", dir.path());
     let shown = Run::of(&mut command).done();
-    for part in ["UNCONFINED", "a limit on memory", "Delegate=yes", "All of it was checked"] {
+    for part in ["UNCONFINED", "a limit on memory", "Delegate=yes", "All steps were checked"] {
         assert!(shown.stdout.contains(part), "{part}: {shown:?}");
     }
 }

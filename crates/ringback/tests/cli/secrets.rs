@@ -1,4 +1,4 @@
-//! Tokens: what they allow, and where they never show.
+//! Tokens: what they allow, and where they never appear.
 
 use crate::support::Daemon;
 
@@ -64,7 +64,7 @@ fn what_a_token_may_not_do_exits_with_77() {
     assert!(tools.contains("ping") && !tools.contains("token_create"));
 }
 
-/// Rule: a revoked token does not work for one more call.
+/// Rule: a revoked token is refused from the next call on.
 #[test]
 fn a_revoked_or_unknown_token_exits_with_77_and_says_where_it_came_from() {
     let daemon = Daemon::start();

@@ -1,5 +1,5 @@
-//! Agents started from a terminal, whose tools are commands of this machine: the real daemon, the
-//! real program inside, the scripted agent.
+//! Agents started from a terminal, with local commands as their tools: the real daemon, the real
+//! program inside, the scripted agent.
 
 use serde_json::Value;
 
@@ -16,13 +16,13 @@ fn events(run: &Run) -> Vec<Value> {
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Runs a client command that finds `sh` and its friends.
+/// Runs a client command with `sh` and the usual programs in its `PATH`.
 fn run(daemon: &Daemon, arguments: &[&str]) -> Run {
     Run::of(daemon.client(arguments).env("PATH", "/usr/bin:/bin"))
 }
 
-/// REQ-CTR-001 "Agent calls caller tool successfully", through every part there is: agent, program
-/// inside, socket, daemon, and a terminal as the caller.
+/// REQ-CTR-001 "Agent calls caller tool successfully", end to end: agent, program inside, socket,
+/// daemon, and a terminal as the caller.
 #[test]
 fn an_agent_calls_commands_of_the_terminal_that_started_it() {
     let daemon = Daemon::start();
@@ -48,7 +48,7 @@ fn an_agent_calls_commands_of_the_terminal_that_started_it() {
     assert_eq!(listed["sessions"][0]["status"], "ended", "a terminal's session ends with it");
 }
 
-/// Rule: a project's agents get a key of its level; it reads and does not write, and it is in no
+/// Rule: a project's agents get a key with its scope; it can read but not write, and appears in no
 /// listing.
 #[test]
 fn an_agent_with_a_read_key_reads_and_does_not_write() {
@@ -69,8 +69,8 @@ fn an_agent_with_a_read_key_reads_and_does_not_write() {
     assert!(!projects.to_string().contains("oub_") && !shown.stdout.contains("oub_"));
 }
 
-/// REQ: seed 004 "Client tools in agent sessions", with a real agent that runs elsewhere: it comes to
-/// its session by the URL, and calls a tool of an HTTP client with a key of its own.
+/// REQ: seed 004 "Client tools in agent sessions", with a real remote agent: it reaches its session
+/// by the URL, and calls a tool of an HTTP client with its own key.
 #[test]
 fn an_agent_elsewhere_calls_a_tool_of_an_http_client() {
     let daemon = Daemon::start();
@@ -121,7 +121,7 @@ fn the_audit_shows_whose_calls_there_were() {
     let shown = run(&daemon, &["audit", "--http", &http]).done();
     assert!(shown.stdout.contains("project_create") && !shown.stdout.contains("oub_"), "{shown:?}");
     let refused = daemon.client(&["audit", "--http", &http]).env("RINGBACK_TOKEN", secret).output();
-    assert!(!refused.unwrap().status.success(), "only an administrator reads it");
+    assert!(!refused.unwrap().status.success(), "only an admin token can read it");
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn what_cannot_be_started_says_what_to_do() {
     assert_eq!(tool.code, 2, "{tool:?}");
 }
 
-/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds the
-/// tools of its caller through the server that the protocol names.
+/// REQ: "drive an agent by ACP (`mcpServers` of `session/new` carries `inside`)": the agent finds
+/// its caller's tools through the MCP server that the protocol names.
 #[test]
 fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
     let dir = tempfile::tempdir().unwrap();
@@ -167,7 +167,7 @@ fn an_agent_of_the_agent_client_protocol_calls_commands_of_the_terminal() {
     assert_eq!(end["usage"]["total_tokens"], 7, "{shown:?}");
 }
 
-/// REQ: "a per-project policy": said when a project is made, shown, and changed.
+/// REQ: "a per-project policy": set when a project is created, shown, and changed.
 #[test]
 fn a_project_says_what_its_agents_are_answered() {
     let daemon = Daemon::start();

@@ -1,5 +1,5 @@
-//! Tokens counted, and limits with a question at them: the real daemon, the real program inside, a model
-//! that says what each answer took, and an agent of a few lines.
+//! Token counts, and limits that ask the caller: the real daemon, the real program inside, a model
+//! that reports the tokens of each answer, and an agent of a few lines.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Daemon, Run, file, run_with, wait_for};
 
-/// Asks its model once for each word that it is told, and says what became of it.
+/// Makes one model request for each word of its message, and says the results.
 const AGENT: &str = r#"while read -r line; do
   text=$(printf '%s' "$line" | sed 's/.*"text":"\(.*\)"}/\1/')
   for word in $text; do
@@ -25,7 +25,7 @@ const AGENT: &str = r#"while read -r line; do
   echo '{"type":"done"}'
 done"#;
 
-/// A model on this machine. Each answer says the next number of tokens, the last again and again.
+/// A local model. Each answer reports the next number of tokens; the last one repeats.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) url: String,
@@ -47,7 +47,7 @@ impl Model {
         Self { url, asked }
     }
 
-    /// The heads of what it was asked.
+    /// The heads of its requests.
     pub(crate) fn heads(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
@@ -73,7 +73,7 @@ fn answer(mut stream: &TcpStream, tokens: u64) -> String {
     head
 }
 
-/// A configuration with one model, for which `more` is said, and one agent that has it.
+/// Writes a configuration with one provider, with `more` in its table, and one agent that uses it.
 pub(crate) fn agent(dir: &Path, url: &str, more: &str) -> String {
     let script = file(dir, "agent.sh", AGENT.as_bytes());
     let script = script.display();
@@ -117,8 +117,8 @@ impl World {
     }
 }
 
-/// REQ: `--max-tokens` end to end: the run pauses at its limit, is answered `more` at the keyboard, goes on,
-/// and says at its end what it took.
+/// REQ: `--max-tokens` end to end: the run pauses at its limit, continues after `more` is typed,
+/// and shows its usage at the end.
 #[test]
 fn a_run_pauses_at_its_limit_and_goes_on_with_more() {
     let world = world(&[60, 60, 10], PRICES);
@@ -139,7 +139,7 @@ fn a_run_pauses_at_its_limit_and_goes_on_with_more() {
     assert!(shown.stdout.contains("127 tokens read") && shown.stdout.contains("200 tokens"));
 }
 
-/// REQ: the same with an answer that ends: nothing more is asked of the model, and the run says why.
+/// REQ: the same with the answer `end`: no further model request, and the run shows why.
 #[test]
 fn a_run_that_is_ended_at_its_limit_asks_nothing_more() {
     let world = world(&[60], PRICES);
@@ -151,8 +151,8 @@ fn a_run_that_is_ended_at_its_limit_asks_nothing_more() {
     assert!(run.stderr.contains("model: 2 requests"), "{run:?}");
 }
 
-/// Rule: a session that has reached its limit shows that it is paused, and anybody who may decide for it
-/// answers with `session answer`; another limit than asked for needs prices, or is refused.
+/// Rule: a session at its limit is shown as paused, and anyone with the right to decide answers
+/// with `session answer`; a cost limit without prices is refused.
 #[test]
 fn a_paused_session_is_shown_and_answered_from_elsewhere() {
     let world = world(&[60], "");
@@ -178,7 +178,7 @@ fn a_paused_session_is_shown_and_answered_from_elsewhere() {
     assert_eq!(world.session()["limits"]["max_tokens"], 100);
 }
 
-/// REQ: `--max-time`: an agent that works for too long is asked about.
+/// REQ: `--max-time`: the caller is asked about an agent that works for too long.
 #[test]
 fn a_run_that_takes_too_long_is_asked_about() {
     let world = world(&[1], "");

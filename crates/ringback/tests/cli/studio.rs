@@ -1,4 +1,4 @@
-//! Music on this machine.
+//! Music without a daemon.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +8,7 @@ use crate::support::{Run, file, ringback};
 
 const TUNE: &[u8] = b"X:1\nT:Scale\nM:4/4\nL:1/4\nK:D\n|:DEFG|ABcd:|\n";
 
-/// REQ: `ringback studio abc check FILE` shows what is wrong, where, and what to do.
+/// REQ: `ringback studio abc check FILE` shows errors, their places and fixes.
 #[test]
 fn a_check_shows_the_place_and_what_to_do() {
     let dir = tempfile::tempdir().unwrap();
@@ -25,7 +25,7 @@ fn a_check_shows_the_place_and_what_to_do() {
     assert_eq!(json.json()["valid"], true);
 }
 
-/// REQ: `ringback studio abc midi FILE` makes a MIDI file, or nothing.
+/// REQ: `ringback studio abc midi FILE` writes a MIDI file, or nothing.
 #[test]
 fn a_midi_file_is_made_of_a_tune() {
     let dir = tempfile::tempdir().unwrap();
@@ -46,7 +46,7 @@ fn a_midi_file_is_made_of_a_tune() {
     assert!(run.stderr.contains("there is no tune"), "{run:?}");
 }
 
-/// REQ: `ringback studio abc midi --all FILE` makes a MIDI file of every tune, or nothing.
+/// REQ: `ringback studio abc midi --all FILE` writes a MIDI file for every tune, or nothing.
 #[test]
 fn a_midi_file_is_made_of_every_tune() {
     let dir = tempfile::tempdir().unwrap();
@@ -65,7 +65,7 @@ fn a_midi_file_is_made_of_every_tune() {
     let bad = file(dir.path(), "bad.abc", format!("{tune}\nX:2\nT:t\nK:C\n[CE\n").as_bytes());
     let run = Run::of(ringback(dir.path()).args(all).arg(&bad));
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.stderr.contains("nothing was made"), "{run:?}");
+    assert!(run.stderr.contains("nothing was produced"), "{run:?}");
     assert!(!dir.path().join("bad-1.mid").exists());
 }
 
@@ -85,7 +85,7 @@ fn a_tune_is_drawn() {
     assert_ne!(std::fs::read_to_string(&drawn).unwrap(), svg, "an octave higher");
 }
 
-/// A directory with a program that is a shell script.
+/// Creates a directory with a program, which is a shell script.
 fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     let bin = dir.join(format!("bin-{name}"));
     std::fs::create_dir(&bin).unwrap();
@@ -94,8 +94,8 @@ fn program(dir: &Path, name: &str, script: &str) -> PathBuf {
     bin
 }
 
-/// REQ: `ringback studio abc play FILE` plays by the first player that is here; without one the error
-/// says what to install.
+/// REQ: `ringback studio abc play FILE` plays with the first installed player; without one the
+/// error names what to install.
 #[test]
 fn a_tune_is_played_by_the_first_player_that_is_here() {
     let dir = tempfile::tempdir().unwrap();

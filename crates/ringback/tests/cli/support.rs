@@ -9,10 +9,10 @@ use serde_json::Value;
 
 /// Reached only when something is wrong.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a daemon that is not needed any more may take to end.
+/// How long a daemon that is no longer needed may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// The binary in an environment of its own: nothing of the user's is read or written.
+/// Returns the binary with a clean environment: nothing of the user's is read or written.
 pub(crate) fn ringback(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ringback"));
     command.env_clear().env("HOME", home).env("TZ", "UTC").stdin(Stdio::null());
@@ -23,12 +23,12 @@ pub(crate) fn ringback(home: &Path) -> Command {
 }
 
 /// Whether agents can be confined with all limits. Without root that depends on how the tests are
-/// started, and they are about other things.
+/// started, which is not their subject.
 pub(crate) fn is_confinable() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What a run of the binary left behind.
+/// The outcome of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) code: i32,
@@ -41,21 +41,21 @@ impl Run {
         Self::from(command.output().unwrap())
     }
 
-    /// The same, for a run that must have done what it was asked to.
+    /// Returns the run after checking that it succeeded.
     #[track_caller]
     pub(crate) fn done(self) -> Self {
         assert_eq!(self.code, 0, "{self:?}");
         self
     }
 
-    /// The one JSON document of a run that went well.
+    /// Returns the one JSON document of a successful run.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         let run = self.done();
         serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"))
     }
 
-    /// What the run answered, in one line.
+    /// Returns the one line of the answer.
     #[track_caller]
     pub(crate) fn line(self) -> String {
         let run = self.done();
@@ -74,12 +74,12 @@ impl From<Output> for Run {
     }
 }
 
-/// A daemon. Dropping it ends it, and kills it if it takes its time.
+/// A daemon. Dropping it ends it, and kills it if that takes too long.
 #[derive(Debug)]
 pub(crate) struct Daemon {
     child: Child,
     dir: tempfile::TempDir,
-    /// Its line of `serve --json`.
+    /// Its output of `serve --json`.
     pub(crate) listening: Value,
 }
 
@@ -95,7 +95,7 @@ impl Daemon {
         Self::start_as(dir, &mut command)
     }
 
-    /// A daemon after a command of the shell, such as one that sets a limit.
+    /// Starts a daemon after a shell command, such as one that sets a limit.
     pub(crate) fn start_after(shell: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let plain = serve(dir.path());
@@ -117,7 +117,7 @@ impl Daemon {
         Self { child, dir, listening }
     }
 
-    /// The directory that is `HOME` for it and its clients.
+    /// Returns the directory that is `HOME` for it and its clients.
     pub(crate) fn home(&self) -> &Path {
         self.dir.path()
     }
@@ -126,13 +126,13 @@ impl Daemon {
         self.child.id()
     }
 
-    /// A field of its line of `serve --json`.
+    /// Returns a field of its output of `serve --json`.
     #[track_caller]
     pub(crate) fn told(&self, field: &str) -> &str {
         self.listening[field].as_str().unwrap_or_else(|| panic!("{field} in {}", self.listening))
     }
 
-    /// A client command, as the daemon's own user.
+    /// Returns a client command, as the daemon's own user.
     pub(crate) fn client(&self, arguments: &[&str]) -> Command {
         let mut command = ringback(self.home());
         command.args(arguments);
@@ -156,12 +156,12 @@ impl Daemon {
         run_with(&mut self.client(arguments), input)
     }
 
-    /// The first token.
+    /// Returns the first token.
     pub(crate) fn token(&self) -> String {
         std::fs::read_to_string(self.told("token_file")).unwrap().trim().to_owned()
     }
 
-    /// What it has logged.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("stderr")).unwrap()
     }
@@ -186,8 +186,8 @@ pub(crate) fn run_with(command: &mut Command, input: &[u8]) -> Run {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It may have ended before; then there is nothing to do. One that is killed would leave control
-        // groups to a next start that never comes.
+        // It may already have ended. A killed one would leave cgroups for a next start that never
+        // comes.
         if let Some(pid) = rustix::process::Pid::from_raw(self.pid().cast_signed())
             && self.child.try_wait().is_ok_and(|ended| ended.is_none())
             && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok()
@@ -219,7 +219,7 @@ pub(crate) fn ended(child: &mut Child) -> ExitStatus {
     wait_for("the process to end", || child.try_wait().unwrap())
 }
 
-/// Looks until there is something, for at most as long as patience lasts.
+/// Polls until there is a result, for a limited time.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
@@ -232,7 +232,7 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// A file in a directory.
+/// Writes a file in a directory.
 pub(crate) fn file(dir: &Path, name: &str, content: &[u8]) -> PathBuf {
     let path = dir.join(name);
     std::fs::write(&path, content).unwrap();

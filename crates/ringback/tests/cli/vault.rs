@@ -1,4 +1,4 @@
-//! `ringback secret`: kept sealed, used by the next request, and seen nowhere else.
+//! `ringback secret`: stored sealed, used by the next request, and visible nowhere else.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::Path;
@@ -22,7 +22,7 @@ fn set(home: &Path, words: &[&str], input: &str) -> Run {
     run_with(secret(home, &[&["set"], words].concat()).stdin(Stdio::piped()), input.as_bytes())
 }
 
-/// What a client of a daemon with this data directory does.
+/// Runs a client of a daemon with this data directory.
 fn client(daemon: &Daemon, data: &str, words: &[&str]) -> Run {
     Run::of(daemon.client(words).env("RINGBACK_DATA_DIR", data).env("PATH", "/usr/bin:/bin"))
 }
@@ -50,8 +50,8 @@ fn is_in_processes(text: &str) -> bool {
     })
 }
 
-/// REQ: "`ringback secret set anthropic`: a value, a file or a command; kept sealed in the data directory,
-/// 0600": the provider gets it, and it is in no file, log, event, answer or process.
+/// REQ: "`ringback secret set anthropic`: a value, a file or a command; kept sealed in the data
+/// directory, 0600": the provider gets it, and it is in no file, log, event, answer or process.
 #[test]
 fn a_secret_reaches_the_provider_and_nobody_else() {
     let model = Model::start(&[10]);
@@ -71,7 +71,8 @@ fn a_secret_reaches_the_provider_and_nobody_else() {
     let first = client(&daemon, data, &start).done();
     assert!(model.heads()[0].contains(&format!("authorization: Bearer {KEY}\r\n")), "{first:?}");
 
-    // Another is used by the next request, without a restart, and also after the daemon was killed.
+    // A new secret is used by the next request, without a restart, and also after the daemon was
+    // killed.
     set(dir.path(), &["mine", "--data-dir", data], OTHER).done();
     client(&daemon, data, &start).done();
     assert!(model.heads()[1].contains(OTHER));
@@ -94,7 +95,7 @@ fn a_secret_reaches_the_provider_and_nobody_else() {
     }
 }
 
-/// Rule: what was kept is there after the daemon was killed, and another is asked with it.
+/// Rule: a stored secret survives a kill of the daemon, and the next daemon uses it.
 #[test]
 fn a_secret_outlives_a_daemon_that_is_killed() {
     let model = Model::start(&[10]);
@@ -112,8 +113,8 @@ fn a_secret_outlives_a_daemon_that_is_killed() {
     assert!(model.heads()[0].contains(OTHER));
 }
 
-/// REQ: a value is typed or read, a file is referred to, a command is run without a shell unless one is
-/// asked for; each can be checked, listed and removed without being shown.
+/// REQ: a value is typed or read, a file is referenced, a command runs without a shell unless
+/// requested; each can be checked, listed and removed without being shown.
 #[test]
 fn a_secret_is_a_value_a_file_or_a_command() {
     let home = tempfile::tempdir().unwrap();
@@ -150,7 +151,7 @@ fn a_secret_is_a_value_a_file_or_a_command() {
         (&["../bad"], KEY),
         (&["bad", "--file", "a", "--command", "b"], ""),
         (&["bad", "--shell"], KEY),
-        // Not the key of these tests: another of them looks for that among all processes.
+        // Not the key of these tests: another test searches all processes for that one.
         (&["bad", "sk-on-a-command-line"], ""),
     ] {
         let refused = set(home, words, input);
@@ -158,8 +159,8 @@ fn a_secret_is_a_value_a_file_or_a_command() {
     }
 }
 
-/// REQ: "`ringback secret set anthropic`" and `provider = "anthropic"` are enough, without a `[providers]`
-/// section.
+/// REQ: "`ringback secret set anthropic`" and `provider = "anthropic"` are enough, without a
+/// `[providers]` section.
 #[test]
 fn a_known_provider_needs_its_secret_alone() {
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The kit for holders of lines, against one that is good and several that are not.
+//! The conformance kit, against one correct program and several flawed ones.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -18,7 +18,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use crate::support::{ended, ringback};
 
-/// What a candidate does wrong.
+/// The flaws of a candidate.
 #[derive(Debug, Clone, Copy, Default)]
 struct Flaws {
     parses_input: bool,
@@ -28,7 +28,7 @@ struct Flaws {
     has_no_grace: bool,
 }
 
-/// The checks of a kit that a candidate does not pass.
+/// Returns the checks that a candidate fails.
 fn failed<C>(
     kit: &[&str],
     n_checks: usize,
@@ -66,7 +66,7 @@ where
     failed
 }
 
-/// The checks that such a client does not pass.
+/// Returns the checks that a client with these flaws fails.
 fn client_failed(flaws: Flaws) -> Vec<String> {
     failed(&["client-tools"], 8, |url, token| hold(url, token, flaws))
 }
@@ -117,11 +117,11 @@ async fn answer(call: LineCall, party: LineParty, flaws: Flaws) {
             if flaws.parses_input { input.to_string() } else { call.input.get().to_owned() };
         LineResult::Success { title: String::new(), output }
     };
-    // The kit may have ended meanwhile.
+    // The kit may already have ended.
     drop(party.answer(&call.request_id, &result).await);
 }
 
-/// REQ: a black-box kit with which anyone's line holder can prove itself.
+/// REQ: a black-box kit that checks any program that offers tools on a line.
 #[test]
 fn a_good_candidate_passes() {
     assert_eq!(client_failed(Flaws::default()), Vec::<String>::new());
@@ -137,17 +137,17 @@ fn a_candidate_that_parses_input_and_ignores_cancels_is_found_out() {
 fn a_candidate_that_runs_repeats_and_hides_failures_is_found_out() {
     let flaws =
         Flaws { runs_repeats: true, answers_failure_with_success: true, ..Flaws::default() };
-    let expected = ["answers a failure with an error", "comes back after a cut and answers once"];
+    let expected = ["answers a failure with an error", "reconnects after a cut and answers once"];
     assert_eq!(client_failed(flaws), expected);
 }
 
 #[test]
 fn a_candidate_without_grace_is_found_out() {
     let flaws = Flaws { has_no_grace: true, ..Flaws::default() };
-    assert_eq!(client_failed(flaws), ["comes back after a cut and answers once"]);
+    assert_eq!(client_failed(flaws), ["reconnects after a cut and answers once"]);
 }
 
-/// What a worker does wrong.
+/// The flaws of a worker.
 #[derive(Debug, Clone, Copy, Default)]
 struct WorkerFlaws {
     is_silent: bool,
@@ -162,7 +162,7 @@ struct Slow {
     ms: u64,
 }
 
-/// The checks that such a worker does not pass.
+/// Returns the checks that a worker with these flaws fails.
 fn worker_failed(flaws: WorkerFlaws) -> Vec<String> {
     failed(&["worker", "--silence", "3"], 10, move |url, token| serve(url, token, flaws))
 }
@@ -196,7 +196,7 @@ async fn serve(url: String, token: Secret, flaws: WorkerFlaws) {
     drop(worker);
 }
 
-/// REQ: `ringback verify worker`: a worker in any language can prove itself.
+/// REQ: `ringback verify worker`: checks a worker in any language.
 #[test]
 fn a_good_worker_passes() {
     assert_eq!(worker_failed(WorkerFlaws::default()), Vec::<String>::new());
@@ -211,9 +211,9 @@ fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
         ..WorkerFlaws::default()
     };
     let expected = [
-        "carries out two calls at once",
+        "runs two calls at once",
         "answers a failure with an error",
-        "gives a sign of life when nothing is asked",
+        "gives a sign of life when idle",
     ];
     assert_eq!(worker_failed(flaws), expected);
 }
@@ -222,5 +222,5 @@ fn a_worker_that_works_off_a_queue_and_hides_failures_is_found_out() {
 fn a_worker_that_tells_no_progress_is_found_out() {
     let flaws = WorkerFlaws { tells_no_progress: true, ..WorkerFlaws::default() };
     let failed = worker_failed(flaws);
-    assert!(failed.contains(&"tells progress before it answers".to_owned()), "{failed:?}");
+    assert!(failed.contains(&"reports progress before it answers".to_owned()), "{failed:?}");
 }

@@ -1,5 +1,5 @@
-//! An agent that speaks MCP, and the doors it may come through. Whatever it is told is one message on
-//! one line, so that a scenario need not know the door.
+//! An agent that speaks MCP, and the ways to its session. Every message is one line of text, so
+//! that a scenario need not know the way.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
@@ -22,16 +22,16 @@ use crate::support::{Opened, within};
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-11-25";
 
-/// How an agent comes to its session.
+/// How an agent reaches its session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Door {
-    /// By the program inside, at the session's socket.
+    /// Through the program inside, at the session's socket.
     Socket,
-    /// By the program inside, at the session's URL.
+    /// Through the program inside, at the session's URL.
     InsideUrl,
-    /// By itself at the URL, each request by itself.
+    /// Directly at the URL, with independent requests.
     Modern,
-    /// By itself at the URL, with a handshake.
+    /// Directly at the URL, with a handshake.
     Legacy,
 }
 
@@ -44,7 +44,7 @@ impl Door {
 pub(crate) struct Agent {
     way: Way,
     inbox: mpsc::Receiver<String>,
-    /// Read while something else was waited for.
+    /// Messages read while waiting for something else.
     read: VecDeque<String>,
     tasks: JoinSet<()>,
 }
@@ -61,7 +61,7 @@ pub(crate) struct Http {
     url: String,
     token: String,
     key: Option<String>,
-    /// The session of MCP, if there is one.
+    /// The MCP session, if there is one.
     mcp_session: Option<String>,
     is_modern: bool,
     calls: Vec<(u64, AbortHandle)>,
@@ -69,7 +69,7 @@ pub(crate) struct Http {
 }
 
 impl Agent {
-    /// An agent that has shaken hands and hears of changes.
+    /// Starts an agent that has completed the handshake and subscribed to changes.
     pub(crate) async fn start(
         door: Door,
         socket: &Utf8Path,
@@ -163,26 +163,26 @@ impl Agent {
         }
     }
 
-    /// The tools it has, by all pages.
+    /// Returns its tools, from all pages.
     pub(crate) async fn tools(&mut self) -> Vec<Value> {
         let text = self.list_text().await;
         let listed: Value = serde_json::from_str(&text).unwrap();
         listed["result"]["tools"].as_array().unwrap_or_else(|| panic!("{text}")).clone()
     }
 
-    /// The first page of its tools as it was told.
+    /// Returns the first page of its tools as received.
     pub(crate) async fn list_text(&mut self) -> String {
         self.send("tools/list", 900_002, json!({})).await;
         self.answer_text(900_002).await
     }
 
-    /// The names of its tools.
+    /// Returns the names of its tools.
     pub(crate) async fn names(&mut self) -> Vec<String> {
         let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
         self.tools().await.iter().map(name).collect()
     }
 
-    /// Calls a tool, and hears of progress.
+    /// Calls a tool with progress.
     pub(crate) async fn ask(&mut self, id: u64, tool: &str, arguments: &str) {
         let params = format!(
             r#"{{"name":"{tool}","arguments":{arguments},"_meta":{{"progressToken":{id}}}}}"#
@@ -191,13 +191,13 @@ impl Agent {
         self.send_text("tools/call", id, Some(tool), &body).await;
     }
 
-    /// Calls a tool, until its answer.
+    /// Calls a tool and waits for the answer.
     pub(crate) async fn call(&mut self, id: u64, tool: &str, arguments: &str) -> Value {
         self.ask(id, tool, arguments).await;
         self.answer(id).await
     }
 
-    /// Takes a call back.
+    /// Cancels a call.
     pub(crate) async fn cancel(&mut self, id: u64) {
         if let Way::Http(http) = &self.way
             && http.is_modern
@@ -213,7 +213,7 @@ impl Agent {
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// The answer to a request, as it was told.
+    /// Returns the answer to a request as received.
     pub(crate) async fn answer_text(&mut self, id: u64) -> String {
         let is_it = |text: &str| {
             let message: Value = serde_json::from_str(text).unwrap();
@@ -226,7 +226,7 @@ impl Agent {
         serde_json::from_str(&self.answer_text(id).await).unwrap()
     }
 
-    /// The next notification of a method.
+    /// Waits for the next notification of a method.
     pub(crate) async fn told(&mut self, method: &str) -> Value {
         let is_it = |text: &str| {
             let message: Value = serde_json::from_str(text).unwrap();
@@ -273,7 +273,7 @@ impl Http {
         self.post(&body, &self.headers(method, None)).await
     }
 
-    /// A request as its era wants it.
+    /// Builds a request for its era.
     fn dressed(&self, body: &str) -> String {
         let version = "io.modelcontextprotocol/protocolVersion";
         let capabilities = "io.modelcontextprotocol/clientCapabilities";
@@ -328,7 +328,7 @@ impl Http {
         within("an answer", self.client.request(request)).await.unwrap()
     }
 
-    /// The status that a modern request gets, and all of its answer.
+    /// Returns the status of a modern request, and its whole answer.
     pub(crate) async fn status(&self, method: &str, params: Value) -> (StatusCode, String) {
         let answer = self.send(method, 1, params).await;
         let status = answer.status();

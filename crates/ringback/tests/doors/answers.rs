@@ -1,4 +1,4 @@
-//! Whose answers count, and that they pass as they are.
+//! Which answers are accepted, and that they pass unchanged.
 
 use serde_json::json;
 
@@ -64,7 +64,7 @@ async fn payloads_pass_unchanged_both_ways() {
     world.stop().await;
 }
 
-/// Rule: an answer from another principal or for another session is not taken, nor a second one.
+/// Rule: an answer from another principal or for another session is not accepted, nor a second one.
 #[tokio::test]
 async fn only_the_first_answer_of_its_own_caller_counts() {
     let world = World::start().await;

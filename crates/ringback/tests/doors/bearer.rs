@@ -1,4 +1,4 @@
-//! The token of a session's URL: what it opens, what it does not, and when it ends.
+//! The token of a session's URL: what it allows, what it does not, and when it ends.
 
 use hyper::StatusCode;
 use serde_json::{Value, json};
@@ -16,8 +16,8 @@ async fn status(url: &str, token: &str, session: &Opened) -> StatusCode {
     at(url.to_owned(), token, session).status("tools/list", json!({})).await.0
 }
 
-/// Rule: a stranger's token, another session's and one that was replaced open nothing; an open daemon
-/// makes no difference, for the token says which session this is.
+/// Rule: an unknown token, another session's and a replaced one are refused, even by an open
+/// daemon, because the token names the session.
 #[tokio::test]
 async fn only_its_own_token_opens_a_session() {
     let world = World::start().await;
@@ -40,7 +40,8 @@ async fn only_its_own_token_opens_a_session() {
     world.stop().await;
 }
 
-/// Rule: a session's token is nobody at `/mcp` and to the broker, and another cannot be had by it.
+/// Rule: a session's token is invalid at `/mcp` and for the broker, and cannot be used to get
+/// another.
 #[tokio::test]
 async fn its_token_opens_nothing_else() {
     let world = World::start().await;
@@ -52,11 +53,11 @@ async fn its_token_opens_nothing_else() {
     let (_, stranger) = world.token("admin").await;
     let again = json!({ "session_id": session.id.to_string() }).to_string();
     let refused = world.call_as(&stranger, "session_open", &again).await.unwrap_err();
-    assert_eq!(refused.code, "not_found", "only who started a session hands it to others");
+    assert_eq!(refused.code, "not_found", "only the caller of a session may hand it on");
     world.stop().await;
 }
 
-/// Rule: the token dies with its session, and open streams end then.
+/// Rule: the token and open streams end with the session.
 #[tokio::test]
 async fn its_token_and_its_streams_end_with_the_session() {
     let world = World::start().await;
@@ -74,7 +75,7 @@ async fn its_token_and_its_streams_end_with_the_session() {
     world.stop().await;
 }
 
-/// REQ: design "the session as a URL": every session gives its URL, and its token once.
+/// REQ: design "the session as a URL": every session shows its URL, and its token once.
 #[tokio::test]
 async fn the_first_message_of_a_session_gives_its_url_and_token() {
     let world = World::start().await;
@@ -96,17 +97,17 @@ async fn the_first_message_of_a_session_gives_its_url_and_token() {
     let (_, stranger) = world.token("admin").await;
     let message = json!({ "session_id": session.id.to_string(), "message": "more" }).to_string();
     let told = world.call_as(&stranger, "session_message", &message).await.unwrap();
-    assert_eq!((told.get("url"), told.get("token")), (None, None), "only who started it");
+    assert_eq!((told.get("url"), told.get("token")), (None, None), "only its caller");
     world.stop().await;
 }
 
-/// Rule: a session for an agent elsewhere ends when it was not used for its time.
+/// Rule: a session for a remote agent ends when it has been unused for its time.
 #[tokio::test]
 async fn an_opened_session_ends_when_nobody_uses_it() {
     let world = World::start().await;
     let opened = world.call("session_open", json!({ "ttl_ms": 300 })).await.unwrap();
     let session = opened_of(&opened);
-    within("it ends by itself", async {
+    within("it ends on its own", async {
         let get = json!({ "session_id": session.id.to_string() });
         loop {
             let asked: Value = world.call("session_get", get.clone()).await.unwrap();
@@ -125,7 +126,7 @@ async fn an_opened_session_ends_when_nobody_uses_it() {
     world.stop().await;
 }
 
-/// Rule: a message to whatever agent works in a project is not for one that runs elsewhere.
+/// Rule: a message to any agent of a project never goes to a remote agent.
 #[tokio::test]
 async fn a_message_to_a_project_starts_an_agent_beside_one_elsewhere() {
     let world = World::start().await;

@@ -35,8 +35,8 @@ async fn declared_tools_are_listed_with_their_schemas() {
     world.stop().await;
 }
 
-/// REQ: seed 001 "Agent calls caller tool successfully", "Successful tool response", "Socket request
-/// and response".
+/// REQ: seed 001 "Agent calls caller tool successfully", "Successful tool response", "Socket
+/// request and response".
 /// REQ: seed 001 "Tool request event format": a unique request id, the tool, its arguments.
 #[tokio::test]
 async fn a_call_reaches_the_caller_and_its_result_the_agent() {
@@ -67,7 +67,7 @@ async fn a_call_reaches_the_caller_and_its_result_the_agent() {
 }
 
 /// REQ: seed 001 "Caller tool request times out"; a declared tool may carry `timeoutMs`.
-/// Rule: an answer after the agent was told that it failed is not taken.
+/// Rule: an answer after the call has failed for the agent is not accepted.
 #[tokio::test]
 async fn a_call_ends_at_its_deadline_and_a_late_answer_is_refused() {
     let world = World::start().await;
@@ -106,8 +106,9 @@ async fn a_caller_that_disconnects_ends_the_agent_s_call_at_once() {
     world.stop().await;
 }
 
-/// REQ: seed 001 "Dynamic tool registration": declaring again replaces the list live, and is told.
-/// Rule: a removed tool does not stay callable, and one that was never declared is not relayed.
+/// REQ: seed 001 "Dynamic tool registration": declaring again replaces the list live, with a
+/// notice.
+/// Rule: a removed tool cannot be called, and an undeclared one is not relayed.
 #[tokio::test]
 async fn declaring_again_is_announced_and_what_is_gone_is_not_relayed() {
     let world = World::start().await;
@@ -191,7 +192,7 @@ async fn progress_reaches_the_agent_and_its_cancel_the_caller() {
         agent.cancel(7).await;
         assert!(matches!(caller.next().await, ToParty::Cancel { .. }), "{door:?}");
         let late = world.answer(&caller, &call, r#""result":1"#).await;
-        assert!(late.is_err(), "{door:?}: nobody waits any more");
+        assert!(late.is_err(), "{door:?}: the agent is no longer waiting");
         agent.ask(8, "ant_x", "{}").await;
         let call = caller.next_call().await;
         world.answer(&caller, &call, r#""result":{}"#).await.unwrap();

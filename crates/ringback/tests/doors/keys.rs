@@ -1,4 +1,4 @@
-//! The daemon's own tools in a session, as far as its key allows, and those of HTTP clients.
+//! The daemon's own tools in a session, limited by its key, and those of HTTP clients.
 
 use ringback_broker::{LineKind, LineName, LineOffer, ToolOffer};
 use ringback_proto::any::{Any, Format};
@@ -29,7 +29,7 @@ async fn a_key_sees_and_calls_the_tools_of_its_scope() {
     world.stop().await;
 }
 
-/// REQ: seed 002 "Invalid key": it discovers nothing, and the callers' tools are there all the same.
+/// REQ: seed 002 "Invalid key": it discovers nothing, and the caller tools are still available.
 #[tokio::test]
 async fn a_key_that_is_not_valid_opens_nothing() {
     let world = World::start().await;
@@ -42,7 +42,7 @@ async fn a_key_that_is_not_valid_opens_nothing() {
     world.stop().await;
 }
 
-/// Rule: the key that the daemon mints for a session counts at its URL without being shown.
+/// Rule: the session key works at the session's URL without being shown.
 #[tokio::test]
 async fn a_session_s_own_key_counts_at_its_url() {
     let world = World::start().await;
@@ -62,7 +62,8 @@ async fn a_session_s_own_key_counts_at_its_url() {
     world.stop().await;
 }
 
-/// REQ: seed 004 "Client tools in agent sessions": a client's tool is called with the session's ids.
+/// REQ: seed 004 "Client tools in agent sessions": a client's tool is called with the session's
+/// ids.
 #[tokio::test]
 async fn a_client_tool_is_called_from_a_session() {
     let world = World::start().await;
@@ -92,7 +93,7 @@ async fn a_client_tool_is_called_from_a_session() {
     world.stop().await;
 }
 
-/// Rule: what a tool of the daemon reports is the tool's failure, told truthfully.
+/// Rule: a failure of one of the daemon's tools is reported as the tool's failure, unchanged.
 #[tokio::test]
 async fn a_failure_of_a_native_tool_is_told() {
     let world = World::start().await;

@@ -1,5 +1,5 @@
-//! What an agent meets, whichever way it comes to its session: the socket or the URL, by the program
-//! inside or by itself, in either era. Every scenario runs through every door.
+//! What an agent sees on every way to its session: the socket or the URL, through the program
+//! inside or directly, in either era. Every scenario runs on every way.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
 mod agent;

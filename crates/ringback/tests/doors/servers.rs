@@ -1,4 +1,4 @@
-//! Callers that are MCP servers. The server is the program inside of another session, so that the
+//! Callers that are tool servers. The server is the program inside of another session, so that the
 //! test can see what reaches it.
 
 use ringback_broker::ToParty;
@@ -9,7 +9,7 @@ use crate::agent::Door;
 use crate::callers::failed;
 use crate::support::{Opened, World, opened_of, within};
 
-/// Starts the program inside of a session, and leaves its process id in the workspace.
+/// Starts the program inside of a session, and writes its process id to the workspace.
 fn server(world: &World, behind: &Opened) -> Value {
     let program = env!("CARGO_BIN_EXE_ringback");
     let script = r#"echo $$ > "$2/pid"; exec "$0" inside --socket "$1""#;
@@ -73,8 +73,8 @@ async fn the_tools_of_a_server_are_a_caller_s_tools() {
     world.stop().await;
 }
 
-/// Rule: a server that has ended is not started again, and its calls fail at once; one ends with its
-/// session.
+/// Rule: a tool server that has ended is not restarted, and its calls fail immediately; a tool
+/// server ends with its session.
 #[tokio::test]
 async fn a_server_that_ends_is_gone_and_one_ends_with_its_session() {
     let world = World::start().await;
@@ -102,7 +102,7 @@ async fn a_server_that_ends_is_gone_and_one_ends_with_its_session() {
     world.stop().await;
 }
 
-/// Rule: only an administrator names a program to run, and what cannot be used is said.
+/// Rule: only an admin token may name a program to run, and an unusable one is reported.
 #[tokio::test]
 async fn only_an_administrator_names_a_server() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! A broker with both edges that agents come to, and callers.
+//! A broker with both edges for agents, and callers.
 
 use std::collections::HashMap;
 use std::io;
@@ -38,7 +38,7 @@ impl ConfigView for NoConfig {
     }
 }
 
-/// The relay, and where it opened which socket.
+/// The relay, and the sockets it opened.
 #[derive(Debug)]
 struct Noted {
     relay: Arc<RelayEdge>,
@@ -96,12 +96,12 @@ impl World {
         Self { broker, who, address, relay, noted, stop, serving, _dir: dir }
     }
 
-    /// Calls a tool; its result as JSON.
+    /// Calls a tool and returns its result as JSON.
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ToolError> {
         self.call_as(&self.who, tool, &arguments.to_string()).await
     }
 
-    /// Calls a tool with arguments whose digits count.
+    /// Calls a tool with arguments whose digits must be kept.
     pub(crate) async fn call_as(
         &self,
         credential: &Credential,
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// A new token: its secret and its credential.
+    /// Creates a token; returns its secret and its credential.
     pub(crate) async fn token(&self, scope: &str) -> (String, Credential) {
         let made = self.call("token_create", json!({ "name": "t", "scope": scope })).await.unwrap();
         let secret = made["token"].as_str().unwrap().to_owned();
@@ -138,7 +138,7 @@ impl World {
         (secret, credential)
     }
 
-    /// A new project, whose sessions get a key of this level.
+    /// Creates a project whose sessions get a key with this scope.
     pub(crate) async fn project(&self, key_level: Option<&str>) -> ProjectId {
         static N_MADE: AtomicU32 = AtomicU32::new(0);
         let name = format!("p{}", N_MADE.fetch_add(1, Ordering::Relaxed));
@@ -147,7 +147,7 @@ impl World {
         made["project_id"].as_str().unwrap().parse().unwrap()
     }
 
-    /// A session for an agent elsewhere, with these tools of the caller `ant`.
+    /// Opens a session for a remote agent, with these tools of the caller `ant`.
     pub(crate) async fn open(&self, tools: &str) -> Opened {
         let project = self.project(None).await;
         self.open_in(project, tools).await
@@ -173,12 +173,12 @@ impl World {
         self.noted.dirs.lock().unwrap()[&session].join("relay.sock")
     }
 
-    /// An agent in a session.
+    /// Starts an agent in a session.
     pub(crate) async fn agent(&self, door: Door, session: &Opened) -> Agent {
         Agent::start(door, &self.socket(session.id), session, None).await
     }
 
-    /// A caller that stays.
+    /// Connects a caller that stays.
     pub(crate) fn caller(&self, session: SessionId) -> Caller {
         let stream =
             self.broker.callers().open(&self.who, session, None, Holding::Lasting).unwrap();
@@ -217,7 +217,7 @@ pub(crate) fn opened_of(answer: &Value) -> Opened {
     Opened { id: text("session_id").parse().unwrap(), url: text("url"), token: text("token") }
 }
 
-/// Somebody who carries out tools.
+/// A caller that runs tools.
 pub(crate) struct Caller {
     stream: CallerStream,
     session: SessionId,
@@ -236,9 +236,9 @@ impl Caller {
     }
 }
 
-/// The result of something that must not hang.
+/// Awaits a future that must not hang.
 pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("not in time: {what}"))
+    tokio::time::timeout(LIMIT, future).await.unwrap_or_else(|_| panic!("timed out: {what}"))
 }
 
 fn broker_config(root: &Utf8Path) -> Config {

@@ -1,4 +1,4 @@
-//! Bytes up and down, in pieces, with a bar.
+//! Uploads and downloads in pieces, with a progress bar.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::progress;
 use crate::screen::Screen;
 
-/// Types by the end of a file's name; everything else is just bytes.
+/// Media types by file extension; everything else is plain bytes.
 const TYPES: &[(&str, &str)] = &[
     ("abc", "text/vnd.abc"),
     ("csv", "text/csv"),
@@ -38,7 +38,7 @@ const TYPES: &[(&str, &str)] = &[
     ("wav", "audio/wav"),
 ];
 
-/// What `cas get -o` did.
+/// The result of `cas get -o`.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     hash: BlobHash,
@@ -48,10 +48,10 @@ struct Written<'a> {
     mime_type: &'a str,
 }
 
-/// Where content goes.
+/// The destination of content.
 enum Sink {
     Stdout,
-    /// A file beside the wanted one, so that nobody ever sees half of it.
+    /// A temporary file beside the final one, so that a partial file is never visible.
     File(tempfile::NamedTempFile, PathBuf),
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn put(
     upload(client, file, &mime, bar).await
 }
 
-/// Standard input as a file, which is what it most often is.
+/// Opens standard input as a file, which it usually is.
 fn stdin() -> Result<tokio::fs::File, Failure> {
     let action = "read standard input";
     let owned = io::stdin().as_fd().try_clone_to_owned();
@@ -98,7 +98,7 @@ async fn upload(
 
 pub(super) async fn get(client: &Client, screen: Screen, args: &GetArgs) -> Result<(), Failure> {
     if screen.is_json() && args.output.is_none() {
-        let text = "content on standard output is no JSON; name a file with `-o FILE`";
+        let text = "content on standard output is not JSON; write it to a file with `-o FILE`";
         return Err(Failure::Usage(text.to_owned()));
     }
     let mut offset = args.offset;
@@ -120,7 +120,9 @@ pub(super) async fn get(client: &Client, screen: Screen, args: &GetArgs) -> Resu
             break;
         }
         if n_bytes == 0 {
-            return Err(Failure::Wrong(format!("the daemon sent nothing at {offset} of {end}")));
+            return Err(Failure::Wrong(format!(
+                "the daemon sent no data at byte {offset} of {end}"
+            )));
         }
         piece = read(client, args, offset).await?;
     }
@@ -134,7 +136,7 @@ pub(super) async fn get(client: &Client, screen: Screen, args: &GetArgs) -> Resu
             screen.json_document(&written)
         }
         Some(file) => {
-            screen.remark(format_args!("{bytes} bytes of {mime_type} in {}", file.display()));
+            screen.remark(format_args!("wrote {bytes} bytes of {mime_type} to {}", file.display()));
             Ok(())
         }
     }
@@ -154,7 +156,7 @@ impl Sink {
             return Ok(Self::Stdout);
         };
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        // Readable as the user's other files are, not only by its owner.
+        // Permissions as for the user's other files, not only for the owner.
         let made = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
             .tempfile_in(dir.unwrap_or(Path::new(".")));
@@ -171,7 +173,7 @@ impl Sink {
         }
     }
 
-    /// The file it became, if it is one.
+    /// Completes the output and returns the path of the file, if it is one.
     fn finish(self) -> Result<Option<PathBuf>, Failure> {
         match self {
             Self::Stdout => io::stdout().lock().flush().map(|()| None).map_err(Failure::Output),

@@ -1,5 +1,5 @@
-//! The circle: an agent in a session calls the functions of whoever started it, and the daemon's own
-//! tools with the key it was given.
+//! The circle: an agent in a session calls its caller's functions, and the daemon's own tools with
+//! its session key.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ use super::stage::Stage;
 use super::steps::check;
 use crate::failure::Failure;
 
-/// Far more than the agent takes.
+/// Far longer than the agent takes.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long one look waits.
+/// How long one poll waits.
 const WAIT_MS: u64 = 2000;
 
-/// What the agent is told: the scripted one does it line by line.
+/// The message to the scripted agent, which runs it line by line.
 const SCRIPT: &str = r#"{"say":"I look up the weather, and tell you."}
 {"call":{"tool":"you_weather","arguments":{"city":"Oslo"}}}
 {"expect":{"is_error":false,"contains":"snow"}}
@@ -45,7 +45,7 @@ fn answer(call: &CallerToolRequestInfo) -> (Option<Raw>, Option<String>) {
     let text = match call.tool.as_str() {
         "weather" => r#"{"sky":"snow","degrees":-3}"#,
         "send" => r#"{"sent":true}"#,
-        other => return (None, Some(format!("there is no `{other}` here"))),
+        other => return (None, Some(format!("unknown tool `{other}`"))),
     };
     let bytes = bytes::Bytes::from_static(text.as_bytes());
     (Some(Raw(ringback_proto::any::Any { format: Format::Json, bytes })), None)
@@ -73,7 +73,7 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
         permissions: None,
     };
     let project = client.call::<ProjectCreate>(project).await?.project_id;
-    let tools = vec![tool("weather", "Tells the weather"), tool("send", "Sends you a message")];
+    let tools = vec![tool("weather", "Returns the weather"), tool("send", "Sends you a message")];
     let context = SessionContext {
         caller_id: Some("you".to_owned()),
         caller_tools: Some(tools),
@@ -94,7 +94,7 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
     };
     let mut happened = tokio::time::timeout(PATIENCE, circle)
         .await
-        .unwrap_or_else(|_| Err(Failure::Wrong("the agent did not come to an end".to_owned())))?;
+        .unwrap_or_else(|_| Err(Failure::Wrong("the agent did not finish in time".to_owned())))?;
     client.call::<SessionEnd>(SessionEndRequest { session_id: session }).await?;
     let n_calls = happened.iter().filter(|line| line.contains("calls")).count();
     check(n_calls == 4, "the agent calls four tools")?;
@@ -102,13 +102,13 @@ pub(super) async fn circle(stage: &Stage) -> Result<Step, Failure> {
     Ok(Step {
         title: "an agent calls your functions",
         command: r#"ringback session start "…" --tool weather=… --tool send=…"#,
-        why: "The agent ran in a process of its own; its calls rang back here, each was answered once. Its key \
-              could read, not write, and died with the session.",
+        why: "The agent ran in its own process; its calls rang back here, and each was answered once. Its key \
+              could read but not write, and ended with the session.",
         happened,
     })
 }
 
-/// Carries out the agent's calls: what a program of yours does.
+/// Serves the agent's calls, as your program would.
 async fn serve(stage: &Stage, session: SessionId) -> Result<(), Failure> {
     loop {
         let look = CallerToolRequestsRequest {
@@ -126,7 +126,7 @@ async fn serve(stage: &Stage, session: SessionId) -> Result<(), Failure> {
     }
 }
 
-/// What the agent said and did.
+/// Follows the agent until it is idle; returns what it said and did.
 async fn follow(stage: &Stage, session: SessionId) -> Result<Vec<String>, Failure> {
     let (mut since, mut happened) = (-1, Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! The daemon of the demonstration, a client of it and a listener to its events.
+//! The daemon of the demonstration, a client and a subscriber.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::confinement;
 use crate::daemon::Listening;
 use crate::failure::Failure;
 
-/// Far more than any step takes; reached only when something is wrong.
+/// Far longer than any step takes; reached only when something is wrong.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// How long a new subscription may take to reach the daemon before it is tried again.
 const WARM_UP: Duration = Duration::from_millis(100);
@@ -31,7 +31,7 @@ pub(super) struct Stage {
     unconfined: Option<String>,
 }
 
-/// What was heard, and what is still to come.
+/// The events so far, and the subscriber for more.
 struct Heard {
     subscriber: Subscriber,
     events: Vec<SequencedEvent>,
@@ -59,17 +59,17 @@ impl Stage {
         Ok(stage)
     }
 
-    /// How agents are confined, in a sentence.
+    /// Describes in a sentence how agents are confined.
     pub(super) fn confinement(&self) -> String {
         match &self.unconfined {
             None => {
-                "The agent runs in a sandbox: its workspace, its tools, and nothing else of this \
+                "The agent runs in a sandbox: it sees its workspace, its tools, and nothing else of this \
                 machine."
                     .to_owned()
             }
             Some(why) => format!(
                 "The agent runs UNCONFINED in this demonstration: {why}. A daemon would refuse to start \
-                 it, unless `sandbox.backend = \"none\"` says so."
+                 it, unless `sandbox.backend = \"none\"` is set."
             ),
         }
     }
@@ -78,13 +78,13 @@ impl Stage {
         self.daemon.listening()
     }
 
-    /// Another client of the same daemon, with another token.
+    /// Connects another client to the same daemon, with another token.
     pub(super) async fn client_with(&self, token: Secret) -> Result<Client, Failure> {
         let endpoint = self.listening().hoot.clone();
         Ok(Client::connect(ClientConfig::new(endpoint, Credentials::Token(token))).await?)
     }
 
-    /// Listens until an event is there that `wanted` recognises, and returns all heard so far.
+    /// Waits for an event that matches `wanted`, and returns all events so far.
     pub(super) async fn hear(
         &self,
         wanted: impl Fn(&Event) -> bool,
@@ -96,9 +96,9 @@ impl Stage {
             }
             Ok(heard.events.clone())
         };
-        tokio::time::timeout(PATIENCE, listening).await.unwrap_or_else(|_| {
-            Err(Failure::Wrong("an event that should have come did not".to_owned()))
-        })
+        tokio::time::timeout(PATIENCE, listening)
+            .await
+            .unwrap_or_else(|_| Err(Failure::Wrong("an expected event did not arrive".to_owned())))
     }
 
     /// Stops the daemon and removes its directory.
@@ -107,7 +107,7 @@ impl Stage {
         self.daemon.close().await
     }
 
-    /// A subscription takes a moment to reach the daemon; something small happens until it is heard.
+    /// Runs small jobs until an event arrives: a subscription takes a moment to reach the daemon.
     async fn warm_up(&self) -> Result<(), Failure> {
         let mut heard = self.heard.lock().await;
         for _ in 0..WARM_UPS_MAX {
@@ -116,7 +116,7 @@ impl Stage {
                 return event;
             }
         }
-        Err(Failure::Wrong("no event arrives from the daemon".to_owned()))
+        Err(Failure::Wrong("no event arrived from the daemon".to_owned()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is shown, step by step; each step checks that it did what it says.
+//! The steps of the demonstration; each checks its own outcome.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use super::stage::Stage;
 use crate::daemon::VERSION;
 use crate::failure::Failure;
 
-/// Long enough to see progress, short enough for somebody in a hurry.
+/// Long enough to see progress, short enough for people in a hurry.
 const NAP_MS: u64 = 600;
 /// Three pieces of an upload, the last one not full.
 const CONTENT_BYTES: usize = 9 << 20;
@@ -35,7 +35,7 @@ pub(super) async fn call(stage: &Stage) -> Result<Step, Failure> {
     let asked = Instant::now();
     let pong = stage.client.call::<Ping>(PingRequest {}).await?;
     let micros = asked.elapsed().as_micros();
-    check(pong.version == VERSION, "the daemon is of another version")?;
+    check(pong.version == VERSION, "the daemon has another version")?;
     Ok(Step {
         title: "A call",
         command: "ringback call ping",
@@ -49,14 +49,14 @@ pub(super) async fn job(stage: &Stage) -> Result<(Step, JobId), Failure> {
     let Outcome::Job { job_id, .. } = stage.client.submit::<JobSleep>(request).await? else {
         return Err(Failure::Wrong("a job should have been started".to_owned()));
     };
-    let mut happened = vec![format!("{job_id}, told at once")];
+    let mut happened = vec![format!("{job_id}, returned immediately")];
     let poll = JobPollRequest { job_ids: vec![job_id], timeout_ms: 10_000, mode: None };
     let ended = stage.client.call::<JobPoll>(poll).await?;
     check(ended.completed == [job_id], "the job did not complete")?;
     let heard = stage.hear(|event| is_end(event, job_id)).await?;
     let percents: Vec<String> =
         heard.iter().filter_map(|heard| progress_of(&heard.event, job_id)).collect();
-    check(!percents.is_empty(), "the job told no progress")?;
+    check(!percents.is_empty(), "the job reported no progress")?;
     happened.push(format!("progress {}", percents.join(", ")));
     let job = stage.client.call::<JobStatus>(JobStatusRequest { job_id }).await?;
     let slept = match job.result.as_deref() {
@@ -68,7 +68,7 @@ pub(super) async fn job(stage: &Stage) -> Result<(Step, JobId), Failure> {
     let step = Step {
         title: "A job with progress",
         command: "ringback call job_sleep milliseconds=600 --no-wait; ringback jobs watch JOB",
-        why: "Its id is on disk before you learn it: a crash cannot lose it, a retry cannot run it twice.",
+        why: "Its id is on disk before you get it: a crash cannot lose it, a retry cannot run it twice.",
         happened,
     };
     Ok((step, job_id))
@@ -90,7 +90,7 @@ pub(super) async fn stream(stage: &Stage) -> Result<Step, Failure> {
             StreamItem::End(response) => slept = response,
         }
     }
-    check(started && n_chunks > 0, "the stream brought no chunks")?;
+    check(started && n_chunks > 0, "the stream had no chunks")?;
     check(slept.is_some_and(|slept| slept.milliseconds == NAP_MS), "the stream has no end")?;
     Ok(Step {
         title: "A stream",
@@ -106,20 +106,20 @@ pub(super) async fn events(stage: &Stage, job_id: JobId) -> Result<Step, Failure
     check(gap_free, "events are missing or out of order")?;
     let states: Vec<JobState> =
         heard.iter().filter_map(|heard| state_of(&heard.event, job_id)).collect();
-    // One that has to wait for its turn is pending before that.
+    // A job that has to wait is pending before that.
     check(
         states.ends_with(&[JobState::Running, JobState::Complete]),
-        "the job's states were not told in order",
+        "the job's states were not reported in order",
     )?;
     let states: Vec<&str> = states.into_iter().map(JobState::as_str).collect();
     let (first, last) = (heard.first().map_or(0, |e| e.seq), heard.last().map_or(0, |e| e.seq));
     Ok(Step {
         title: "Events",
         command: "ringback events --follow",
-        why: "Everybody may listen; the numbers have no gaps, so a slow listener knows what it missed.",
+        why: "Any client may subscribe; the numbers have no gaps, so a slow subscriber knows what it missed.",
         happened: vec![
-            format!("about that job: {}", states.join(", ")),
-            format!("heard {} events, numbers {first} to {last}, none missed", heard.len()),
+            format!("states of that job: {}", states.join(", ")),
+            format!("received {} events, numbers {first} to {last}, none missed", heard.len()),
         ],
     })
 }
@@ -127,11 +127,11 @@ pub(super) async fn events(stage: &Stage, job_id: JobId) -> Result<Step, Failure
 pub(super) async fn content(stage: &Stage) -> Result<(Step, BlobHash), Failure> {
     let bytes: Bytes = (0..=u8::MAX).cycle().take(CONTENT_BYTES).collect();
     let stored = stage.client.upload(&*bytes, "application/octet-stream").await?;
-    let hash = stored.hash.ok_or_else(|| Failure::Wrong("no hash came back".to_owned()))?;
-    check(stored.size == CONTENT_BYTES as u64, "the size changed on the way in")?;
+    let hash = stored.hash.ok_or_else(|| Failure::Wrong("no hash was returned".to_owned()))?;
+    check(stored.size == CONTENT_BYTES as u64, "the size changed during the upload")?;
     let mut back = Vec::with_capacity(CONTENT_BYTES);
     stage.client.download(hash, &mut back).await?;
-    check(bytes == back, "the content changed on its way")?;
+    check(bytes == back, "the content changed in transit")?;
     let again = stage.client.upload(&*bytes, "application/octet-stream").await?;
     check(again.hash == Some(hash), "the same content has two hashes")?;
     let step = Step {
@@ -139,7 +139,7 @@ pub(super) async fn content(stage: &Stage) -> Result<(Step, BlobHash), Failure> 
         command: "ringback cas put FILE; ringback cas get HASH -o FILE",
         why: "Content is named by its hash (BLAKE3) and kept once, however often it is stored.",
         happened: vec![
-            format!("{} MiB there and back, equal byte for byte", CONTENT_BYTES >> 20),
+            format!("{} MiB stored and retrieved, equal byte for byte", CONTENT_BYTES >> 20),
             format!("{hash}"),
         ],
     };
@@ -165,21 +165,21 @@ pub(super) async fn artifact(stage: &Stage, hash: BlobHash) -> Result<Step, Fail
     };
     stage.client.call::<AddAnnotation>(remark).await?;
     let found = stage.client.call::<ArtifactGet>(ArtifactGetRequest { id }).await?;
-    check(found.content_hash == hash && found.tags == ["demo"], "the artifact is another")?;
-    check(found.annotations.len() == 1, "the remark was lost")?;
+    check(found.content_hash == hash && found.tags == ["demo"], "this is another artifact")?;
+    check(found.annotations.len() == 1, "the annotation was lost")?;
     let created = move |event: &Event| matches!(event, Event::ArtifactCreated { artifact_id, .. } if *artifact_id == id);
     stage.hear(created).await?;
     Ok(Step {
         title: "An artifact",
         command: "ringback artifacts create HASH --tag demo; ringback artifacts annotate ID …",
-        why: "Content gets a maker, labels, remarks and a past; what was made from what stays known.",
-        happened: vec![format!("{id} with one remark, told to listeners as artifact.created")],
+        why: "Content gets a creator, tags, annotations and a history: what was made from what.",
+        happened: vec![format!("{id} with one annotation, published as artifact.created")],
     })
 }
 
 pub(super) async fn refusal(stage: &Stage) -> Result<Step, Failure> {
     let request = TokenCreateRequest {
-        name: "looks only".to_owned(),
+        name: "reads only".to_owned(),
         scope: Level::Read,
         projects: None,
         expires_in: Some(60),
@@ -190,14 +190,14 @@ pub(super) async fn refusal(stage: &Stage) -> Result<Step, Failure> {
     let refused = reader.call::<JobSleep>(JobSleepRequest { milliseconds: 1 }).await;
     reader.close().await;
     let Err(error) = refused else {
-        return Err(Failure::Wrong("a token that may only look started a job".to_owned()));
+        return Err(Failure::Wrong("a read-only token started a job".to_owned()));
     };
-    check(error.kind() == ErrorKind::Forbidden, "it was refused for another reason")?;
+    check(error.kind() == ErrorKind::Forbidden, "the call was refused for another reason")?;
     check(error.certainty() == Certainty::NotStarted, "a refusal must have no effect")?;
     Ok(Step {
         title: "A refusal",
         command: "ringback token create NAME --scope read",
-        why: "Every failure says whether the tool ran, so that an agent knows if a retry is safe.",
+        why: "Every failure shows whether the tool ran, so that an agent knows if a retry is safe.",
         happened: vec![format!("{}; nothing was done", error.message())],
     })
 }

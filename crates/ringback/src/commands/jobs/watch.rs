@@ -1,4 +1,4 @@
-//! `ringback jobs watch`: bars for people, lines for everything else.
+//! `ringback jobs watch`: progress bars on a terminal, lines of text elsewhere.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::feed::Feed;
 use crate::progress;
 use crate::screen::Screen;
 
-/// What is on the screen.
+/// The progress bars on the screen.
 struct Board {
     screen: Screen,
     bars: MultiProgress,
@@ -26,7 +26,7 @@ struct Board {
 
 /// Follows one job to its end, and fails if it does.
 pub(super) async fn one(client: &Client, screen: Screen, job_id: JobId) -> Result<(), Failure> {
-    // The place among the events first: whatever happens after the look is then still to come.
+    // The event cursor is taken before the status, so that no change falls between the two.
     let mut feed = Feed::from_now(client, &types()).await?;
     let mut job = client.call::<JobStatus>(JobStatusRequest { job_id }).await?;
     let mut board = Board::new(screen);
@@ -43,7 +43,7 @@ pub(super) async fn one(client: &Client, screen: Screen, job_id: JobId) -> Resul
     outcome(screen, job)
 }
 
-/// Follows all jobs until somebody presses Ctrl-C.
+/// Follows all jobs until Ctrl-C.
 pub(super) async fn all(client: &Client, screen: Screen) -> Result<(), Failure> {
     let mut feed = Feed::from_now(client, &types()).await?;
     let mut board = Board::new(screen);
@@ -57,7 +57,7 @@ pub(super) async fn all(client: &Client, screen: Screen) -> Result<(), Failure> 
     loop {
         let page = feed.next().await?;
         if let Some(missed) = page.missed {
-            screen.remark(format_args!("missed {missed} events: too much happened at once"));
+            screen.remark(format_args!("missed {missed} events: too many at once"));
         }
         for event in &page.events {
             board.show(event)?;

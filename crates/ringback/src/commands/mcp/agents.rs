@@ -1,4 +1,4 @@
-//! The agents that can be set up: where each keeps its settings, and how it wants to be told.
+//! The agents that can be configured: where each keeps its settings, and in which format.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub enum Agent {
     Vscode,
 }
 
-/// How a file is changed.
+/// A change to a settings file.
 enum Change {
     Json(JsonPlace, String),
     Lines(Block, String),
@@ -57,7 +57,7 @@ impl Agent {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Where it keeps its settings; `None` if there is no home.
+    /// Returns the path of its settings; `None` without a home directory.
     pub(crate) fn file(self, environment: &Environment) -> Option<PathBuf> {
         let home = || environment.get("HOME").map(PathBuf::from);
         let config = || {
@@ -75,7 +75,7 @@ impl Agent {
         }
     }
 
-    /// Its settings with an entry that starts `program`.
+    /// Adds an entry that starts `program` to its settings.
     pub(super) fn with_entry(self, text: &str, program: &Path) -> Result<String, EditError> {
         match self.change(&program.to_string_lossy()) {
             Change::Json(place, entry) => place.put(text, &entry),
@@ -83,7 +83,7 @@ impl Agent {
         }
     }
 
-    /// Its settings without the entry.
+    /// Removes the entry from its settings.
     pub(super) fn without_entry(self, text: &str) -> Result<String, EditError> {
         match self.change("") {
             Change::Json(place, _) => place.take(text),
@@ -96,7 +96,7 @@ impl Agent {
             let entry = Command { r#type, command: program, args: ["mcp"] };
             Change::Json(JsonPlace { servers, name: NAME }, pretty(&entry))
         };
-        // A text in quotes is the same in JSON, TOML and YAML.
+        // A quoted string is the same in JSON, TOML and YAML.
         let quoted = serde_json::to_string(program).expect("a text can be written");
         match self {
             Self::ClaudeCode => json("mcpServers", Some("stdio")),

@@ -1,23 +1,23 @@
-//! Changes to other programs' configuration files: one entry goes in or out, everything else stays
-//! byte for byte.
+//! Changes to other programs' configuration files: adds or removes one entry and keeps everything
+//! else byte for byte.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use ringback_mcp_wire::{Object, RawValue};
 
-/// Why a file is better left alone.
+/// Why a file is left alone.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EditError {
-    /// It has comments, or is broken.
+    /// It has comments, or is malformed.
     #[error("it is not plain JSON: {0}")]
     NotJson(String),
-    /// It has the right name for something else.
+    /// The name is used for something else.
     #[error("`{0}` in it is not an object")]
     NotAnObject(&'static str),
 }
 
-/// Where an entry stands in a JSON file.
+/// The place of an entry in a JSON file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JsonPlace {
     /// The object of all servers.
@@ -27,7 +27,7 @@ pub(super) struct JsonPlace {
 }
 
 impl JsonPlace {
-    /// The text with the entry.
+    /// Returns the text with the entry.
     pub(super) fn put(self, text: &str, entry: &str) -> Result<String, EditError> {
         let text = if text.trim().is_empty() { "{}\n" } else { text };
         let root = parse(text)?;
@@ -45,7 +45,7 @@ impl JsonPlace {
         })
     }
 
-    /// The text without the entry.
+    /// Returns the text without the entry.
     pub(super) fn take(self, text: &str) -> Result<String, EditError> {
         if text.trim().is_empty() {
             return Ok(text.to_owned());
@@ -72,10 +72,10 @@ impl JsonPlace {
     }
 }
 
-/// A file of lines whose entries are blocks: a first line, and what belongs to it.
+/// A line-based file whose entries are blocks: a first line and the lines that belong to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
-    /// The line that all entries stand under; empty if they stand by themselves.
+    /// The line above all entries; empty without one.
     pub(super) under: &'static str,
     /// The first line of the entry.
     pub(super) head: &'static str,
@@ -84,7 +84,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// The text with the entry; `lines` are those after its first.
+    /// Returns the text with the entry; `lines` are those after its first.
     pub(super) fn put(self, text: &str, lines: &str) -> String {
         let mut text = self.take(text);
         if !text.is_empty() && !text.ends_with('\n') {
@@ -110,7 +110,7 @@ impl Block {
         if is_in { written } else { format!("{written}{}\n{entry}", self.under) }
     }
 
-    /// The text without the entry.
+    /// Returns the text without the entry.
     pub(super) fn take(self, text: &str) -> String {
         let mut is_gone = false;
         text.split_inclusive('\n')
@@ -122,7 +122,7 @@ impl Block {
     }
 }
 
-/// What changes between two texts that differ in one place.
+/// Shows the difference between two texts that differ in one place.
 pub(super) fn diff(old: &str, new: &str) -> String {
     let (old, new): (Vec<_>, Vec<_>) = (old.lines().collect(), new.lines().collect());
     let n_before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -148,7 +148,7 @@ fn parse(text: &str) -> Result<Object<'_>, EditError> {
     Object::parse(text.as_bytes()).map_err(|error| EditError::NotJson(error.to_string()))
 }
 
-/// Where a value stands in the text it was read from.
+/// Returns the range of a value in the text it was parsed from.
 fn span(text: &str, raw: &RawValue) -> Range<usize> {
     let start = raw.get().as_ptr() as usize - text.as_ptr() as usize;
     start..start + raw.get().len()
@@ -158,7 +158,7 @@ fn spliced(text: &str, span: Range<usize>, with: &str) -> String {
     format!("{}{with}{}", &text[..span.start], &text[span.end..])
 }
 
-/// Puts a field at the end of an object.
+/// Inserts a field at the end of an object.
 fn insert(text: &str, object: Range<usize>, is_empty: bool, depth: usize, field: &str) -> String {
     let close = object.end - 1;
     let end = object.start + text[object.start..close].trim_end().len();
@@ -171,7 +171,7 @@ fn insert(text: &str, object: Range<usize>, is_empty: bool, depth: usize, field:
     format!("{}{comma}\n{indent}{field}{gap}{}", &text[..end], &text[close..])
 }
 
-/// JSON over several lines, moved to the right.
+/// Indents JSON that spans several lines.
 fn indented(json: &str, depth: usize) -> String {
     json.replace('\n', &format!("\n{}", "  ".repeat(depth)))
 }

@@ -1,4 +1,4 @@
-//! Standard input that does not hold up the end of the process.
+//! Standard input that does not keep the process from ending.
 
 use std::io::{self, Read as _};
 
@@ -10,13 +10,13 @@ use tokio_util::io::StreamReader;
 
 use crate::failure::Failure;
 
-/// What is read at once.
+/// The size of one read.
 const PIECE_BYTES: usize = 64 * 1024;
-/// Pieces read ahead; the agent waits for more room.
+/// Pieces read ahead; beyond that the agent has to wait.
 const PIECES_MAX: usize = 4;
 
-/// Standard input, read by a thread of its own. It belongs to nobody on purpose: a read of a
-/// terminal or a pipe cannot be interrupted, and must not keep the process from ending.
+/// Reads standard input in a thread. The thread is detached on purpose: a read of a terminal or a
+/// pipe cannot be interrupted, and must not keep the process from ending.
 pub(super) fn stdin() -> Result<impl AsyncBufRead + Unpin + Send, Failure> {
     let (pieces, queue) = mpsc::channel(PIECES_MAX);
     let thread = std::thread::Builder::new().name("stdin".to_owned());

@@ -1,4 +1,4 @@
-//! `ringback mcp install` and `uninstall`: another program's settings, changed in sight.
+//! `ringback mcp install` and `uninstall`: edit another program's settings and show the change.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,12 +12,12 @@ use crate::config::Environment;
 use crate::failure::Failure;
 use crate::screen::{Screen, remark};
 
-/// Which agent, and whether to do it.
+/// The agent, and whether to write the change.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// Which agent
+    /// The agent
     pub agent: Agent,
-    /// Write it; without this, only show what would change
+    /// Write the change instead of only showing it
     #[arg(long)]
     pub yes: bool,
 }
@@ -29,7 +29,7 @@ pub(super) fn install(args: &InstallArgs, environment: &Environment) -> Result<(
     change(args, environment, |agent, text| agent.with_entry(text, &program))
 }
 
-/// Removes it.
+/// Removes the entry.
 pub(super) fn uninstall(args: &InstallArgs, environment: &Environment) -> Result<(), Failure> {
     change(args, environment, |agent, text| agent.without_entry(text))
 }
@@ -41,24 +41,24 @@ fn change(
 ) -> Result<(), Failure> {
     let agent = args.agent;
     let path = agent.file(environment).ok_or_else(|| {
-        Failure::Usage("cannot tell where settings are: `HOME` is not set".to_owned())
+        Failure::Usage("cannot find the agent's settings: `HOME` is not set".to_owned())
     })?;
     let old = read(&path)?;
     let new = edit(agent, &old).map_err(|error| {
         let path = path.display();
-        Failure::Wrong(format!("cannot change `{path}`: {error}. Nothing was written"))
+        Failure::Wrong(format!("cannot change `{path}`: {error}; nothing was written"))
     })?;
     if new == old {
-        remark(format_args!("`{}` is as it should be already", path.display()));
+        remark(format_args!("`{}` is already up to date", path.display()));
         return Ok(());
     }
     Screen::new(false).text(format!("{}\n{}", path.display(), diff(&old, &new)))?;
     if !args.yes {
-        remark("nothing was written; run this again with `--yes` to write it");
+        remark("nothing was written; run again with `--yes` to write the change");
         return Ok(());
     }
     write(&path, &new)?;
-    remark(format_args!("written; start {} anew to use it", agent.name()));
+    remark(format_args!("written; restart {} to use it", agent.name()));
     Ok(())
 }
 
@@ -70,7 +70,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     }
 }
 
-/// In one step, so that nobody ever reads half of it. What it links to is written, not the link.
+/// Writes a file atomically. A symbolic link is followed, not replaced.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let failed = |source| Failure::File { action: "write", path: path.clone(), source };

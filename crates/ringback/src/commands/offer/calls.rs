@@ -1,4 +1,4 @@
-//! The calls of an offer: carried out a few at a time, answered once each.
+//! The calls of an offer: a few run at a time, and each is answered once.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -16,20 +16,20 @@ use tokio_util::sync::CancellationToken;
 use super::child::{Ended, Program, Progress};
 use crate::screen::{Screen, span};
 
-/// Calls that may wait for their turn; the next one is refused.
+/// Calls that may wait for a slot; the next one is refused.
 const WAITING_MAX: usize = 256;
-/// What is known of progress when a command ends is still told, but nobody waits long for it.
+/// How long the last progress may still be sent after a command has ended.
 const PROGRESS_LINGER: Duration = Duration::from_secs(2);
-/// How much longer than the grace an answer is worth sending.
+/// How long beyond the grace an answer is still sent.
 const ANSWER_SLACK: Duration = Duration::from_secs(30);
-/// Between two tries to send an answer.
+/// The pause between two attempts to send an answer.
 const ANSWER_PAUSE: Duration = Duration::from_millis(500);
-/// Children have this long to end before the offer ends without them.
+/// How long the offer waits for its children to end.
 const END_LIMIT: Duration = Duration::from_secs(5);
-/// The status of a body that is larger than the daemon takes.
+/// The HTTP status for a body larger than the daemon accepts.
 const TOO_LARGE: u16 = 413;
 
-/// The calls under way.
+/// The running calls.
 pub(super) struct Calls {
     runner: Arc<Runner>,
     running: HashMap<String, CancellationToken>,
@@ -47,7 +47,7 @@ struct Runner {
     screen: Screen,
 }
 
-/// What became of an answer.
+/// The outcome of sending an answer.
 enum Sent {
     Success,
     Error,
@@ -55,7 +55,7 @@ enum Sent {
     Late,
 }
 
-/// A line for programs.
+/// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Told<'a> {
@@ -77,17 +77,18 @@ impl Calls {
         Self { runner, running: HashMap::new(), tasks: JoinSet::new(), running_max }
     }
 
-    /// Begins a call. One that came before under the same id goes on as it is.
+    /// Starts a call. A repeat under the same id is ignored.
     pub(super) async fn begin(&mut self, call: LineCall) {
         if self.running.contains_key(&call.request_id) {
             return;
         }
         if self.running.len() >= self.running_max {
-            let error = "too many calls wait; offer it with a larger `--concurrency`".to_owned();
+            let error = "too many calls are waiting; offer the tool with a larger `--concurrency`"
+                .to_owned();
             let refusal = LineResult::Error { error };
-            // Sent before the next call is taken, so that refusals do not pile up either.
+            // Sent before the next call is accepted, so that refusals do not pile up either.
             if let Err(error) = self.runner.party.answer(&call.request_id, &refusal).await {
-                tracing::debug!(%error, "a refusal was not sent");
+                tracing::debug!(%error, "cannot send a refusal");
             }
             return;
         }
@@ -100,15 +101,15 @@ impl Calls {
         });
     }
 
-    /// Ends a call that nobody waits for.
+    /// Cancels a call.
     pub(super) fn cancel(&self, request_id: &str, reason: &str) {
         if let Some(stop) = self.running.get(request_id) {
-            self.runner.screen.remark(format_args!("{request_id} is ended: {reason}"));
+            self.runner.screen.remark(format_args!("{request_id} cancelled: {reason}"));
             stop.cancel();
         }
     }
 
-    /// Ends every call.
+    /// Cancels every call.
     pub(super) fn cancel_all(&self) {
         self.running.values().for_each(CancellationToken::cancel);
     }
@@ -117,28 +118,28 @@ impl Calls {
         self.tasks.is_empty()
     }
 
-    /// Waits for the end of a call. Dropping the wait loses nothing.
+    /// Waits for the end of a call. Dropping the future loses nothing.
     pub(super) async fn done(&mut self) {
         match self.tasks.join_next().await {
             Some(Ok(call_id)) => drop(self.running.remove(&call_id)),
             Some(Err(error)) => {
-                tracing::error!(%error, "a call was not carried out; this is a bug")
+                tracing::error!(%error, "a call did not run; this is a bug")
             }
             None => {}
         }
     }
 
-    /// Ends every call and waits for the children.
+    /// Cancels every call and waits for the children.
     pub(super) async fn end(mut self) {
         self.cancel_all();
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        // Whoever is left is killed with its task.
+        // A child that remains is killed with its task.
         drop(tokio::time::timeout(END_LIMIT, all).await);
     }
 }
 
 impl Runner {
-    /// Runs the command and sends what it came to.
+    /// Runs the command and sends its result.
     async fn carry_out(&self, call: &LineCall, stop: &CancellationToken) {
         let turn = tokio::select! {
             biased;
@@ -161,7 +162,7 @@ impl Runner {
         self.tell(&call.request_id, sent, started);
     }
 
-    /// Runs the command, and meanwhile tells how far it is.
+    /// Runs the command and reports its progress.
     async fn run(&self, call: &LineCall, stop: &CancellationToken) -> Ended {
         let (progress, told) = watch::channel(None);
         let input = call.input.get().as_bytes();
@@ -177,19 +178,19 @@ impl Runner {
         }
     }
 
-    /// The newest progress; what came while the last was being sent is skipped.
+    /// Sends the newest progress; skips what came while the last was being sent.
     async fn tell_progress(&self, request_id: &str, mut told: watch::Receiver<Option<Progress>>) {
         while told.changed().await.is_ok() {
             let Some(Progress { percent, message }) = told.borrow_and_update().clone() else {
                 continue;
             };
             if let Err(error) = self.party.progress(request_id, percent, &message).await {
-                tracing::debug!(%error, "progress was not told");
+                tracing::debug!(%error, "cannot report progress");
             }
         }
     }
 
-    /// Sends an answer until it has arrived, as long as it may still be waited for.
+    /// Sends an answer, with retries for as long as the caller may still wait for it.
     async fn answer(&self, request_id: &str, mut result: LineResult) -> Result<Sent, LineError> {
         let until = Instant::now() + self.grace + ANSWER_SLACK;
         loop {
@@ -199,7 +200,7 @@ impl Runner {
                 Ok(true) => return Ok(Sent::Success),
                 Ok(false) => return Ok(Sent::Late),
                 Err(error) if error.status() == Some(TOO_LARGE) && !is_error => {
-                    let error = format!("the output is larger than the daemon takes ({error})");
+                    let error = format!("the output is larger than the daemon accepts ({error})");
                     result = LineResult::Error { error };
                 }
                 Err(error) if error.is_final() || Instant::now() > until => return Err(error),
@@ -218,7 +219,7 @@ impl Runner {
         };
         if self.screen.is_json() {
             let told = Told::Answered { request_id, status, took_ms };
-            // Whoever reads no more is told by the next line of the offer itself.
+            // A closed output is reported by the offer's next event.
             drop(self.screen.item(&told, |_| String::new()));
             return;
         }
@@ -227,11 +228,12 @@ impl Runner {
             Ok(Sent::Success) => self.screen.remark(format_args!("{request_id} done in {took}")),
             Ok(Sent::Error) => self.screen.remark(format_args!("{request_id} failed after {took}")),
             Ok(Sent::Late) => {
-                self.screen.remark(format_args!("{request_id} took {took}; nobody waits for it"));
+                self.screen.remark(format_args!(
+                    "{request_id} took {took}; the caller is no longer waiting"
+                ));
             }
             Err(error) => {
-                self.screen
-                    .remark(format_args!("{request_id} was not answered: {}", chain(&error)));
+                self.screen.remark(format_args!("cannot answer {request_id}: {}", chain(&error)));
             }
         }
     }

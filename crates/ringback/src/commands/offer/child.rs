@@ -1,4 +1,4 @@
-//! One run of the offered command: a process group of its own, fed, read and ended within limits.
+//! One run of the offered command: its own process group, with limits on output and time to end.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -15,23 +15,23 @@ use tokio_util::sync::CancellationToken;
 use crate::connect::TOKEN_VARIABLE;
 use crate::screen::Screen;
 
-/// Half of what the daemon takes in one body, because text may grow when it is written as JSON.
+/// Half of what the daemon accepts in one body, because text may grow when encoded as JSON.
 const OUTPUT_BYTES_MAX: usize = 8 << 20;
-/// What is beyond it in a line of standard error is dropped.
+/// The rest of a longer line on standard error is dropped.
 const LINE_BYTES_MAX: usize = 4 << 10;
-/// The end of standard error that is told with a failure.
+/// The last lines of standard error reported with a failure.
 const TAIL_LINES_MAX: usize = 20;
-/// Between asking a process group to end and ending it.
+/// The time between SIGTERM and SIGKILL.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 
-/// What to run.
+/// The program to run.
 #[derive(Debug)]
 pub(in crate::commands) struct Program {
     pub(in crate::commands) name: OsString,
     pub(in crate::commands) arguments: Vec<OsString>,
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::commands) struct Progress {
     /// 0 to 100.
@@ -42,11 +42,11 @@ pub(in crate::commands) struct Progress {
 /// How a run ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Ended {
-    /// With this output.
+    /// It succeeded with this output.
     Done(String),
-    /// For this reason.
+    /// It failed for this reason.
     Failed(String),
-    /// On request.
+    /// It was cancelled.
     Cancelled,
 }
 
@@ -88,7 +88,7 @@ impl Program {
         match ended {
             Some(Ok((output, _, status))) if status.success() => {
                 text(output).unwrap_or_else(|| {
-                    Ended::Failed(format!("`{}` wrote what is not UTF-8 text", self.shown()))
+                    Ended::Failed(format!("the output of `{}` is not UTF-8 text", self.shown()))
                 })
             }
             Some(Ok((_, tail, status))) => {
@@ -142,18 +142,18 @@ impl Run {
             errors.read(stderr),
             self.child.wait()
         )?;
-        // It is reaped: from here on the number may belong to somebody else.
+        // The child is reaped: from now on its id may belong to another process.
         self.group = None;
         Ok((output, tail, status))
     }
 
-    /// Asks the group to end, and ends it.
+    /// Asks the group to end, then kills it.
     async fn end(&mut self) {
         self.signal(Signal::TERM);
         if tokio::time::timeout(TERMINATE_GRACE, self.child.wait()).await.is_err() {
-            tracing::debug!("a command did not end when it was asked to");
+            tracing::debug!("a command ignores SIGTERM");
         }
-        // Also those whose parent has ended.
+        // Also reaches processes whose parent has ended.
         self.signal(Signal::KILL);
         self.group = None;
     }
@@ -162,7 +162,7 @@ impl Run {
         if let Some(group) = self.group
             && let Err(error) = kill_process_group(group, signal)
         {
-            tracing::trace!(%error, "a process group is gone already");
+            tracing::trace!(%error, "a process group has already ended");
         }
     }
 }
@@ -174,7 +174,7 @@ impl Drop for Run {
 }
 
 impl Errors {
-    /// Reads to the end. The last lines, without progress.
+    /// Reads to the end. Returns the last lines, without progress.
     async fn read(mut self, mut from: impl AsyncRead + Unpin) -> io::Result<String> {
         let mut buffer = [0; 4096];
         loop {
@@ -213,7 +213,7 @@ impl Errors {
 }
 
 impl Progress {
-    /// `progress: 40 message`
+    /// Parses `progress: 40 message`.
     fn read(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("progress:")?.trim_start();
         let (percent, message) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
@@ -223,7 +223,7 @@ impl Progress {
     }
 }
 
-/// The input on one line. A command that does not read it is fine.
+/// Writes the input as one line. A command need not read it.
 async fn feed(mut stdin: ChildStdin, input: &[u8]) -> io::Result<()> {
     let fed = async {
         stdin.write_all(input).await?;
@@ -242,12 +242,12 @@ async fn read_output(from: impl AsyncRead + Unpin) -> io::Result<Vec<u8>> {
     from.take(limit).read_to_end(&mut output).await?;
     if output.len() > OUTPUT_BYTES_MAX {
         let mib = OUTPUT_BYTES_MAX >> 20;
-        return Err(io::Error::other(format!("it wrote more than {mib} MiB")));
+        return Err(io::Error::other(format!("the output is larger than {mib} MiB")));
     }
     Ok(output)
 }
 
-/// The output without its last line end, if it is text.
+/// Returns the output without its last newline, if it is text.
 fn text(output: Vec<u8>) -> Option<Ended> {
     let mut text = String::from_utf8(output).ok()?;
     if text.ends_with('\n') {
@@ -297,7 +297,7 @@ mod tests {
         assert!(matches!(&ended, Ended::Failed(text) if text.len() < 5000), "{ended:?}");
     }
 
-    /// Rule: a call that nobody waits for leaves no process behind.
+    /// Rule: a cancelled call leaves no process behind.
     #[tokio::test]
     async fn a_cancelled_command_ends_with_its_whole_group() {
         let dir = tempfile::tempdir().unwrap();
@@ -316,7 +316,7 @@ mod tests {
         let (ended, ()) = tokio::join!(running, stopping);
         assert_eq!(ended, Ended::Cancelled);
         let pid = std::fs::read_to_string(&path).unwrap().trim().to_owned();
-        // Killed; whoever inherited it may take a moment to reap it.
+        // Killed; the process that inherited it may take a moment to reap it.
         let is_gone = || match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
             Ok(stat) => stat.contains(") Z "),
             Err(_) => true,

@@ -1,4 +1,4 @@
-//! The schema of a command that is a tool: read from a file, and shown as a call that fits it.
+//! The input schema of a command offered as a tool, and a sample call that fits it.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use serde_json::value::RawValue;
 
 use crate::failure::Failure;
 
-/// What a command takes if nobody says: any object, with a name for what most are told. Agents give a
-/// tool only what its schema names, and some drop everything else.
-const ANY: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"What the command is told"}},"additionalProperties":true}"#;
+/// The default input: any object, with a name for the usual field. Agents send a tool only what its
+/// schema names, and some drop everything else.
+const ANY: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"Text for the command"}},"additionalProperties":true}"#;
 
-/// What is in the file, as it is, or without one what fits any command.
+/// Returns the schema in the file unchanged, or without a file the schema for any command.
 pub(in crate::commands) fn of(path: Option<&Path>) -> Result<Box<RawValue>, Failure> {
     let any = || RawValue::from_string(ANY.to_owned()).expect("a test reads it");
     path.map_or_else(|| Ok(any()), read)
 }
 
-/// The daemon says whether it is a schema.
+/// Reads any JSON; the daemon checks that it is a schema.
 fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|source| Failure::File {
         action: "read",
@@ -28,8 +28,8 @@ fn read(path: &Path) -> Result<Box<RawValue>, Failure> {
         .map_err(|error| Failure::Usage(format!("`{}` is not JSON: {error}", path.display())))
 }
 
-/// ` key=value` for each field that a schema needs, or else for the first that it names, with values of
-/// the right type.
+/// Returns ` key=value` for each required field, or else for the first field, with values of the
+/// right type.
 pub(super) fn sample(schema: &RawValue) -> String {
     let schema = serde_json::from_str::<Value>(schema.get()).unwrap_or(Value::Null);
     let needed: Vec<&str> = match (schema.get("required"), schema.get("properties")) {
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(sample("{}"), "");
     }
 
-    /// Rule: an agent that knows nothing of a command has a name for what it tells it.
+    /// Rule: without a schema, an agent still has a field for its text.
     #[test]
     fn without_a_schema_a_command_takes_a_text() {
         assert_eq!(sample(&of(None).unwrap()), " text=hello");

@@ -1,4 +1,4 @@
-//! A copy of a directory on its way to an agent: what `git` would see of it, in an archive.
+//! A copy of a directory for an agent: the files `git` would see, in an archive.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -12,7 +12,7 @@ use ringback_service::chain;
 
 use crate::failure::Failure;
 
-/// The directory of a repository itself: what is in it can be large, and can hold secrets.
+/// The repository directory, which can be large and can hold secrets.
 const GIT: &str = ".git";
 
 /// A directory, packed.
@@ -25,26 +25,28 @@ pub(super) struct DirCopy {
 }
 
 impl DirCopy {
-    /// Packs a directory but for what is private, if it is not too large; nothing else has been started
-    /// then.
+    /// Packs a directory without private files, or refuses it if it is too large. Runs before
+    /// anything else is started.
     pub(super) fn of(dir: &Path, private: &[PathBuf]) -> Result<Self, Failure> {
         let failed = |source| Failure::File { action: "open", path: dir.to_owned(), source };
         let dir = dir.canonicalize().map_err(failed)?;
         if !dir.is_dir() {
-            let text = format!("`{}` is no directory; name one with `--dir`", dir.display());
+            let text = format!("`{}` is not a directory; choose one with `--dir`", dir.display());
             return Err(Failure::Usage(text));
         }
-        // Those that are not there are in no directory.
+        // Paths that do not exist cannot be copied.
         let private: Vec<_> = private.iter().filter_map(|path| path.canonicalize().ok()).collect();
         if let Some(private) = private.iter().find(|private| dir.starts_with(private)) {
             let (dir, private) = (dir.display(), private.display());
-            let text = format!("`{dir}` belongs to what no agent may see: `{private}`");
+            let text = format!(
+                "cannot copy `{dir}`: `{private}` is hidden from agents; choose another directory with `--dir`"
+            );
             return Err(Failure::Usage(text));
         }
         let refused = |error: TreeError| {
             let is_large =
                 matches!(error, TreeError::TooManyEntries { .. } | TreeError::TooManyBytes { .. });
-            let hint = "; name what the agent does not need in `.gitignore`, or choose another with `--dir`";
+            let hint = "; list files the agent does not need in `.gitignore`, or choose another directory with `--dir`";
             let hint = if is_large { hint } else { "" };
             let dir = dir.display();
             Failure::Wrong(format!("cannot copy `{dir}`: {}{hint}", chain(&error)))
@@ -52,12 +54,12 @@ impl DirCopy {
         let tree = Tree::open(&dir).map_err(refused)?;
         let entries = entries(&tree, &dir, &private).map_err(refused)?;
         let archive = tempfile::tempfile()
-            .map_err(|source| Failure::System { action: "make a temporary file", source })?;
+            .map_err(|source| Failure::System { action: "create a temporary file", source })?;
         let packed = pack(&tree, &entries, &archive).map_err(refused)?;
         if let Some(skipped) = packed.skipped.first() {
             let (path, why) = (dir.join(&skipped.path), skipped.why.as_str());
             let text = format!(
-                "cannot copy `{}`: {why}; name it in `.gitignore`, or choose another directory with \
+                "cannot copy `{}`: {why}; list it in `.gitignore`, or choose another directory with \
                  `--dir`",
                 path.display()
             );
@@ -67,22 +69,22 @@ impl DirCopy {
         Ok(Self { dir, archive, packed, left_out })
     }
 
-    /// What is copied.
+    /// Returns the copied directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// How much it is.
+    /// Returns the size of the copy.
     pub(super) const fn packed(&self) -> &Packed {
         &self.packed
     }
 
-    /// What is in the directory and private.
+    /// Returns the private paths that were left out.
     pub(super) fn left_out(&self) -> &[PathBuf] {
         &self.left_out
     }
 
-    /// All of the archive, if it is not longer than this.
+    /// Returns the whole archive, unless it is longer than `bytes_max`.
     pub(super) fn bytes(&self, bytes_max: u64) -> Result<Option<Vec<u8>>, Failure> {
         let mut bytes = Vec::new();
         let read = self.archive()?.take(bytes_max + 1).read_to_end(&mut bytes);
@@ -90,7 +92,7 @@ impl DirCopy {
         Ok((bytes.len() as u64 <= bytes_max).then_some(bytes))
     }
 
-    /// The archive, from its beginning.
+    /// Returns the archive, positioned at its start.
     pub(super) fn archive(&self) -> Result<File, Failure> {
         let failed = |source| Failure::System { action: "read a temporary file", source };
         let mut archive = self.archive.try_clone().map_err(failed)?;
@@ -99,7 +101,7 @@ impl DirCopy {
     }
 }
 
-/// What is copied, in order.
+/// Lists the entries to copy, in order.
 fn entries(tree: &Tree, dir: &Path, private: &[PathBuf]) -> Result<Vec<Entry>, TreeError> {
     let private = private.to_vec();
     let walk = WalkBuilder::new(dir)
@@ -123,7 +125,7 @@ fn entries(tree: &Tree, dir: &Path, private: &[PathBuf]) -> Result<Vec<Entry>, T
             continue;
         };
         let entry = match tree.entry(path) {
-            // Gone since it was listed.
+            // Deleted since it was listed.
             Err(TreeError::NotFound { .. }) => continue,
             entry => entry?,
         };
@@ -145,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Rule: a copy has what `git` would see: no repository, nothing that is ignored, links as links.
+    /// Rule: a copy has what `git` would see: no repository, no ignored files, links as links.
     #[test]
     fn a_copy_has_what_git_would_see() {
         let dir = tempfile::tempdir().unwrap();
@@ -173,7 +175,8 @@ mod tests {
         assert_eq!(DirCopy::of(&dir, &[]).unwrap().packed().files, 4);
     }
 
-    /// Rule: what is private is in no copy, also by another name, and is itself copied by nobody.
+    /// Rule: private paths are never copied, neither under another name nor as the directory
+    /// itself.
     #[test]
     fn what_is_private_is_in_no_copy() {
         let dir = tempfile::tempdir().unwrap();
@@ -184,7 +187,7 @@ mod tests {
         std::os::unix::fs::symlink("share/data", dir.path().join("data")).unwrap();
         let private = ["data", "share/config", "nowhere"].map(|name| dir.path().join(name));
         let copy = DirCopy::of(dir.path(), &private).unwrap();
-        // The link itself is one: it leads nowhere in the copy.
+        // The link itself counts: it dangles in the copy.
         assert_eq!((copy.packed().files, copy.left_out().len()), (2, 2));
         for inside in ["share/data", "share/data/secrets"] {
             let refused = DirCopy::of(&dir.path().join(inside), &private).unwrap_err();

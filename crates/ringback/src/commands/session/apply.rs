@@ -1,4 +1,4 @@
-//! `ringback session apply`: what an agent changed, written into the directory it came from.
+//! `ringback session apply`: applies an agent's changes to the original directory.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read, Seek as _};
@@ -24,27 +24,27 @@ use crate::connect::Target;
 use crate::failure::Failure;
 use crate::screen::{Screen, counted};
 
-/// What helps against a file that cannot be applied.
+/// The remedy for a file that cannot be applied.
 const LEAVE_OUT: &str = "`--except PATH` leaves a file out";
 
-/// What to apply.
+/// What to apply, and where.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  ringback session apply gogol_… --dry-run\n  ringback session apply gogol_…\n  ringback session apply gogol_… --except target\n\nNothing is \
-                  written if a file here is neither as it was copied nor as the agent left it, unless \
-                  `--force` is given. No symbolic link is followed, none is made that leads out of the \
-                  directory, and nothing is written below `.git`."
+                  written if a file here matches neither the copy nor the agent's version, unless \
+                  `--force`\nis given. No symbolic link is followed, none is created that leads out of the \
+                  directory, and\nnothing is written below `.git`."
 )]
 pub struct ApplyArgs {
     /// The session
     pub id: SessionId,
-    /// The directory to write into [default: the one that `ringback run` copied]
+    /// Directory to change [default: the one that `ringback run` copied]
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Say what would be done, and do nothing
+    /// Only show what would be done
     #[arg(long)]
     pub dry_run: bool,
-    /// A file or directory to leave out; may be given several times
+    /// File or directory to leave out; may be given several times
     #[arg(long, value_name = "PATH")]
     pub except: Vec<PathBuf>,
     /// Overwrite files that changed here since the copy
@@ -52,22 +52,22 @@ pub struct ApplyArgs {
     pub force: bool,
 }
 
-/// What is to be done with a file.
+/// The action for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Deed {
     Write,
     Remove,
-    /// It is so already.
+    /// The file is already as the agent left it.
     Nothing,
 }
 
-/// A file and what became of it here.
+/// A file and the action for it.
 #[derive(Debug, Serialize)]
 struct Applied<'a> {
     path: &'a str,
     deed: Deed,
-    /// Whether it was only said.
+    /// Whether it was only shown.
     dry_run: bool,
 }
 
@@ -80,8 +80,9 @@ pub(super) async fn run(
     let dir =
         args.dir.clone().or_else(|| Origins::of(environment).find(args.id)).ok_or_else(|| {
             let id = args.id;
-            let text =
-                format!("where {id} was copied from is not known here; say it with `--dir DIR`");
+            let text = format!(
+                "unknown directory of session {id}; give the one to change with `--dir DIR`"
+            );
             Failure::Usage(text)
         })?;
     let failed = |source| Failure::File { action: "open", path: dir.clone(), source };
@@ -107,7 +108,7 @@ async fn apply(
     let n_left_out = n_changed - changes.len();
     let mut plan = plan(tree, &changes, args.force)?;
     check_links(client, &session, tree, &changes).await?;
-    // What was a directory may be a file now, and the other way round.
+    // Removals first: a directory may have become a file, or a file a directory.
     plan.sort_by_key(|(_, deed)| *deed != Deed::Remove);
     for (change, deed) in &plan {
         if !args.dry_run {
@@ -118,7 +119,7 @@ async fn apply(
             let word = match applied.deed {
                 Deed::Write => change.change.as_str(),
                 Deed::Remove => "removed",
-                Deed::Nothing => "is so already",
+                Deed::Nothing => "already applied",
             };
             format!("{word}  {}", screen.printable(applied.path))
         })?;
@@ -132,7 +133,7 @@ async fn apply(
     Ok(())
 }
 
-/// What is to be done with each file; all of it is checked before anything is.
+/// Plans the action for each file, and checks all of them before anything is written.
 fn plan<'a>(
     tree: &Tree,
     changes: &'a [WorkspaceChange],
@@ -170,7 +171,7 @@ fn plan<'a>(
     }
     if !conflicts.is_empty() && !force {
         let text = format!(
-            "nothing was written, because here these changed since the copy: {}; `--force` overwrites \
+            "nothing was written: these files changed here since the copy: {}; `--force` overwrites \
              them",
             conflicts.join(", ")
         );
@@ -179,18 +180,18 @@ fn plan<'a>(
     Ok(plan)
 }
 
-/// Why a change is not for this directory at all, whoever asks.
+/// Returns why a change is refused even with `--force`.
 fn refusal(change: &WorkspaceChange) -> Option<&'static str> {
     let path = Path::new(&change.path);
     if change.lossy {
         return Some("has a name that is not UTF-8");
     }
-    // What is there is run by `git` itself, without anybody looking at it.
+    // `git` runs files from there without anyone reviewing them.
     let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
-    path.components().any(is_git).then_some("belongs to the repository itself")
+    path.components().any(is_git).then_some("is part of the repository itself")
 }
 
-/// How a file is here; `None` if there is none.
+/// Returns the current state of a file; `None` if it does not exist.
 fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
     let entry = match tree.entry(path) {
         Err(TreeError::NotFound { .. }) => return Ok(None),
@@ -204,7 +205,7 @@ fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
             let hash = BlobHash::from_bytes(*blake3::hash(text).as_bytes());
             (FileKind::Symlink, text.len() as u64, hash)
         }
-        // Neither what was copied nor what the agent made.
+        // Matches neither the copy nor the agent's version.
         EntryKind::Directory | EntryKind::Other => {
             (FileKind::Other, 0, BlobHash::from_bytes([0; 32]))
         }
@@ -212,7 +213,7 @@ fn here(tree: &Tree, path: &Path) -> Result<Option<FileState>, TreeError> {
     Ok(Some(FileState { kind, size, executable: entry.executable, hash }))
 }
 
-/// Refuses links that would lead out of the directory, by themselves or through others.
+/// Refuses links that would lead out of the directory, directly or through other links.
 async fn check_links(
     client: &Client,
     session: &SessionResponse,
@@ -226,7 +227,7 @@ async fn check_links(
             None => None,
             Some(after) => {
                 let target = get(client, session, change).await?.target.unwrap_or_default();
-                // What is checked has to be what is applied.
+                // The checked target must be the one that is applied.
                 if blake3::hash(target.as_bytes()).as_bytes() != after.hash.as_bytes() {
                     return Err(changing(change));
                 }
@@ -238,16 +239,19 @@ async fn check_links(
     let leading_out = Links::new(tree, targets).leading_out().map_err(|error| wrong(&error))?;
     let Some((link, target)) = leading_out else { return Ok(()) };
     let text = format!(
-        "nothing was written: `{}` is a link to `{}`, out of the directory; {LEAVE_OUT}",
+        "nothing was written: `{}` is a link out of the directory, to `{}`; {LEAVE_OUT}",
         link.display(),
         target.display()
     );
     Err(Failure::Wrong(text))
 }
 
-/// An agent that still works on it.
+/// The failure when the agent is still changing a file.
 fn changing(change: &WorkspaceChange) -> Failure {
-    let text = format!("`{}` changes while it is applied; wait for the agent", change.path);
+    let text = format!(
+        "`{}` changed while it was being applied; wait until the agent is idle",
+        change.path
+    );
     Failure::Wrong(text)
 }
 
@@ -300,7 +304,7 @@ async fn carry_out(
     tree.write(path, &mut content, after.executable).map(drop).map_err(|error| wrong(&error))
 }
 
-/// Content in a file that nobody else sees.
+/// Downloads content to an unnamed temporary file.
 async fn downloaded(client: &Client, hash: BlobHash) -> Result<std::fs::File, Failure> {
     let failed = |source| Failure::System { action: "write a temporary file", source };
     let mut file = tempfile::tempfile().map_err(failed)?;

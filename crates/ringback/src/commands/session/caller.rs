@@ -1,4 +1,4 @@
-//! This terminal as a caller: commands of this machine are the agent's tools.
+//! This terminal as a caller: local commands are the agent's tools.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -30,10 +30,10 @@ use crate::commands::offer::schema;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// How long one look waits for a call.
+/// How long one poll waits for a call.
 const WAIT_MS: u64 = 20_000;
 
-/// `NAME=COMMAND`: a tool and what carries it out.
+/// `NAME=COMMAND`: a tool and its command.
 #[derive(Debug, Clone)]
 pub struct LocalTool {
     name: String,
@@ -44,7 +44,7 @@ impl FromStr for LocalTool {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let misfit = || "write NAME=COMMAND, such as `notify=./notify.sh --loud`".to_owned();
+        let misfit = || "expected NAME=COMMAND, such as `notify=./notify.sh --loud`".to_owned();
         let (name, command) = text.split_once('=').ok_or_else(misfit)?;
         let command: Vec<_> = command.split_whitespace().map(str::to_owned).collect();
         if name.is_empty() || command.is_empty() {
@@ -54,7 +54,7 @@ impl FromStr for LocalTool {
     }
 }
 
-/// `NAME=FILE`: a tool and the file with the schema of its input.
+/// `NAME=FILE`: a tool and the file with its input schema.
 #[derive(Debug, Clone)]
 pub struct ToolSchema {
     name: String,
@@ -69,32 +69,33 @@ impl FromStr for ToolSchema {
             Some((name, path)) if !name.is_empty() && !path.is_empty() => {
                 Ok(Self { name: name.to_owned(), path: path.into() })
             }
-            Some(_) | None => Err("write NAME=FILE, such as `notify=notify.json`".to_owned()),
+            Some(_) | None => Err("expected NAME=FILE, such as `notify=notify.json`".to_owned()),
         }
     }
 }
 
-/// What this terminal offers to an agent.
+/// The tools this terminal offers to an agent.
 #[derive(Debug, Args)]
 pub struct CallerArgs {
-    /// A tool of the agent, carried out by a command here, split at blanks and read by no shell; may be given several times
+    /// A tool for the agent that runs COMMAND here (split on whitespace, no shell); may be given
+    /// several times
     #[arg(long = "tool", value_name = "NAME=COMMAND")]
     pub tools: Vec<LocalTool>,
-    /// File with the JSON Schema of a tool's input [default: any object, best with a `text`]
+    /// File with the JSON Schema of a tool's input [default: any object, preferably with a `text`]
     #[arg(long = "tool-schema", value_name = "NAME=FILE")]
     pub schemas: Vec<ToolSchema>,
-    /// What the names of your tools begin with
+    /// Prefix for your tool names
     #[arg(long, value_name = "NAME", default_value = "here")]
     pub caller_id: String,
 }
 
 impl CallerArgs {
-    /// What the agent is told of, if there is anything.
+    /// Returns the context with the declared tools, if there are any.
     pub(in crate::commands) fn context(&self) -> Result<Option<SessionContext>, Failure> {
         let has = |schema: &&ToolSchema| self.tools.iter().any(|tool| tool.name == schema.name);
         if let Some(schema) = self.schemas.iter().find(|schema| !has(schema)) {
             let name = &schema.name;
-            let text = format!("there is a schema for `{name}`, and no `--tool {name}=COMMAND`");
+            let text = format!("a schema for `{name}` needs `--tool {name}=COMMAND`");
             return Err(Failure::Usage(text));
         }
         for tool in &self.tools {
@@ -114,7 +115,7 @@ impl CallerArgs {
 }
 
 impl LocalTool {
-    /// As the agent is told of it.
+    /// Returns the declaration for the agent.
     fn declared(&self, schema: Option<&Path>) -> Result<CallerTool, Failure> {
         let bytes = schema::of(schema)?.get().to_owned().into();
         Ok(CallerTool {
@@ -128,7 +129,7 @@ impl LocalTool {
         })
     }
 
-    /// Whether there is such a program: an agent would learn it only when it calls.
+    /// Checks that the program exists: an agent would notice only at its first call.
     fn check(&self) -> Result<(), Failure> {
         let Program { name: program, .. } = self.program();
         let (name, shown) = (&self.name, program.display());
@@ -138,7 +139,7 @@ impl LocalTool {
             return match find_program(&program.to_string_lossy(), &path) {
                 Some(_) => Ok(()),
                 None => refused(format!(
-                    "there is no program `{shown}` for `--tool {name}`; a path has a `/`, such as \
+                    "program `{shown}` for `--tool {name}` not found in PATH; a path needs a `/`, such as \
                      `./{shown}`"
                 )),
             };
@@ -146,9 +147,9 @@ impl LocalTool {
         match Path::new(&program).metadata() {
             Ok(file) if file.is_file() && file.permissions().mode() & 0o111 != 0 => Ok(()),
             Ok(_) => refused(format!(
-                "`{shown}` for `--tool {name}` cannot be run; `chmod +x {shown}` lets it be"
+                "cannot run `{shown}` for `--tool {name}`: not executable; run `chmod +x {shown}`"
             )),
-            Err(error) => refused(format!("`{shown}` for `--tool {name}` cannot be run: {error}")),
+            Err(error) => refused(format!("cannot run `{shown}` for `--tool {name}`: {error}")),
         }
     }
 
@@ -158,7 +159,7 @@ impl LocalTool {
     }
 }
 
-/// A line for programs.
+/// An event in JSON.
 #[derive(Debug, Serialize)]
 struct Told<'a> {
     event: &'static str,
@@ -170,7 +171,7 @@ struct Told<'a> {
     error: Option<&'a str>,
 }
 
-/// Carries out the calls of a session until it is dropped or the session is over.
+/// Serves the calls of a session until it is dropped or the session ends.
 pub(in crate::commands) async fn serve(
     client: &Client,
     screen: Screen,
@@ -179,7 +180,7 @@ pub(in crate::commands) async fn serve(
 ) -> Result<Infallible, Failure> {
     let programs: HashMap<_, _> =
         tools.iter().map(|tool| (tool.name.clone(), Arc::new(tool.program()))).collect();
-    // Dropped with this future: then every command is ended, with its process group.
+    // Dropped with this future, which kills every command and its process group.
     let mut running: JoinSet<String> = JoinSet::new();
     let mut known: HashMap<String, CancellationToken> = HashMap::new();
     loop {
@@ -229,7 +230,7 @@ impl Call {
         let (result, error) = match self.run(&stop).await {
             Ended::Done(output) => (Some(Raw(payload(&output))), None),
             Ended::Failed(error) => (None, Some(error)),
-            Ended::Cancelled => (None, Some("it was ended where it ran".to_owned())),
+            Ended::Cancelled => (None, Some("the command was cancelled where it ran".to_owned())),
         };
         let why = error.clone();
         let answer = CallerToolResponseRequest {
@@ -241,7 +242,7 @@ impl Call {
         match self.client.call::<CallerToolResponse>(answer).await {
             Ok(_) => self.tell("tool_answered", Some(why.is_none()), why.as_deref()),
             Err(error) => {
-                self.screen.remark(format_args!("{} was not answered: {error}", self.request.tool))
+                self.screen.remark(format_args!("cannot answer {}: {error}", self.request.tool))
             }
         }
         self.request.request_id
@@ -249,11 +250,11 @@ impl Call {
 
     async fn run(&self, stop: &CancellationToken) -> Ended {
         let Some(program) = &self.program else {
-            return Ended::Failed(format!("there is no tool `{}` here", self.request.tool));
+            return Ended::Failed(format!("unknown tool `{}`", self.request.tool));
         };
         let input = match self.request.arguments.0.clone().translate(Format::Json) {
             Ok(input) => input.bytes,
-            Err(error) => return Ended::Failed(format!("its input cannot be read: {error}")),
+            Err(error) => return Ended::Failed(format!("cannot read the input: {error}")),
         };
         let (progress, told) = watch::channel(None);
         let running = program.run(&input, progress, stop, self.screen);
@@ -277,7 +278,7 @@ impl Call {
                 message: Some(message),
             };
             if let Err(error) = self.client.call::<CallerToolProgress>(progress).await {
-                tracing::debug!(%error, "progress was not told");
+                tracing::debug!(%error, "cannot report progress");
             }
         }
     }
@@ -286,20 +287,20 @@ impl Call {
         let CallerToolRequestInfo { request_id, tool, .. } = &self.request;
         let told = Told { event, request_id, tool, succeeded, error };
         let shown = self.screen.item(&told, |told| match told.succeeded {
-            None => format!("  {tool} rings here"),
-            Some(true) => format!("  {tool} is answered"),
+            None => format!("  calling {tool}"),
+            Some(true) => format!("  {tool} answered"),
             Some(false) => {
                 let why = self.screen.printable(told.error.unwrap_or_default());
-                format!("  {tool} has failed here: {why}")
+                format!("  {tool} failed: {why}")
             }
         });
         if let Err(error) = shown {
-            tracing::debug!(%error, "nobody reads what happens");
+            tracing::debug!(%error, "cannot show an event");
         }
     }
 }
 
-/// What a command printed: JSON as it is, anything else as a text.
+/// Returns a command's output as a payload: JSON unchanged, anything else as a string.
 fn payload(output: &str) -> Any {
     let trimmed = output.trim();
     let bytes = if serde_json::from_str::<serde::de::IgnoredAny>(trimmed).is_ok() {
@@ -323,7 +324,7 @@ mod tests {
         }
     }
 
-    /// Rule: the input of a tool has the names that its schema gives, or any, and `text` is one.
+    /// Rule: the input of a tool has the fields of its schema, or any fields, `text` among them.
     #[test]
     fn a_tool_takes_any_object_or_what_its_schema_says() {
         let dir = tempfile::tempdir().unwrap();
@@ -342,7 +343,7 @@ mod tests {
         let any = schema::of(None).unwrap();
         assert_eq!(declared(&[]), any.get());
         assert_eq!(declared(&[format!("notify={}", path.display())]), schema);
-        assert!(args(&["other=x".to_owned()]).context().is_err(), "a schema of no tool");
+        assert!(args(&["other=x".to_owned()]).context().is_err(), "a schema without a tool");
         assert!("notify".parse::<ToolSchema>().is_err());
     }
 

@@ -1,4 +1,4 @@
-//! What an agent changed.
+//! The changes an agent made.
 
 use ringback_client::Client;
 use ringback_proto::ids::SessionId;
@@ -8,7 +8,7 @@ use ringback_proto::tool::tools::{SessionGet, WorkspaceDiff};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// What changed in the workspace of a session, at or below a path.
+/// Returns the changes in a session's workspace, at or below a path.
 pub(in crate::commands) async fn of(
     client: &Client,
     session_id: SessionId,
@@ -20,7 +20,8 @@ pub(in crate::commands) async fn of(
     Ok(client.call::<WorkspaceDiff>(request).await?)
 }
 
-/// Shows what changed. That nothing did is no diff, and not for whoever applies one.
+/// Shows the changes. "Nothing changed" goes to standard error, so that standard output stays a
+/// valid (empty) diff.
 pub(super) async fn show(
     client: &Client,
     screen: Screen,
@@ -36,7 +37,7 @@ pub(super) async fn show(
     screen.answer(&changed, |changed| shown(screen, changed))
 }
 
-/// Names what could not be compared.
+/// Lists the files that could not be compared.
 pub(in crate::commands) fn remark_skipped(screen: Screen, changed: &WorkspaceDiffResponse) {
     for skipped in &changed.skipped {
         let path = screen.printable(&skipped.path);
@@ -44,13 +45,13 @@ pub(in crate::commands) fn remark_skipped(screen: Screen, changed: &WorkspaceDif
     }
 }
 
-/// A diff for people: whatever it does not show is named.
+/// Formats a diff for people, with a remark if it is incomplete.
 pub(in crate::commands) fn shown(screen: Screen, changed: &WorkspaceDiffResponse) -> String {
     if changed.changes.is_empty() {
         return "nothing changed".to_owned();
     }
     if changed.truncated {
-        screen.remark("the diff does not show all of it; `--json` lists every file that changed");
+        screen.remark("the diff is cut; `--json` lists every changed file");
     }
     screen.diff(&changed.diff)
 }

@@ -1,4 +1,4 @@
-//! What an agent does, shown as it happens.
+//! Shows what an agent does as it happens.
 
 use ringback_client::Client;
 use ringback_proto::ids::SessionId;
@@ -10,19 +10,19 @@ use super::keyboard::Keyboard;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// How long one look waits for something to happen.
+/// How long one poll waits for events.
 const WAIT_MS: u64 = 20_000;
 
-/// How a session stood when it was last looked at.
+/// The last known state of a session.
 #[derive(Debug)]
 pub(in crate::commands) struct Followed {
     pub(in crate::commands) state: SessionState,
-    /// The first thing that went wrong after the last message.
+    /// The first error after the last message.
     pub(in crate::commands) error: Option<String>,
 }
 
-/// Shows events until the session is over, or has nothing to do if that is asked for or nobody has more
-/// to say to it. How it stands then.
+/// Shows events until the session ends, or until it is idle if `until_idle` is set or the input has
+/// ended. Returns the last state.
 pub(in crate::commands) async fn follow(
     client: &Client,
     screen: Screen,
@@ -40,13 +40,13 @@ pub(in crate::commands) async fn follow(
             include_children: true,
             follow: false,
         };
-        // A line that comes first costs a look, which is asked again from the same place.
+        // An input line cancels the poll, which is repeated from the same index.
         let page = tokio::select! {
             page = client.call::<SessionEvents>(request) => page?,
             line = keyboard.line() => {
                 match line {
                     Some(line) => keyboard.typed(client, &line).await?,
-                    // The next look says whether it rests already, and does not wait for more.
+                    // The next poll does not wait, and shows whether the session is idle.
                     None => (until_idle, rests) = (true, true),
                 }
                 continue;
@@ -63,7 +63,7 @@ pub(in crate::commands) async fn follow(
             }
         }
         let state = page.status;
-        // Only when nothing is left to show: how it stands is newer than what was read.
+        // Only when no events are left: the state is newer than the events read so far.
         if rests && page.events.is_empty() && !is_at_work(state, until_idle) {
             return Ok(Followed { state, error });
         }
@@ -71,7 +71,7 @@ pub(in crate::commands) async fn follow(
     }
 }
 
-/// Whether there may be more to come.
+/// Whether more events may come.
 const fn is_at_work(state: SessionState, until_idle: bool) -> bool {
     match state {
         SessionState::Ended | SessionState::Failed | SessionState::Interrupted => false,
@@ -93,7 +93,7 @@ fn told(event: &SessionEventInfo) -> String {
             let (session, request) = (event.session_id, event.request_id.as_deref());
             let request = request.unwrap_or_default();
             format!(
-                "  may it? {tool} ({text})\n  ringback session answer {session} {request} OPTION"
+                "  allow {tool}? ({text})\n  ringback session answer {session} {request} OPTION"
             )
         }
         "tool_call" => format!("  calls {tool}"),

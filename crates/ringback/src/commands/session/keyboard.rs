@@ -1,4 +1,4 @@
-//! What is typed while an agent is watched: answers to what it asks, and messages.
+//! Input typed while an agent is watched: answers to its questions, and messages.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,27 +13,27 @@ use tokio::sync::mpsc;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// Lines that are read ahead.
+/// Input lines read ahead.
 const LINES_MAX: usize = 16;
 
-/// Who types, and what for.
+/// The typed input and the open questions.
 #[derive(Debug)]
 pub(in crate::commands) struct Keyboard {
     screen: Screen,
-    /// Where lines go that answer nothing; without it they go nowhere.
+    /// Gets input lines that answer no question; without it they are dropped.
     talks_to: Option<SessionId>,
-    /// Not there before somebody has reason to type: what else is on standard input stays there.
+    /// `None` until input is needed, so that standard input is not read without reason.
     lines: Option<mpsc::Receiver<String>>,
     questions: VecDeque<SessionEventInfo>,
 }
 
 impl Keyboard {
-    /// Answers questions.
+    /// Creates a keyboard that answers questions.
     pub(in crate::commands) const fn answering(screen: Screen) -> Self {
         Self { screen, talks_to: None, lines: None, questions: VecDeque::new() }
     }
 
-    /// Answers questions, and says everything else to an agent.
+    /// Creates a keyboard that answers questions and sends everything else to an agent.
     pub(in crate::commands) fn talking(
         screen: Screen,
         session: SessionId,
@@ -42,7 +42,7 @@ impl Keyboard {
         Ok(Self { screen, talks_to: Some(session), lines, questions: VecDeque::new() })
     }
 
-    /// Notes what an event means for who types.
+    /// Updates the open questions from an event.
     pub(super) fn note(&mut self, event: &SessionEventInfo) -> Result<(), Failure> {
         match event.kind.as_str() {
             "permission_request" if !self.screen.is_json() => {
@@ -66,7 +66,8 @@ impl Keyboard {
         Ok(())
     }
 
-    /// The next line; none when somebody who talks has no more to say, and never if nobody types.
+    /// Waits for the next input line; `None` when the input of a talking keyboard has ended. Never
+    /// returns if no input is read.
     pub(super) async fn line(&mut self) -> Option<String> {
         if let Some(lines) = &mut self.lines {
             if let Some(line) = lines.recv().await {
@@ -77,7 +78,7 @@ impl Keyboard {
                 let (session, request) = (question.session_id, question.request_id.as_deref());
                 let request = request.unwrap_or_default();
                 self.screen.remark(format_args!(
-                    "nobody types here; answer with `ringback session answer {session} {request} OPTION`"
+                    "input has ended; answer with `ringback session answer {session} {request} OPTION`"
                 ));
             }
             if self.talks_to.is_some() {
@@ -87,7 +88,7 @@ impl Keyboard {
         std::future::pending().await
     }
 
-    /// Passes a line on to where it belongs.
+    /// Handles an input line: an answer or a message.
     pub(super) async fn typed(&mut self, client: &Client, line: &str) -> Result<(), Failure> {
         let line = line.trim();
         let Some(question) = self.questions.front() else {
@@ -114,7 +115,7 @@ impl Keyboard {
         self.questions.pop_front();
         match client.call::<SessionMessage>(request).await {
             Err(error) if error.kind() == ErrorKind::Conflict => {
-                self.screen.remark("  somebody else has answered that");
+                self.screen.remark("  already answered elsewhere");
             }
             answered => drop(answered?),
         }
@@ -131,11 +132,11 @@ impl Keyboard {
                 (self.screen.printable(&choice.name), self.screen.printable(&choice.id));
             self.screen.remark(format_args!("    {number}  {name} ({id})"));
         }
-        self.screen.remark("  type a number and Enter");
+        self.screen.remark("  type a number and press Enter");
     }
 }
 
-/// The option that a line names, by its number or its id.
+/// Finds the option that an input line names, by number or id.
 fn chosen(question: &SessionEventInfo, line: &str) -> Option<String> {
     let numbered = line.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
     let choice = numbered.and_then(|index| question.options.get(index));
@@ -143,8 +144,8 @@ fn chosen(question: &SessionEventInfo, line: &str) -> Option<String> {
     choice.or_else(named).map(|choice| choice.id.clone())
 }
 
-/// Standard input, line by line, read by a thread that belongs to nobody: a read of a terminal cannot
-/// be interrupted, and must not keep the process from ending.
+/// Reads standard input line by line in a detached thread: a read of a terminal cannot be
+/// interrupted, and must not keep the process from ending.
 fn stdin() -> Result<mpsc::Receiver<String>, Failure> {
     let (typed, lines) = mpsc::channel(LINES_MAX);
     let read = move || {

@@ -1,4 +1,4 @@
-//! Where the links of a directory lead, as it will be once an agent's changes are applied.
+//! Where the links of a directory will lead once an agent's changes are applied.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,16 +7,16 @@ use std::path::{Component, Path, PathBuf};
 use ringback_blobs::Tree;
 use ringback_blobs::tree::{EntryKind, TreeError, TreeLimits};
 
-/// As many links as the kernel follows for one name.
+/// The number of links the kernel follows for one path.
 const HOPS_MAX: usize = 40;
-/// How much of the directory is looked at for links that were there before.
+/// Limits on the search for existing links.
 const LIMITS: TreeLimits = TreeLimits { entries_max: 2_000_000, bytes_max: u64::MAX };
 
 /// A directory with changes that are not applied yet.
 #[derive(Debug)]
 pub(super) struct Links<'a> {
     tree: &'a Tree,
-    /// What changes, and where it leads if it becomes a link.
+    /// The changed paths, with their targets if they become links.
     changes: BTreeMap<PathBuf, Option<PathBuf>>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Links<'a> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Way {
     leads_out: bool,
-    /// Whether something that changes is on it.
+    /// Whether a changed link is on it.
     is_changed: bool,
 }
 
@@ -33,8 +33,8 @@ impl<'a> Links<'a> {
         Self { tree, changes }
     }
 
-    /// A link that would lead out of the directory, and where it says it leads: one that is new, or one
-    /// that was there before and leads out because of one that is new.
+    /// Returns a link that would lead out of the directory, and its target: a new link, or an
+    /// existing one that leads out because of a new one.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -71,7 +71,7 @@ impl<'a> Links<'a> {
             link.parent().into_iter().flatten().map(ToOwned::to_owned).collect();
         let mut way = Way::default();
         let out = |way: Way| Way { leads_out: true, ..way };
-        // The next one last.
+        // In reverse order: the next part is popped from the end.
         let mut rest = parts(target);
         let mut n_hops = 0;
         while let Some(part) = rest.pop() {
@@ -84,7 +84,7 @@ impl<'a> Links<'a> {
                     let path: PathBuf = at.iter().collect();
                     let Some(target) = self.link_at(&path, &mut way) else { continue };
                     n_hops += 1;
-                    // One that goes round leads nowhere, and nobody needs it.
+                    // A loop leads nowhere and is of no use.
                     if n_hops > HOPS_MAX {
                         return out(way);
                     }
@@ -96,7 +96,7 @@ impl<'a> Links<'a> {
         way
     }
 
-    /// Where a name leads if it will be a link.
+    /// Returns the target of a path that will be a link.
     fn link_at(&self, path: &Path, way: &mut Way) -> Option<PathBuf> {
         if let Some(changed) = self.changes.get(path) {
             way.is_changed |= changed.is_some();
@@ -107,14 +107,14 @@ impl<'a> Links<'a> {
     }
 }
 
-/// A step on a way.
+/// A step of a path.
 enum Part {
     Top,
     Up,
     Down(OsString),
 }
 
-/// The steps of a path, the first last.
+/// Returns the steps of a path in reverse order.
 fn parts(path: &Path) -> Vec<Part> {
     let part = |part: Component<'_>| match part {
         Component::Normal(name) => Some(Part::Down(name.to_owned())),
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Which link leads out, with these in the changes.
+    /// Returns the link that leads out with these changes.
     fn out(tree: &Path, changes: &[(&str, Option<&str>)]) -> Option<String> {
         let tree = Tree::open(tree).unwrap();
         let changes =
@@ -153,16 +153,16 @@ mod tests {
         }
     }
 
-    /// Rule: a link is followed through the others, new and old, in whatever order they are named.
+    /// Rule: a link is followed through others, new and old, in any order.
     #[test]
     fn links_that_lead_out_through_others_are_seen_as_such() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("a/b/c")).unwrap();
         let (up, through) = (("a/b/c/d", Some("../../..")), ("a/b/c/e", Some("d/../victim")));
         assert_eq!(out(dir.path(), &[up]), None, "the top itself is inside");
-        assert_eq!(out(dir.path(), &[through]), None, "as long as `d` is none");
+        assert_eq!(out(dir.path(), &[through]), None, "as long as `d` is not a link");
         assert_eq!(out(dir.path(), &[up, through]).as_deref(), Some("a/b/c/e"));
-        // The one that is followed comes after the one that follows it.
+        // The followed link comes after the one that follows it.
         let (first, last) = (("a/b/c/a", Some("z/../victim")), ("a/b/c/z", Some("../../..")));
         assert_eq!(out(dir.path(), &[first, last]).as_deref(), Some("a/b/c/a"));
         let chain = [("x", Some("y/../../v")), ("y", Some("w")), ("w", Some("a/b"))];
@@ -173,8 +173,7 @@ mod tests {
         assert!(out(dir.path(), &round).is_some());
     }
 
-    /// Rule: links that were there before count: as a part of the way, and as links that a change leads
-    /// out.
+    /// Rule: existing links count: as parts of a path, and as links that a change leads out.
     #[test]
     fn links_that_were_there_are_followed_and_looked_at() {
         let dir = tempfile::tempdir().unwrap();
@@ -183,11 +182,7 @@ mod tests {
         assert_eq!(out(dir.path(), &[("new", Some("a/up/../x"))]).as_deref(), Some("new"));
         symlink("b/../../safe", dir.path().join("a/old")).unwrap();
         symlink("/etc", dir.path().join("own")).unwrap();
-        assert_eq!(
-            out(dir.path(), &[("a/b", None)]),
-            None,
-            "what leads out already is its owner's"
-        );
+        assert_eq!(out(dir.path(), &[("a/b", None)]), None, "existing links out are the owner's");
         assert_eq!(out(dir.path(), &[("a/b", Some(".."))]).as_deref(), Some("a/old"));
     }
 }

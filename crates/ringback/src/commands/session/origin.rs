@@ -1,4 +1,4 @@
-//! Which directory a session works on a copy of. Only this machine knows, and only this user.
+//! The directory that a session's workspace was copied from, recorded per user on this machine.
 
 use std::fs;
 use std::io;
@@ -11,10 +11,10 @@ use ringback_proto::ids::SessionId;
 use crate::config::Environment;
 use crate::failure::Failure;
 
-/// Sessions whose directory is known; the oldest are forgotten.
+/// Maximum number of recorded sessions; the oldest are forgotten.
 const KEPT_MAX: usize = 500;
 
-/// Where directories of sessions are written down.
+/// The records of sessions' directories.
 #[derive(Debug)]
 pub(in crate::commands) struct Origins(Option<PathBuf>);
 
@@ -25,7 +25,7 @@ impl Origins {
         Self(home.map(|home| home.join("ringback/runs")))
     }
 
-    /// Writes down where a session comes from, if there is a place for that.
+    /// Records the directory of a session, if there is a state directory.
     pub(in crate::commands) fn remember(
         &self,
         session: SessionId,
@@ -36,7 +36,7 @@ impl Origins {
         write(home, &path, dir).map_err(|source| Failure::File { action: "write", path, source })
     }
 
-    /// The directory of a session.
+    /// Returns the directory of a session.
     pub(in crate::commands) fn find(&self, session: SessionId) -> Option<PathBuf> {
         let bytes = fs::read(self.0.as_ref()?.join(session.to_string())).ok()?;
         Some(std::ffi::OsString::from_vec(bytes).into())

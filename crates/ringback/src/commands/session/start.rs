@@ -1,4 +1,4 @@
-//! `ringback session start`: an agent, with commands of this machine as its tools.
+//! `ringback session start`: starts an agent with local commands as its tools.
 
 use std::time::Duration;
 
@@ -23,37 +23,37 @@ use crate::connect::{Interrupts, Target};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// The project of sessions that name none.
+/// The default project.
 const PROJECT: &str = "terminal";
-/// More than the daemon takes to end an agent that hangs.
+/// Longer than the daemon needs to end an agent that hangs.
 const END_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What to start.
+/// The session to start.
 #[derive(Debug, Args)]
 pub struct StartArgs {
-    /// What to say to the agent
+    /// Message to the agent
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     pub message: String,
-    /// The project, by id or name [default: `terminal`, made if it is missing]
+    /// Project, by id or name [default: `terminal`, created if missing]
     #[arg(long, value_name = "ID|NAME")]
     pub project: Option<String>,
-    /// What you offer it.
+    /// The tools for the agent.
     #[command(flatten)]
     pub caller: CallerArgs,
-    /// The agent [default: the project's]
+    /// Agent [default: the project's]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// A file with a token of yours, which the agent has as its key for the daemon's own tools
-    /// [default: a key as the project says]
+    /// File with a token that becomes the agent's key for the daemon's own tools [default: a key
+    /// with the project's scope]
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<Utf8PathBuf>,
-    /// What it may reach.
+    /// Its network policy.
     #[command(flatten)]
     pub network: NetworkArgs,
-    /// What it may spend.
+    /// Its spending limits.
     #[command(flatten)]
     pub spending: SpendArgs,
-    /// Stay when the agent has nothing more to do, and keep serving its tools
+    /// Stay when the agent is idle, and keep serving its tools
     #[arg(long)]
     pub follow: bool,
 }
@@ -62,20 +62,20 @@ pub(super) async fn run(args: StartArgs, target: &Target, screen: Screen) -> Res
     let client = target.connect().await?;
     let interrupts = Interrupts::listen()?;
     let project = project(&client, args.project.as_deref()).await?;
-    // An interrupt waits for it: a session whose id nobody has got could not be ended.
+    // Not interruptible: a session without a known id could not be ended.
     let session = start(&client, &args, project).await?;
     if !screen.is_json() {
         screen.remark(format_args!("session {session}; Ctrl-C ends it"));
     }
     let shown =
         interrupts.during(watch(&client, screen, session, &args.caller, !args.follow)).await;
-    // Also after Ctrl-C: an agent whose tools are gone is of no use to anybody.
+    // Also after Ctrl-C: an agent is useless without its tools.
     let ended = end(&client, session).await;
     client.close().await;
     shown.map(drop).and(ended)
 }
 
-/// Shows what an agent does, asks what it asks and carries out its calls, until it is done.
+/// Shows what an agent does, relays its questions and serves its calls, until it is done.
 pub(in crate::commands) async fn watch(
     client: &Client,
     screen: Screen,
@@ -90,7 +90,7 @@ pub(in crate::commands) async fn watch(
     }
 }
 
-/// Ends a session, whatever became of the work in it.
+/// Ends a session, whatever its state.
 pub(in crate::commands) async fn end(
     client: &Client,
     session_id: SessionId,
@@ -109,7 +109,7 @@ async fn start(
 ) -> Result<SessionId, Failure> {
     let context = args.caller.context()?;
     let api_key = args.key_file.as_deref().map(read_key).transpose()?;
-    // A workspace of its own: two terminals do not speak into one session by accident.
+    // A new workspace, so that two terminals do not share a session by accident.
     let request = SessionMessageRequest {
         project_id: Some(project),
         message: args.message.clone(),
@@ -125,14 +125,14 @@ async fn start(
     Ok(sent.session_id)
 }
 
-/// A token from a file.
+/// Reads a token from a file.
 fn read_key(path: &Utf8Path) -> Result<Secret, Failure> {
     let text = std::fs::read_to_string(path);
     let text = text.map_err(|error| Failure::Usage(format!("cannot read `{path}`: {error}")))?;
     Ok(Secret::new(text.trim().to_owned()))
 }
 
-/// The project of this id or name.
+/// Finds a project by id or name; creates the default one if it is missing.
 pub(in crate::commands) async fn project(
     client: &Client,
     named: Option<&str>,
@@ -146,7 +146,7 @@ pub(in crate::commands) async fn project(
     }
     if named.is_some() {
         let text =
-            format!("there is no project `{name}`; make one with `ringback project create {name}`");
+            format!("no such project `{name}`; create it with `ringback project create {name}`");
         return Err(Failure::Usage(text));
     }
     let request = ProjectCreateRequest {
@@ -161,7 +161,7 @@ pub(in crate::commands) async fn project(
     };
     match client.call::<ProjectCreate>(request).await {
         Ok(made) => Ok(made.project_id),
-        // Another terminal was quicker.
+        // Another terminal created it first.
         Err(error) if error.kind() == ErrorKind::Conflict => {
             find_project(client, name).await?.ok_or(Failure::Tool(error))
         }

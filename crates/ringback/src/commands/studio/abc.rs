@@ -1,4 +1,4 @@
-//! `ringback studio abc`: check tunes, play and draw them, and make MIDI files of them.
+//! `ringback studio abc`: checks, plays and draws tunes, and makes MIDI files from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::config::Environment;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// All MIDI files of a tunebook are held until the whole book is known to be valid.
+/// All MIDI files of a tunebook are kept in memory until the whole book is known to be valid.
 const ALL_BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// `ringback studio abc`
@@ -26,23 +26,23 @@ pub struct AbcArgs {
     pub action: AbcAction,
 }
 
-/// What to do with a tune.
+/// Actions on tunes.
 #[derive(Debug, Subcommand)]
 pub enum AbcAction {
-    /// Say what is wrong, where, and what to do
+    /// Show errors, their places and fixes
     Check {
         /// The file; `-` is standard input
         file: PathBuf,
     },
     /// Play a tune on this machine's speakers
     Play(PlayArgs),
-    /// Make a MIDI file
+    /// Write a MIDI file
     Midi(MidiArgs),
     /// Draw a tune as a piano roll
     Svg(SvgArgs),
 }
 
-/// Which tune, how it is played, and where to.
+/// A tune, how it is played, and the output file.
 #[derive(Debug, Args)]
 pub struct MidiArgs {
     /// Which tune, and how
@@ -51,12 +51,12 @@ pub struct MidiArgs {
     /// File to write [default: the same name with `.mid`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Every tune of the file, each into a file with its number in its name
+    /// Write every tune of the file, each to its own numbered file
     #[arg(long, conflicts_with = "tune")]
     pub all: bool,
 }
 
-/// Which tune, how it is played, and where to.
+/// A tune, how it is played, and the output file.
 #[derive(Debug, Args)]
 pub struct SvgArgs {
     /// Which tune, and how
@@ -67,7 +67,7 @@ pub struct SvgArgs {
     pub output: Option<PathBuf>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Serialize)]
 struct Checked {
     valid: bool,
@@ -84,7 +84,7 @@ struct Problem {
     help: String,
 }
 
-/// What was made.
+/// A MIDI file that was written.
 #[derive(Debug, Serialize)]
 struct Made {
     file: PathBuf,
@@ -148,7 +148,7 @@ fn midi(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
     screen.answer(&Midi::of(&performance).write(output)?, Made::shown)
 }
 
-/// Each tune is performed while the file is checked; files are written if all of it is valid.
+/// Performs each tune while the file is checked; writes files only if all of it is valid.
 fn midi_of_all(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
     let TuneArgs { file, .. } = &args.tune;
     let text = read(file)?;
@@ -164,7 +164,7 @@ fn midi_of_all(args: &MidiArgs, screen: Screen) -> Result<(), Failure> {
     args.tune.say(screen, &text, &diagnostics.map_err(|error| unreadable(file, &error))?)?;
     if size > ALL_BYTES_MAX {
         return Err(Failure::Wrong(format!(
-            "the MIDI files of `{}` have over {ALL_BYTES_MAX} bytes: split the tunebook",
+            "the MIDI files of `{}` are larger than {ALL_BYTES_MAX} bytes; split the tunebook",
             file.display()
         )));
     }
@@ -202,7 +202,7 @@ fn svg(args: &SvgArgs, screen: Screen) -> Result<(), Failure> {
     screen.answer(&write_picture(&output, &piano_roll(&score, &title))?, Drawn::shown)
 }
 
-/// `tunes.mid` for the third tune is `tunes-3.mid`.
+/// Adds the number of a tune to a file name: `tunes.mid` becomes `tunes-3.mid`.
 fn numbered(output: &Path, tune: u32) -> PathBuf {
     let stem = output.file_stem().unwrap_or_default().to_string_lossy();
     let extension = output.extension().map_or_else(|| "mid".into(), |it| it.to_string_lossy());

@@ -1,5 +1,5 @@
-//! `ringback studio abc play`: a tune on this machine's speakers, by whichever player is here. A
-//! library would need the development files of a sound system to be built.
+//! `ringback studio abc play`: plays a tune with an installed player. A library would need the
+//! development files of a sound system to build.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -17,8 +17,8 @@ use crate::connect::TOKEN_VARIABLE;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// Programs that play a WAV file on the default device, the best first: what they need before the
-/// file's name, and the Debian packages that bring them.
+/// Programs that play a WAV file on the default device, the best first, with their arguments before
+/// the file name and their Debian packages.
 const PLAYERS: [(&str, &[&str], &str); 4] = [
     ("pw-play", &[], "pipewire-bin"),
     ("paplay", &[], "pulseaudio-utils"),
@@ -26,17 +26,17 @@ const PLAYERS: [(&str, &[&str], &str); 4] = [
     ("play", &["-q", "-t", "wav"], "sox"),
 ];
 
-/// The render, which has no name: a player opens what it was given as its standard input, and
-/// nothing is left behind however the two end.
+/// The rendered file, which has no name: the player opens its own standard input, and nothing is
+/// left behind however the two end.
 const RENDER: &str = "/dev/stdin";
 
-/// Which tune, how, and with which font.
+/// A tune, how it is played, and the font.
 #[derive(Debug, Args)]
 pub struct PlayArgs {
     /// Which tune, and how
     #[command(flatten)]
     pub tune: TuneArgs,
-    /// The SoundFont [default: `studio.soundfont`, else one of this system]
+    /// SoundFont [default: `studio.soundfont`, else one installed on this system]
     #[arg(long, short, value_name = "FONT")]
     pub soundfont: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub(super) fn play(
     let (score, title) = args.tune.score(screen)?;
     let font = load_font(args.soundfont.as_deref(), environment)?;
     let mut file = tempfile::tempfile()
-        .map_err(|source| Failure::System { action: "make a file for the sound", source })?;
+        .map_err(|source| Failure::System { action: "create a file for the sound", source })?;
     let format = FileFormat::Wav(WavFormat::Int16);
     let settings = RenderSettings::default();
     let rendered = record(BufWriter::new(&mut file), format, settings, &score, &font)
@@ -65,8 +65,8 @@ pub(super) fn play(
     let (player, status) = by_the_first(&file)?;
     if !status.success() {
         let message = format!(
-            "`{player}` could not play the tune ({status}); is there a sound device? `ringback \
-             studio abc midi` and `ringback studio render` make a file of it"
+            "`{player}` could not play the tune ({status}); check the sound device, or write a file with \
+             `ringback studio abc midi` and `ringback studio render`"
         );
         return Err(Failure::Wrong(message));
     }
@@ -74,7 +74,7 @@ pub(super) fn play(
     screen.answer(&played, |played| format!("played by {}", played.player))
 }
 
-/// Lets the first player that is here play a file, and waits for its end.
+/// Plays a file with the first installed player, and waits until it ends.
 fn by_the_first(file: &File) -> Result<(&'static str, ExitStatus), Failure> {
     for (player, arguments, _) in PLAYERS {
         let failed = |source| Failure::System { action: "start a player", source };
@@ -95,7 +95,7 @@ fn by_the_first(file: &File) -> Result<(&'static str, ExitStatus), Failure> {
     let names = PLAYERS.map(|(player, _, _)| format!("`{player}`")).join(", ");
     let packages = PLAYERS.map(|(_, _, package)| package).join(", ");
     Err(Failure::Wrong(format!(
-        "there is no player here, none of {names}; install one of the packages {packages}, or make \
-         a file with `ringback studio abc midi` and `ringback studio render`"
+        "no player found: none of {names}; install one of the packages {packages}, or write a file \
+         with `ringback studio abc midi` and `ringback studio render`"
     )))
 }

@@ -1,5 +1,5 @@
-//! `ringback studio render|beats|picture`: MIDI files to sound, and what can be heard and seen in
-//! both.
+//! `ringback studio render|beats|picture`: renders MIDI files, and analyses and draws MIDI and
+//! audio.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Seek, Write};
@@ -21,32 +21,32 @@ use crate::config::{Config, Environment, ServeFlags};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// What a MIDI file starts with; anything else is taken for sound.
+/// The first bytes of a MIDI file; anything else is treated as audio.
 const MIDI_MAGIC: &[u8] = b"MThd";
 
-/// Which MIDI file, with which font, where to.
+/// A MIDI file, the font, and the output file.
 #[derive(Debug, Args)]
 pub struct RenderArgs {
     /// The MIDI file
     pub file: PathBuf,
-    /// The SoundFont [default: `studio.soundfont`, else one of this system]
+    /// SoundFont [default: `studio.soundfont`, else one installed on this system]
     #[arg(long, short, value_name = "FONT")]
     pub soundfont: Option<PathBuf>,
     /// File to write [default: the same name with `.wav` or `.flac`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Frames per second
+    /// Sample rate, in frames per second
     #[arg(long, value_name = "N", default_value_t = 44_100, value_parser = clap::value_parser!(u32).range(16_000..=192_000))]
     pub rate: u32,
-    /// What a sample is, and in which file [default: s16, or flac16 for a file named so]
+    /// Sample format and file type [default: s16, or flac16 for a `.flac` file]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<Format>,
-    /// How much louder, in decibels
+    /// Gain, in decibels
     #[arg(long, value_name = "DB", default_value_t = 0.0, allow_hyphen_values = true)]
     pub gain: f32,
 }
 
-/// What a sample is in the file.
+/// The sample format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum Format {
     /// 16-bit integers
@@ -73,15 +73,15 @@ impl From<Format> for FileFormat {
     }
 }
 
-/// Which file, where to.
+/// The input and output files.
 #[derive(Debug, Args)]
 pub struct PictureArgs {
-    /// A MIDI file, or sound: WAV, FLAC, MP3 or Ogg Vorbis
+    /// A MIDI file, or audio: WAV, FLAC, MP3 or Ogg Vorbis
     pub file: PathBuf,
     /// File to write [default: the same name with `.svg`]
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Mark the beats of a sound
+    /// Mark the beats of an audio file
     #[arg(long)]
     pub beats: bool,
 }
@@ -137,13 +137,13 @@ pub(super) fn render_file(
     screen.answer(&made, |made| {
         let clipped = match made.clipped_samples {
             0 => String::new(),
-            n => format!("; {n} samples were too loud, try `--gain -6` or `--format f32`"),
+            n => format!("; {n} samples clipped, try `--gain -6` or `--format f32`"),
         };
         format!("{}: {:.1} s{clipped}", made.file.display(), made.seconds)
     })
 }
 
-/// What kind of file is written where.
+/// Returns the format and path of the output file.
 fn target(args: &RenderArgs) -> (FileFormat, PathBuf) {
     let is_flac = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "flac");
     let named =
@@ -153,7 +153,7 @@ fn target(args: &RenderArgs) -> (FileFormat, PathBuf) {
     (format, output.unwrap_or_else(|| args.file.with_extension(format.extension())))
 }
 
-/// The file appears whole or not at all.
+/// Writes the output file atomically.
 fn write_sound(
     args: &RenderArgs,
     format: FileFormat,
@@ -172,7 +172,7 @@ fn write_sound(
     Ok(rendered)
 }
 
-/// Renders into a file, or what is one to its writer.
+/// Renders into a writer.
 pub(super) fn record(
     writer: impl Write + Seek,
     format: FileFormat,
@@ -187,7 +187,7 @@ pub(super) fn record(
     Ok(rendered)
 }
 
-/// Why a render of `source` is not in `target`.
+/// Explains why rendering `source` into `target` failed.
 pub(super) fn not_recorded(error: RenderError, source: &Path, target: &Path) -> Failure {
     match error {
         RenderError::Sink(SinkError::Failed(error)) => {
@@ -200,7 +200,7 @@ pub(super) fn not_recorded(error: RenderError, source: &Path, target: &Path) -> 
     }
 }
 
-/// The font that was named, or is configured, or is one of this system.
+/// Loads the given font, or the configured one, or one installed on this system.
 pub(super) fn load_font(named: Option<&Path>, environment: &Environment) -> Result<Font, Failure> {
     let path = if let Some(path) = named {
         path.to_owned()

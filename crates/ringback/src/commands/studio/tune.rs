@@ -1,4 +1,4 @@
-//! A tune of a file in ABC notation, and how it is played.
+//! A tune from a file in ABC notation, and how it is played.
 
 use std::fs;
 use std::io::Read as _;
@@ -11,33 +11,33 @@ use ringback_studio::render::Score;
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// Which tune, and how it is played.
+/// A tune, and how it is played.
 #[derive(Debug, Args)]
 pub struct TuneArgs {
     /// The file; `-` is standard input
     pub file: PathBuf,
-    /// Which tune of the file
+    /// Number of the tune in the file
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub tune: u32,
-    /// Quarter notes per minute, instead of what the tune says
+    /// Quarter notes per minute, overriding the tune
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
     pub tempo: Option<u32>,
-    /// Semitones up, down if negative
+    /// Semitones to transpose, down if negative
     #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true, value_parser = clap::value_parser!(i32).range(-60..=60))]
     pub transpose: i32,
-    /// How hard notes are struck that no dynamics change
+    /// Velocity of notes without dynamics
     #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u8).range(1..=127))]
     pub velocity: u8,
-    /// The MIDI channel of the first voice
+    /// MIDI channel of the first voice
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
     pub channel: u8,
-    /// Accompany the chord symbols
+    /// Play an accompaniment from the chord symbols
     #[arg(long)]
     pub chords: bool,
 }
 
 impl TuneArgs {
-    /// The tunes of the file, if they are valid; what is worth saying about them is said.
+    /// Reads the tunes of the file and shows diagnostics; fails if they are not valid.
     pub(super) fn parsed(&self, screen: Screen) -> Result<Parsed, Failure> {
         let text = read(&self.file)?;
         let parsed = validate(&self.file, &text)?;
@@ -45,7 +45,7 @@ impl TuneArgs {
         Ok(parsed)
     }
 
-    /// Says what was found in the file; an error if it is not valid.
+    /// Shows diagnostics; fails if the file is not valid.
     pub(super) fn say(
         &self,
         screen: Screen,
@@ -59,11 +59,11 @@ impl TuneArgs {
         if diagnostics.iter().all(|found| found.severity == Severity::Warning) {
             return Ok(());
         }
-        let message = format!("`{}` is not valid ABC: nothing was made", self.file.display());
+        let message = format!("`{}` is not valid ABC; nothing was produced", self.file.display());
         Err(Failure::Wrong(message))
     }
 
-    /// How the tune is played.
+    /// Returns the options for playing the tune.
     pub(super) fn options(&self) -> Options {
         Options {
             tempo: self.tempo,
@@ -74,13 +74,13 @@ impl TuneArgs {
         }
     }
 
-    /// One of the tunes as it is played.
+    /// Performs one of the tunes.
     pub(super) fn perform(&self, parsed: &Parsed, tune: u32) -> Result<Performance, Failure> {
         abc::perform(&parsed.book, tune as usize - 1, &self.options())
             .map_err(|error| self.cannot_play(tune, &error))
     }
 
-    /// The chosen tune for those who render and draw, and its title.
+    /// Returns the chosen tune for rendering and drawing, and its title.
     pub(super) fn score(&self, screen: Screen) -> Result<(Score, String), Failure> {
         let parsed = self.parsed(screen)?;
         let performance = self.perform(&parsed, self.tune)?;
@@ -91,12 +91,12 @@ impl TuneArgs {
         Ok((score, title.unwrap_or_else(|| self.file.display().to_string())))
     }
 
-    /// The file to write: as given, or the tune's with another ending.
+    /// Returns the file to write: as given, or the input with another extension.
     pub(super) fn output(&self, given: Option<&Path>, extension: &str) -> Result<PathBuf, Failure> {
         match given {
             Some(output) => Ok(output.to_owned()),
             None if self.file == Path::new("-") => {
-                Err(Failure::Usage("name the file to write with `-o`".to_owned()))
+                Err(Failure::Usage("give the file to write with `-o`".to_owned()))
             }
             None => Ok(self.file.with_extension(extension)),
         }
@@ -109,7 +109,7 @@ impl TuneArgs {
 
 pub(super) fn read(file: &Path) -> Result<String, Failure> {
     let failed = |source| Failure::File { action: "read", path: file.to_owned(), source };
-    // One byte over the limit is enough to know that it is passed.
+    // One byte over the limit is enough to detect an overlong file.
     let limit = abc::TEXT_BYTES_MAX as u64 + 1;
     let mut bytes = Vec::new();
     if file == Path::new("-") {
@@ -118,7 +118,8 @@ pub(super) fn read(file: &Path) -> Result<String, Failure> {
         let opened = fs::File::open(file).map_err(failed)?;
         opened.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     }
-    // Old tunebooks are in Latin-1: their letters show as questions, their music is whole.
+    // Old tunebooks are in Latin-1: accented letters become replacement characters, the music is
+    // intact.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -130,8 +131,8 @@ pub(super) fn unreadable(file: &Path, error: &LimitError) -> Failure {
     Failure::Wrong(format!("cannot read `{}`: {error}", file.display()))
 }
 
-/// For each problem, in the order of their places: where it is, what is wrong, the line with a mark
-/// under the place, and what to do.
+/// Formats each problem, in order of position: its place, the message, the line of text with a
+/// mark, and the fix.
 pub(super) fn shown(
     screen: Screen,
     file: &Path,
@@ -154,7 +155,7 @@ fn one_shown(screen: Screen, file: &Path, line: &str, found: &Diagnostic) -> Str
     let place = format!("{}:{}:{}", file.display(), found.at.line, found.at.column);
     let head = format!("{} {kind}: {}", screen.bold(&format!("{place}:")), found.message);
     let column = found.at.column.saturating_sub(1) as usize;
-    // Tabs stay tabs, so that the mark stands under its character.
+    // Tabs stay tabs, so that the mark is under its character.
     let indent: String =
         line.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     format!("{head}\n    {line}\n    {indent}^ {}", found.help)

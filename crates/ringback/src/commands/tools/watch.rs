@@ -1,4 +1,4 @@
-//! `ringback tools --watch`: the list, and then what changes.
+//! `ringback tools --watch`: the list, then changes.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,18 @@ use crate::screen::Screen;
 
 const TOPIC: &str = "tools.changed";
 
-/// One line for programs.
+/// An event in JSON.
 #[derive(Debug, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 enum Change<'a> {
-    /// It was there at the start.
+    /// It was offered at the start.
     Listed {
         tool: &'a ToolInfo,
     },
     Added {
         tool: &'a ToolInfo,
     },
-    /// Its party described it anew.
+    /// Its party described it again.
     Replaced {
         tool: &'a ToolInfo,
     },
@@ -35,7 +35,7 @@ enum Change<'a> {
     },
 }
 
-/// What was shown so far.
+/// The tools shown so far.
 struct Watch<'a> {
     client: &'a Client,
     screen: Screen,
@@ -48,7 +48,7 @@ pub(super) async fn run(
     screen: Screen,
     prefix: Option<&str>,
 ) -> Result<(), Failure> {
-    // Before the list, so that nothing falls between the two.
+    // Before the list, so that no change falls between the two.
     let mut feed = Feed::from_now(client, &[TOPIC.to_owned()]).await?;
     let prefix = prefix.unwrap_or_default();
     let mut watch = Watch { client, screen, prefix, known: BTreeSet::new() };
@@ -87,7 +87,7 @@ impl Watch<'_> {
         }
         let prefix = self.prefix;
         for name in added.into_iter().filter(|name| name.starts_with(prefix)) {
-            // What is gone again by now is told by its own event.
+            // A tool that is already gone has an event of its own.
             if let Some(tool) = self.find(&name).await? {
                 self.added(&tool)?;
             }
@@ -95,7 +95,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Some changes are no longer kept: the list tells what they came to.
+    /// Compares the list with what was shown, because some events are no longer kept.
     async fn compare(&mut self) -> Result<(), Failure> {
         let tools = self.all().await?;
         let gone = |name: &&String| !tools.iter().any(|tool| tool.name == **name);

@@ -1,4 +1,4 @@
-//! The program that is to prove itself.
+//! The program under test.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -11,34 +11,34 @@ use tokio::process::{Child, Command};
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// Which program, and how to wait for it.
+/// The program, and how to wait for it.
 #[derive(Debug, Args)]
 pub struct CandidateArgs {
-    /// Where to listen for the candidate: an address of this machine with a port [default: any free port]
+    /// Loopback address with a port for the candidate to connect to [default: any free port]
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// The candidate; without it, start yours when you are told where to connect
+    /// Candidate program; without it, start yours with the printed address
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
-    /// How many seconds the candidate may take to offer its tools
+    /// Seconds to wait for the candidate to offer its tools
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
-    /// Print one JSON line per check
+    /// Print one JSON object per check
     #[arg(long)]
     pub json: bool,
 }
 
-/// Where a candidate finds the kit.
+/// The address and token for a candidate.
 #[derive(Debug)]
 pub(super) struct Meeting<'a> {
-    /// The environment variable that tells the address.
+    /// The environment variable for the address.
     pub(super) variable: &'static str,
     pub(super) url: &'a str,
     pub(super) token: &'a Secret,
     pub(super) token_file: &'a str,
 }
 
-/// Where a candidate that was not started here is to connect.
+/// The address for a candidate that is started by hand.
 #[derive(Debug, Serialize)]
 struct Waiting<'a> {
     url: &'a str,
@@ -46,17 +46,20 @@ struct Waiting<'a> {
 }
 
 impl CandidateArgs {
-    /// Where to listen; `scheme` may stand before the address.
+    /// Returns the address to listen on; it may start with `scheme`.
     pub(super) fn listen(&self, scheme: &str) -> Result<SocketAddr, Failure> {
         let text = self.url.as_deref().unwrap_or("127.0.0.1:0");
         let address = text.strip_prefix(scheme).unwrap_or(text).trim_end_matches('/');
         let address: Option<SocketAddr> = address.parse().ok();
         address.filter(|address| address.ip().is_loopback()).ok_or_else(|| {
-            Failure::Usage(format!("`{text}` is not an address of this machine with a port"))
+            Failure::Usage(format!(
+                "`{text}` is not a loopback address with a port, such as `127.0.0.1:8099`"
+            ))
         })
     }
 
-    /// Starts the candidate, or tells whoever watches how to. One of ours ends with this process.
+    /// Starts the candidate, or prints how to start it. A candidate started here ends with this
+    /// process.
     pub(super) fn meet(
         &self,
         screen: Screen,
@@ -76,7 +79,7 @@ impl CandidateArgs {
             .env(variable, url)
             .env("RINGBACK_TOKEN", token.expose())
             .stdin(std::process::Stdio::null())
-            // Standard output is for the verdicts alone.
+            // Standard output is only for the results.
             .stdout(std::io::stderr())
             .kill_on_drop(true)
             .spawn();
@@ -88,13 +91,13 @@ impl CandidateArgs {
     }
 }
 
-/// Resolves when a candidate of ours ends before its time.
+/// Resolves when a candidate started here ends too early.
 pub(super) async fn ended(candidate: Option<&mut Child>) -> String {
     match candidate {
         None => std::future::pending().await,
         Some(child) => match child.wait().await {
-            Ok(status) => format!("the candidate ended before it had offered its tools: {status}"),
-            Err(error) => format!("the candidate is lost: {error}"),
+            Ok(status) => format!("the candidate ended before it offered its tools: {status}"),
+            Err(error) => format!("cannot wait for the candidate: {error}"),
         },
     }
 }

@@ -1,11 +1,11 @@
-//! The outcome of one check, and of all.
+//! The results of checks.
 
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::screen::Screen;
 
-/// The outcome of one check.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Check {
     check: &'static str,
@@ -15,10 +15,10 @@ struct Check {
     reason: Option<String>,
 }
 
-/// Whether it is as it should be.
+/// Whether a check passed, or why it failed.
 pub(super) type Verdict = Result<(), String>;
 
-/// Tells every check as soon as it is known.
+/// Prints each result as soon as it is known.
 #[derive(Debug)]
 pub(super) struct Report {
     screen: Screen,
@@ -38,7 +38,7 @@ impl Report {
         self.screen.item(&check, |check| self.line(check))
     }
 
-    /// Whether all passed.
+    /// Fails unless all checks passed.
     pub(super) fn conclude(self) -> Result<(), Failure> {
         match self.n_failed {
             0 => Ok(()),

@@ -1,4 +1,5 @@
-//! `ringback verify client-tools`: a daemon in this process, and a way to it that can be cut.
+//! `ringback verify client-tools`: a daemon in this process, behind a proxy that can cut
+//! connections.
 
 mod checks;
 mod proxy;
@@ -18,10 +19,10 @@ use crate::screen::Screen;
 /// `ringback verify client-tools`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A daemon of its own runs in this process, in a temporary directory. The candidate registers three \
-                  tools under one clientID, with `graceMs` of 5000 or more: `echo` answers with its input as text, \
-                  `slow` does the same after `ms` milliseconds and stops when it is cancelled, `fail` answers with \
-                  status `error`. The kit calls them, takes calls back, cuts the connection, and tells what it saw.\n\n\
+    after_help = "A temporary daemon runs in this process. The candidate registers three tools under one clientID,\n\
+                  with `graceMs` of 5000 or more: `echo` answers with its input as text, `slow` does the same \
+                  after\n`ms` milliseconds and stops when it is cancelled, `fail` answers with status `error`. The \
+                  kit calls the\ntools, cancels calls, cuts the connection, and reports the results.\n\n\
                   COMMAND finds the daemon's address in RINGBACK_URL and the token in RINGBACK_TOKEN."
 )]
 pub struct ClientToolsArgs {

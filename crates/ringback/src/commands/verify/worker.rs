@@ -1,4 +1,4 @@
-//! `ringback verify worker`: this process plays the daemon, frame by frame.
+//! `ringback verify worker`: this process acts as the daemon, frame by frame.
 
 mod checks;
 mod played;
@@ -21,18 +21,18 @@ use crate::screen::Screen;
 /// `ringback verify worker`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "This process plays the daemon. The candidate connects a DEALER (PLAIN, any user name, the token as \
-                  password) and offers three tools with Ready, under any service: `echo` returns its arguments, `slow` \
-                  tells progress, returns its arguments after `ms` milliseconds and stops when it is cancelled, `fail` \
-                  answers with an error. The kit calls them, takes calls back, cuts the connection, and tells what it \
-                  saw.\n\n\
+    after_help = "This process acts as the daemon. The candidate connects a DEALER (PLAIN, any user name, the token \
+                  as\npassword) and offers three tools with Ready, under any service: `echo` returns its arguments, \
+                  `slow`\nreports progress, returns its arguments after `ms` milliseconds and stops when it is \
+                  cancelled,\n`fail` answers with an error. The kit calls the tools, cancels calls, cuts the \
+                  connection, and\nreports the results.\n\n\
                   COMMAND finds the address in RINGBACK_DAEMON and the token in RINGBACK_TOKEN."
 )]
 pub struct WorkerArgs {
     /// The program.
     #[command(flatten)]
     pub candidate: CandidateArgs,
-    /// After how many seconds of silence a worker counts as gone
+    /// Seconds of silence after which a worker counts as gone
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub silence: u64,
 }
@@ -71,16 +71,16 @@ async fn verify(
     report.conclude()
 }
 
-/// A token of the daemon's form, good for this kit alone.
+/// Creates a token in the daemon's format, valid only for this run.
 fn new_token() -> Secret {
     let halves = [RequestId::random(), RequestId::random()];
     let digits = halves.iter().flat_map(|half| *half.as_bytes());
     Secret::new(digits.fold("oub_".to_owned(), |text, byte| format!("{text}{byte:02x}")))
 }
 
-/// Only this user may read it, and it goes with the kit.
+/// Writes the token to a temporary file that only this user can read.
 fn token_file(token: &Secret) -> Result<tempfile::NamedTempFile, Failure> {
-    let action = "keep a token for the candidate";
+    let action = "write a token for the candidate";
     let written = tempfile::Builder::new().prefix("ringback-verify-").tempfile();
     written
         .and_then(|mut file| {

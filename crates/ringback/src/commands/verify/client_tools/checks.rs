@@ -1,4 +1,4 @@
-//! What a holder of a line must do, one check each.
+//! The checks for a program that offers tools over `/client-tools`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::stage::{Stage, Tools};
 use crate::commands::verify::check::{Report, Verdict};
 use crate::failure::Failure;
 
-/// Inputs that come back wrong from programs that read them as numbers, sort keys or escape anew.
+/// Inputs that programs corrupt when they parse numbers, sort keys or escape again.
 const INPUTS: [&str; 8] = [
     "{}",
     r#"{"text":"hello"}"#,
@@ -20,9 +20,9 @@ const INPUTS: [&str; 8] = [
     r#"{"text":"Grüße, 世界, 🎵, \u0041 \"quoted\" \\ / \n\t","":"empty name"}"#,
     r#"{ "spaced" : [ 1 ,  2 ] , "data":"event: tool-cancel" }"#,
 ];
-/// Larger than any buffer a reader may have by default.
+/// Larger than any default buffer of a reader.
 const LARGE_CHARS: usize = 256 << 10;
-/// Long enough that the kit acts while it runs.
+/// Long enough for the kit to act while it runs.
 const SLOW_INPUT: &str = r#"{"ms":1500}"#;
 /// Longer than the one above.
 const SLOWER_INPUT: &str = r#"{"ms":3000}"#;
@@ -30,23 +30,23 @@ const SLOWER_INPUT: &str = r#"{"ms":3000}"#;
 /// Enough for a reader that pauses for some seconds before it connects again.
 const RETURN_LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs every check, in order, and tells each as soon as it is known.
+/// Runs every check, in order, and reports each result as soon as it is known.
 pub(super) async fn run(stage: &Stage, tools: &Tools, report: &mut Report) -> Result<(), Failure> {
     report.tell("skips pings, comments and unknown events", skips_noise(stage, tools).await)?;
     report.tell("returns the input byte for byte", byte_for_byte(stage, tools).await)?;
     report.tell("takes an input of 256 KiB", takes_large(stage, tools).await)?;
-    report.tell("carries out two calls at once", two_at_once(stage, tools).await)?;
+    report.tell("runs two calls at once", two_at_once(stage, tools).await)?;
     report.tell("answers a failure with an error", fails(stage, tools).await)?;
     report.tell("heeds tool-cancel", heeds_cancel(stage, tools).await)?;
-    report.tell("comes back after a cut and answers once", survives_cut(stage, tools).await)?;
-    report.tell("serves on after all that", serves_on(stage, tools).await)
+    report.tell("reconnects after a cut and answers once", survives_cut(stage, tools).await)?;
+    report.tell("still serves calls afterwards", serves_on(stage, tools).await)
 }
 
 async fn skips_noise(stage: &Stage, tools: &Tools) -> Verdict {
     stage.call(&tools.echo, "verify-noise", "{}").await.map(drop).map_err(|error| {
         format!(
-            "the stream begins with a comment, unknown fields and events, and a cancel of an unknown \
-             call, all to be skipped; then `echo` was called: {}",
+            "the stream starts with a comment, unknown fields and events, and a cancel of an unknown \
+             call, all to be skipped; then the call of `echo` failed: {}",
             chain(&error)
         )
     })
@@ -58,8 +58,8 @@ async fn byte_for_byte(stage: &Stage, tools: &Tools) -> Verdict {
         let Executed { output, .. } = called(stage.call(&tools.echo, &request_id, input).await)?;
         if output != *input {
             return Err(format!(
-                "`echo` got {input} and answered {output}; take `input` out of the event as text, \
-                 without parsing it"
+                "`echo` got {input} and answered {output}; take `input` from the event as text, without \
+                 parsing it"
             ));
         }
     }
@@ -72,7 +72,7 @@ async fn takes_large(stage: &Stage, tools: &Tools) -> Verdict {
     if output == input {
         return Ok(());
     }
-    Err(format!("of {} bytes {} came back, or others", input.len(), output.len()))
+    Err(format!("sent {} bytes, got {} bytes back, which differ", input.len(), output.len()))
 }
 
 async fn two_at_once(stage: &Stage, tools: &Tools) -> Verdict {
@@ -85,7 +85,7 @@ async fn two_at_once(stage: &Stage, tools: &Tools) -> Verdict {
     tokio::select! {
         slow = &mut slow => {
             called(slow)?;
-            Err("`echo` was answered only after a `slow` call that was made before it".to_owned())
+            Err("`echo` was answered only after an earlier call of `slow`".to_owned())
         }
         second = &mut second => {
             second?;
@@ -102,7 +102,7 @@ async fn fails(stage: &Stage, tools: &Tools) -> Verdict {
             chain(&error)
         )),
         Ok(Executed { output, .. }) => {
-            Err(format!("`fail` must answer with status `error`, it succeeded with {output}"))
+            Err(format!("`fail` must answer with status `error`, but succeeded with {output}"))
         }
     }
 }
@@ -117,13 +117,13 @@ async fn heeds_cancel(stage: &Stage, tools: &Tools) -> Verdict {
         }
         delivered = stage.delivered(request_id, 1) => delivered?,
     }
-    // Its caller has hung up. When a longer call has ended, this one would have too.
+    // The caller has hung up. Once a longer call has ended, this one would have too.
     called(stage.call(&tools.slow, "verify-after-cancel", SLOWER_INPUT).await)?;
     match stage.proxy.n_results(request_id) {
         0 => Ok(()),
         n => Err(format!(
-            "{n} results were posted for a call that was taken back with `tool-cancel`; its work \
-             must stop"
+            "{n} results were posted for a call that was cancelled with `tool-cancel`; its work must \
+             stop"
         )),
     }
 }
@@ -155,19 +155,19 @@ async fn survives_cut(stage: &Stage, tools: &Tools) -> Verdict {
         }
         Err(error) => return Err(chain(&error)),
     }
-    // When a longer call has ended, a second run of the first one would have too.
+    // Once a longer call has ended, a second run of the first one would have too.
     called(stage.call(&tools.slow, "verify-after-cut", SLOWER_INPUT).await)?;
     match stage.proxy.n_results(request_id) {
         1 => Ok(()),
         n => Err(format!(
-            "{n} results were posted for one call; one that comes again under the same requestID is \
-             the same call"
+            "{n} results were posted for one call; a call repeated under the same requestID is the \
+             same call"
         )),
     }
 }
 
 async fn serves_on(stage: &Stage, tools: &Tools) -> Verdict {
-    // One without grace is forgotten when it is cut, and has to register again.
+    // A client without grace is dropped by the cut, and has to register again.
     stage.candidate(RETURN_LIMIT).await.map_err(|failure| failure.to_string())?;
     let input = r#"{"still":"here"}"#;
     let Executed { output, .. } = called(stage.call(&tools.echo, "verify-last", input).await)?;

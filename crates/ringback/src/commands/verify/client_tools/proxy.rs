@@ -1,5 +1,5 @@
-//! What stands between the daemon and a candidate: it listens in, adds what a good reader skips, and
-//! cuts connections.
+//! The proxy between the daemon and a candidate: it records traffic, adds noise that a reader must
+//! skip, and cuts connections.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,20 +11,20 @@ use tokio::task::JoinSet;
 
 /// Far more than a verification sends; past it nothing more is recorded.
 const RECORD_BYTES_MAX: usize = 64 << 20;
-/// What ends the head of an HTTP message.
+/// The end of an HTTP head.
 const HEAD_END: &[u8] = b"\r\n\r\n";
-/// What asks for a stream of calls.
+/// The request for a stream of calls.
 const OPENS_STREAM: &[u8] = b"GET /client-tools/pending/";
-/// What posts anything.
+/// Any post.
 const POSTS: &[u8] = b"POST /client-tools/";
-/// What posts a result.
+/// The post of a result.
 const POSTS_RESULT: &[u8] = b"POST /client-tools/result";
 /// Comments, unknown fields, unknown events and the cancel of an unknown call: a reader skips them.
 const NOISE: &str = ": a comment\n\nid: 7\nretry: 1000\nevent: from-the-future\ndata: {\"type\":\"x\"}\n\n\
     event: tool-cancel\ndata: {\"type\":\"client-tool-cancel\",\"requestID\":\"verify-nobody\",\
     \"reason\":\"cancelled\"}\n\nfuture-field: 1\ndata: no event name\n\n";
 
-/// The way to the daemon.
+/// The proxy.
 #[derive(Debug)]
 pub(super) struct Proxy {
     address: SocketAddr,
@@ -34,13 +34,13 @@ pub(super) struct Proxy {
     _accepting: JoinSet<()>,
 }
 
-/// What went by, connection by connection.
+/// The traffic, by connection.
 #[derive(Debug, Default)]
 struct Heard {
     connections: Mutex<Vec<Connection>>,
 }
 
-/// What went by on one connection.
+/// The traffic of one connection.
 #[derive(Debug, Default)]
 struct Connection {
     to_daemon: Vec<u8>,
@@ -54,7 +54,7 @@ enum Way {
 }
 
 impl Proxy {
-    /// Listens at `listen` and passes everything on to `daemon`.
+    /// Listens at `listen` and forwards everything to `daemon`.
     pub(super) async fn start(listen: SocketAddr, daemon: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
@@ -69,18 +69,18 @@ impl Proxy {
         self.address
     }
 
-    /// Ends every connection there is. New ones are welcome.
+    /// Cuts every open connection; new ones are accepted.
     pub(super) fn cut(&self) {
         self.cuts.send_modify(|n_cuts| *n_cuts += 1);
     }
 
-    /// How often a call was given to the candidate.
+    /// Counts how often a call was sent to the candidate.
     pub(super) fn n_delivered(&self, request_id: &str) -> usize {
         let connections = self.heard.lock();
         connections.iter().map(|connection| count(&connection.to_candidate, request_id)).sum()
     }
 
-    /// How often the candidate posted a result of a call.
+    /// Counts how often the candidate posted a result for a call.
     pub(super) fn n_results(&self, request_id: &str) -> usize {
         let connections = self.heard.lock();
         connections.iter().map(|connection| n_posted(&connection.to_daemon, request_id)).sum()
@@ -114,7 +114,7 @@ impl Heard {
         self.lock().get(number).is_some_and(|connection| {
             let sent = &connection.to_daemon;
             let last = sent.len().saturating_sub(HEAD_END.len());
-            // A connection may have carried other requests before.
+            // The connection may have carried other requests before.
             positions(&sent[..last], OPENS_STREAM).next().is_some()
         })
     }
@@ -133,12 +133,12 @@ async fn accept(
             Ok((candidate, _)) => {
                 passing.spawn(pass(candidate, daemon, Arc::clone(&heard), cut.clone()));
             }
-            Err(error) => tracing::debug!(%error, "a connection was not accepted"),
+            Err(error) => tracing::debug!(%error, "cannot accept a connection"),
         }
     }
 }
 
-/// Passes one connection on until either side ends it, or it is cut.
+/// Forwards one connection until either side closes it, or it is cut.
 async fn pass(
     candidate: TcpStream,
     daemon: SocketAddr,
@@ -182,7 +182,7 @@ async fn copy(
             return to.shutdown().await;
         }
         let bytes = &buffer[..n_read];
-        // Before it is passed on: an answer to it must not come before it is known.
+        // Recorded before it is forwarded: an answer must not arrive before its request is known.
         heard.record(number, way, bytes);
         if has_noise || !heard.is_stream(number) {
             to.write_all(bytes).await?;
@@ -206,7 +206,7 @@ fn is_chunked(head: &[u8]) -> bool {
     head.contains("transfer-encoding: chunked") && head.contains("text/event-stream")
 }
 
-/// How many of the posted results name this call.
+/// Counts the posted results for this call.
 fn n_posted(sent: &[u8], request_id: &str) -> usize {
     let starts: Vec<_> = positions(sent, POSTS).chain([sent.len()]).collect();
     let posts = starts.windows(2).map(|ends| &sent[ends[0]..ends[1]]);
@@ -214,7 +214,7 @@ fn n_posted(sent: &[u8], request_id: &str) -> usize {
 }
 
 fn count(bytes: &[u8], text: &str) -> usize {
-    // Quoted, so that no id is found inside a longer one.
+    // Quoted, so that an id does not match inside a longer one.
     positions(bytes, format!("\"{text}\"").as_bytes()).count()
 }
 

@@ -1,4 +1,4 @@
-//! The daemon of a verification, the way to it, and a caller that puts calls on the candidate's line.
+//! The daemon of a verification, the proxy to it, and a caller of the candidate's tools.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::proxy::Proxy;
 use crate::commands::passing::PassingDaemon;
 use crate::failure::Failure;
 
-/// Often enough that every check meets several.
+/// Often enough that every check sees several.
 const PING_MS: u64 = 200;
-/// Between two looks at something that will come.
+/// The polling interval.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Reached only when a candidate does not do what it should.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,8 +43,9 @@ impl Stage {
         let daemon = daemon.await?;
         let token = daemon.token()?;
         let address = daemon.listening().http.trim_start_matches("http://").to_owned();
-        let http =
-            address.parse().map_err(|_| Failure::Wrong(format!("`{address}` is no address")))?;
+        let http = address
+            .parse()
+            .map_err(|_| Failure::Wrong(format!("`{address}` is not an address")))?;
         let action = "listen for the candidate";
         let proxy = Proxy::start(listen, http)
             .await
@@ -58,7 +59,7 @@ impl Stage {
         file.map(|path| path.display().to_string()).unwrap_or_default()
     }
 
-    /// Waits until somebody offers the three tools on one line.
+    /// Waits until a client offers the three tools on one line.
     pub(super) async fn candidate(&self, wait: Duration) -> Result<Tools, Failure> {
         let looking = async {
             loop {
@@ -90,7 +91,7 @@ impl Stage {
         self.caller.execute(tool, request_id, &input).await
     }
 
-    /// Waits until the candidate was given a call so many times.
+    /// Waits until a call was sent to the candidate this many times.
     pub(super) async fn delivered(&self, request_id: &str, times: usize) -> Result<(), String> {
         let looking = async {
             while self.proxy.n_delivered(request_id) < times {
@@ -99,7 +100,7 @@ impl Stage {
         };
         tokio::time::timeout(PATIENCE, looking).await.map_err(|_| match times {
             1 => "the call did not reach the candidate: is its stream open?".to_owned(),
-            _ => "the stream was not opened again within 10 s".to_owned(),
+            _ => "the stream was not reopened within 10 s".to_owned(),
         })
     }
 
@@ -111,7 +112,7 @@ impl Stage {
 }
 
 impl Tools {
-    /// The tools of the first client that has all three.
+    /// Returns the tools of the first client that has all three.
     fn among(names: &[String]) -> Option<Self> {
         let has = |name: &String| names.contains(name);
         names.iter().find_map(|echo| {

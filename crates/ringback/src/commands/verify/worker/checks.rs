@@ -1,4 +1,4 @@
-//! What a worker must do, one check each.
+//! The checks for a worker.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::failure::Failure;
 
 /// Reached only when a candidate does not do what it should.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// More than any length byte says, and than a buffer has by default.
+/// More than a length byte can express, and than a default buffer.
 const LARGE_BYTES: usize = 1 << 20;
-/// Long enough that the kit acts while it runs.
+/// Long enough for the kit to act while it runs.
 const SLOW_MS: i64 = 1500;
 /// Longer than the one above.
 const SLOWER_MS: i64 = 3000;
-/// The number of no command: a later version may have more.
+/// An unassigned command number: a later version may add commands.
 const UNKNOWN_COMMAND: u16 = 99;
-/// A part that carries the command.
+/// The index of the part with the command.
 const COMMAND_PART: usize = 1;
 
-/// Runs every check, in order, and tells each as soon as it is known.
+/// Runs every check, in order, and reports each result as soon as it is known.
 pub(super) async fn run(
     played: &Played,
     silence: Duration,
@@ -36,13 +36,13 @@ pub(super) async fn run(
     report.tell("skips frames that are not for it", skips_noise(played).await)?;
     report.tell("returns every kind of value as it came", returns_values(played).await)?;
     report.tell("takes arguments of 1 MiB", takes_large(played).await)?;
-    report.tell("carries out two calls at once", two_at_once(played).await)?;
-    report.tell("tells progress before it answers", tells_progress(played).await)?;
+    report.tell("runs two calls at once", two_at_once(played).await)?;
+    report.tell("reports progress before it answers", tells_progress(played).await)?;
     report.tell("answers a failure with an error", fails(played).await)?;
     report.tell("heeds Cancel", heeds_cancel(played).await)?;
-    report.tell("gives a sign of life when nothing is asked", lives(played, silence).await)?;
+    report.tell("gives a sign of life when idle", lives(played, silence).await)?;
     report.tell("offers its tools again after a cut", survives_cut(played).await)?;
-    report.tell("sends nothing but whole frames", sends_frames(played))
+    report.tell("sends only complete frames", sends_frames(played))
 }
 
 async fn skips_noise(played: &Played) -> Verdict {
@@ -60,8 +60,8 @@ async fn skips_noise(played: &Played) -> Verdict {
     }
     echoed(played, &Value::Map(Vec::new())).await.map_err(|why| {
         format!(
-            "a Reply and a Cancel to unknown calls, a Heartbeat and a frame of an unknown command are \
-             all to be skipped; then `echo` was called: {why}"
+            "a Reply and a Cancel to unknown calls, a Heartbeat and a frame with an unknown command are \
+             all to be skipped; then the call of `echo` failed: {why}"
         )
     })
 }
@@ -80,8 +80,8 @@ async fn returns_values(played: &Played) -> Verdict {
         ("text", text("Grüße, 世界, 🎵, \0 \"quoted\"")),
         ("integers of 64 bits", Value::List(numbers.to_vec())),
         ("numbers with a fraction", Value::List(fractions.to_vec())),
-        ("bytes, which are no text", bytes),
-        ("maps and lists in each other", nested),
+        ("bytes, which are not text", bytes),
+        ("nested maps and lists", nested),
     ] {
         let is_given = value != Value::Null;
         let entry = is_given.then_some(("value".to_owned(), value));
@@ -94,7 +94,7 @@ async fn returns_values(played: &Played) -> Verdict {
 async fn takes_large(played: &Played) -> Verdict {
     let bytes = Bytes::from(vec![0xa5; LARGE_BYTES]);
     let arguments = Value::Map(vec![("value".to_owned(), Value::Bytes(Data(bytes)))]);
-    echoed(played, &arguments).await.map_err(|_| "it did not come back whole".to_owned())
+    echoed(played, &arguments).await.map_err(|_| "the arguments were not returned whole".to_owned())
 }
 
 async fn two_at_once(played: &Played) -> Verdict {
@@ -103,7 +103,7 @@ async fn two_at_once(played: &Played) -> Verdict {
     let has_ended = played.said_of(slow).iter().any(|said| matches!(said, OfCall::End(_)));
     if has_ended {
         return Err(format!(
-            "`echo` was answered only after a `slow` call of {SLOW_MS} ms that was made before it"
+            "`echo` was answered only after an earlier call of `slow`, which takes {SLOW_MS} ms"
         ));
     }
     succeeded(played, slow).await.map(drop)
@@ -114,10 +114,8 @@ async fn tells_progress(played: &Played) -> Verdict {
     succeeded(played, slow).await?;
     match played.said_of(slow).as_slice() {
         [OfCall::Chunk(StreamChunk::Progress { .. }), .., OfCall::End(_)] => Ok(()),
-        [OfCall::End(_)] => Err("`slow` told no progress before its answer".to_owned()),
-        said => {
-            Err(format!("progress belongs before everything, and one answer behind it: {said:?}"))
-        }
+        [OfCall::End(_)] => Err("`slow` reported no progress before its answer".to_owned()),
+        said => Err(format!("expected progress first and one answer last, found {said:?}")),
     }
 }
 
@@ -125,7 +123,7 @@ async fn fails(played: &Played) -> Verdict {
     let call = played.call("fail", &Value::Map(Vec::new())).await?;
     match played.end(call, PATIENCE).await {
         Some(OfCall::End(Err(error))) if !error.message.is_empty() => Ok(()),
-        Some(OfCall::End(Err(_))) => Err("an error has a message for people".to_owned()),
+        Some(OfCall::End(Err(_))) => Err("an error needs a message for people".to_owned()),
         Some(said) => Err(format!("`fail` must answer with an `error`, not with {said:?}")),
         None => Err(unanswered("fail")),
     }
@@ -133,19 +131,17 @@ async fn fails(played: &Played) -> Verdict {
 
 async fn heeds_cancel(played: &Played) -> Verdict {
     let slow = played.call("slow", &ms(SLOW_MS)).await?;
-    // It has begun when it tells progress.
+    // Progress shows that it has started.
     played.first(slow, PATIENCE).await.ok_or_else(|| unanswered("slow"))?;
     played.cancel(slow).await?;
-    // When a longer call has ended, this one would have too.
+    // Once a longer call has ended, this one would have too.
     let longer = played.call("slow", &ms(SLOWER_MS)).await?;
     succeeded(played, longer).await?;
     let end = played.said_of(slow).into_iter().find(|said| matches!(said, OfCall::End(_)));
     match end {
-        // That it was cancelled may be said, though nobody asks.
+        // A worker may report the cancellation, though it need not.
         None | Some(OfCall::End(Err(_))) => Ok(()),
-        Some(_) => {
-            Err("a call that was taken back with Cancel was carried out to its end".to_owned())
-        }
+        Some(_) => Err("a call that was cancelled with Cancel ran to its end".to_owned()),
     }
 }
 
@@ -153,7 +149,7 @@ async fn lives(played: &Played, silence: Duration) -> Verdict {
     if played.sign_of_life(silence).await {
         return Ok(());
     }
-    Err(format!("nothing came for {silence:?}; send a Heartbeat more often than that"))
+    Err(format!("no frame came for {silence:?}; send a Heartbeat more often than that"))
 }
 
 async fn survives_cut(played: &Played) -> Verdict {
@@ -162,8 +158,8 @@ async fn survives_cut(played: &Played) -> Verdict {
     let number = played.cut();
     played.offered(PATIENCE, number).await.map_err(|_| {
         format!(
-            "it did not connect and send Ready within {PATIENCE:?} after the connection was cut; the \
-             transport may connect by itself, but Ready belongs to each connection"
+            "it did not reconnect and send Ready within {PATIENCE:?} after the connection was cut; the \
+             transport may reconnect automatically, but each connection needs a Ready"
         )
     })?;
     echoed(played, &Value::Map(vec![("still".to_owned(), Value::Text("here".to_owned()))])).await
@@ -174,7 +170,7 @@ fn sends_frames(played: &Played) -> Verdict {
     if misfits.is_empty() { Ok(()) } else { Err(misfits.join("; ")) }
 }
 
-/// Whether `echo` returns what it gets.
+/// Checks that `echo` returns its arguments.
 async fn echoed(played: &Played, arguments: &Value) -> Verdict {
     let call = played.call("echo", arguments).await?;
     let answer = succeeded(played, call).await?;
@@ -218,5 +214,5 @@ fn ms(ms: i64) -> Value {
 }
 
 fn unanswered(tool: &str) -> String {
-    format!("nothing was heard of a call of `{tool}` within {PATIENCE:?}")
+    format!("no reply to a call of `{tool}` within {PATIENCE:?}")
 }

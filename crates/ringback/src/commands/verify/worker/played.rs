@@ -1,5 +1,5 @@
-//! The daemon that this process plays to a candidate: it takes its Ready, answers its heartbeats,
-//! gives it calls, and remembers everything it says.
+//! A mock daemon for a candidate: it accepts its Ready, answers its heartbeats, sends it calls, and
+//! records everything it sends.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -22,16 +22,16 @@ use tokio_util::sync::CancellationToken;
 use super::said::{OfCall, Said, read};
 use super::zmtp::{self, Received};
 
-/// What a candidate has to offer.
+/// The tools a candidate has to offer.
 const TOOLS: [&str; 3] = ["echo", "slow", "fail"];
-/// What calls are given; far more than any check takes.
+/// The deadline of calls; far longer than any check takes.
 const DEADLINE_MS: u64 = 60_000;
-/// Frames on their way to the candidate: a few more than the checks send at once.
+/// Frames queued for the candidate: a few more than the checks send at once.
 const OUTBOX: usize = 64;
-/// Of what is wrong with a candidate, the first is enough to begin with.
+/// The first few problems are enough to start with.
 const MISFITS_MAX: usize = 10;
 
-/// The daemon, as the candidate sees it.
+/// The mock daemon.
 #[derive(Debug)]
 pub(super) struct Played {
     address: SocketAddr,
@@ -43,11 +43,11 @@ pub(super) struct Played {
 struct Shared {
     token: Secret,
     heard: Mutex<Heard>,
-    /// Counts what was heard.
+    /// Counts the messages received.
     changed: watch::Sender<u64>,
 }
 
-/// What the candidate said so far.
+/// The messages of the candidate so far.
 #[derive(Debug, Default)]
 struct Heard {
     link: Option<Link>,
@@ -90,7 +90,8 @@ impl Played {
         self.address
     }
 
-    /// Waits until the tools are offered on a connection after the one of this number. Its number.
+    /// Waits until the tools are offered on a connection after the one with this number. Returns
+    /// its number.
     pub(super) async fn offered(&self, wait: Duration, after: u64) -> Result<u64, String> {
         let offered = self.until(wait, |heard| {
             let link = heard.link.as_ref()?;
@@ -103,7 +104,7 @@ impl Played {
         })
     }
 
-    /// Gives the candidate a call.
+    /// Sends the candidate a call.
     pub(super) async fn call(&self, tool: &str, arguments: &Value) -> Result<RequestId, String> {
         let given = Given { tool, arguments, deadline_ms: DEADLINE_MS };
         let body = rmp_serde::to_vec_named(&given).map_err(|error| error.to_string())?;
@@ -114,7 +115,7 @@ impl Played {
         self.send(parts(Frame { service, ..frame })).await.map(|()| request_id)
     }
 
-    /// Takes a call back.
+    /// Cancels a call.
     pub(super) async fn cancel(&self, call: RequestId) -> Result<(), String> {
         self.send(parts(Frame::new(Command::Cancel, call, Body::Empty))).await
     }
@@ -129,7 +130,7 @@ impl Played {
         if sent { Ok(()) } else { Err("the candidate is not connected".to_owned()) }
     }
 
-    /// Waits for the first thing said of a call.
+    /// Waits for the first message about a call.
     pub(super) async fn first(&self, call: RequestId, wait: Duration) -> Option<OfCall> {
         self.until(wait, |heard| heard.of_calls.get(&call)?.first().cloned()).await
     }
@@ -140,18 +141,18 @@ impl Played {
         self.until(wait, |heard| heard.of_calls.get(&call)?.iter().find(is_end).cloned()).await
     }
 
-    /// Everything said of a call.
+    /// Returns all messages about a call.
     pub(super) fn said_of(&self, call: RequestId) -> Vec<OfCall> {
         self.shared.lock().of_calls.get(&call).cloned().unwrap_or_default()
     }
 
-    /// Waits until the candidate says anything at all.
+    /// Waits until the candidate sends anything.
     pub(super) async fn sign_of_life(&self, wait: Duration) -> bool {
         let mut changed = self.shared.changed.subscribe();
         tokio::time::timeout(wait, changed.changed()).await.is_ok()
     }
 
-    /// Ends the connection. Its number.
+    /// Cuts the connection. Returns its number.
     pub(super) fn cut(&self) -> u64 {
         let mut heard = self.shared.lock();
         let n_links = heard.n_links;
@@ -161,7 +162,7 @@ impl Played {
         n_links
     }
 
-    /// What was wrong with its frames.
+    /// Returns the problems with its frames.
     pub(super) fn misfits(&self) -> Vec<String> {
         self.shared.lock().misfits.clone()
     }
@@ -199,10 +200,10 @@ impl Shared {
         });
     }
 
-    /// Remembers a message, and says what to answer.
+    /// Records a message and returns the answer.
     fn on_message(&self, number: u64, parts: &[Bytes]) -> Option<Frame> {
         let said = Frame::decode(parts)
-            .map_err(|error| format!("a message is no frame: {error}"))
+            .map_err(|error| format!("a message is not a frame: {error}"))
             .and_then(|frame| read(&frame));
         match said {
             Ok(Said::Ready(request_id, service, tools)) => {
@@ -255,12 +256,12 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
             Ok((stream, _)) => {
                 links.spawn(serve(stream, Arc::clone(&shared)));
             }
-            Err(error) => tracing::debug!(%error, "a connection was not accepted"),
+            Err(error) => tracing::debug!(%error, "cannot accept a connection"),
         }
     }
 }
 
-/// Serves one connection until either side ends it.
+/// Serves one connection until either side closes it.
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     if let Err(unwelcome) = zmtp::welcome(&mut stream, &shared.token).await {
         return shared.misfit(unwelcome.to_string());
@@ -308,7 +309,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) {
     });
 }
 
-/// The parts of a frame, as they go out.
+/// Encodes a frame into its parts.
 pub(super) fn parts(frame: Frame) -> Vec<Bytes> {
     let mut parts = Vec::new();
     frame.encode(&mut parts);

@@ -1,4 +1,4 @@
-//! What a candidate says in its frames.
+//! The meaning of a candidate's frames.
 
 use ringback_proto::StreamChunk;
 use ringback_proto::error::ToolError;
@@ -8,31 +8,31 @@ use ringback_proto::msgpack::{self, TopLevel};
 use ringback_proto::ready::{OfferedTool, Ready};
 use ringback_proto::value::Value;
 
-/// What a frame says.
+/// The meaning of a frame.
 #[derive(Debug)]
 pub(super) enum Said {
-    /// It offers tools of a service.
+    /// The candidate offers tools of a service.
     Ready(RequestId, Text, Vec<String>),
-    /// It lives.
+    /// The candidate is alive.
     Heartbeat(RequestId),
-    /// It leaves.
+    /// The candidate leaves.
     Disconnect,
-    /// Something about a call.
+    /// A message about a call.
     OfCall(RequestId, OfCall),
-    /// A frame that means nothing here.
+    /// A frame without meaning here.
     Other,
 }
 
-/// What is said of a call.
+/// A message about a call.
 #[derive(Debug, Clone)]
 pub(super) enum OfCall {
-    /// It goes on.
+    /// The call continues.
     Chunk(StreamChunk),
-    /// It has ended.
+    /// The call has ended.
     End(Result<Value, Box<ToolError>>),
 }
 
-/// Reads a frame, or says what is wrong with it.
+/// Reads a frame, or reports what is wrong with it.
 pub(super) fn read(frame: &Frame) -> Result<Said, String> {
     match frame.command {
         Command::Ready => ready(frame),
@@ -41,7 +41,7 @@ pub(super) fn read(frame: &Frame) -> Result<Said, String> {
         Command::Reply => match of_call(frame) {
             Ok(Some(of_call)) => Ok(Said::OfCall(frame.request_id, of_call)),
             Ok(None) => Ok(Said::Other),
-            Err(why) => Err(format!("a Reply cannot be read: {why}")),
+            Err(why) => Err(format!("cannot read a Reply: {why}")),
         },
         Command::Request | Command::Cancel | Command::Credit => Ok(Said::Other),
     }
@@ -49,15 +49,15 @@ pub(super) fn read(frame: &Frame) -> Result<Said, String> {
 
 fn ready(frame: &Frame) -> Result<Said, String> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err("the content type of a Ready is MsgPack (1)".to_owned());
+        return Err("the content type of a Ready must be MsgPack (1)".to_owned());
     };
     let ready: Ready =
-        rmp_serde::from_slice(body).map_err(|error| format!("a Ready cannot be read: {error}"))?;
+        rmp_serde::from_slice(body).map_err(|error| format!("cannot read a Ready: {error}"))?;
     if ready.protocol != "HOOT01" {
-        return Err(format!("the protocol of a Ready is `HOOT01`, not `{}`", ready.protocol));
+        return Err(format!("the protocol of a Ready must be `HOOT01`, not `{}`", ready.protocol));
     }
     if frame.service.as_str().is_empty() {
-        return Err("part 4 of a Ready with tools is the name of the service".to_owned());
+        return Err("part 4 of a Ready with tools must be the name of the service".to_owned());
     }
     let name = |tool| match tool {
         OfferedTool::Name(name) | OfferedTool::Described { name, .. } => name,
@@ -68,10 +68,10 @@ fn ready(frame: &Frame) -> Result<Said, String> {
 
 fn of_call(frame: &Frame) -> Result<Option<OfCall>, String> {
     let Body::MsgPack(body) = &frame.body else {
-        return Err("its content type is MsgPack (1)".to_owned());
+        return Err("its content type must be MsgPack (1)".to_owned());
     };
     let Ok(TopLevel::Map(fields)) = msgpack::open(body) else {
-        return Err("its body is a MsgPack map".to_owned());
+        return Err("its body must be a MsgPack map".to_owned());
     };
     let value = |name: &str| match fields.get(name) {
         None => Ok(Value::Null),
@@ -89,10 +89,10 @@ fn of_call(frame: &Frame) -> Result<Option<OfCall>, String> {
         Some("error") => {
             let error = ToolError::decode(body);
             let error =
-                error.ok_or("an error has category, code, message, retryable, certainty")?;
+                error.ok_or("an error needs category, code, message, retryable, certainty")?;
             Ok(Some(OfCall::End(Err(Box::new(error)))))
         }
-        Some(other) => Err(format!("there is no kind `{other}` of reply to the daemon")),
+        Some(other) => Err(format!("unknown kind `{other}` of reply to the daemon")),
         None => Err("it has no `kind`".to_owned()),
     }
 }

@@ -1,5 +1,5 @@
-//! ZMTP as a ROUTER speaks it to one peer. By hand, because the kit has to see and to send what a
-//! library would hide.
+//! ZMTP as a ROUTER speaks it to one peer. Written by hand, because the kit has to see and send
+//! what a library would hide.
 
 use std::io;
 
@@ -12,10 +12,10 @@ const FLAG_LONG: u8 = 2;
 const FLAG_COMMAND: u8 = 4;
 const GREETING_BYTES: usize = 64;
 const MECHANISM: std::ops::Range<usize> = 12..32;
-/// What a message may have in all, at the daemon as well.
+/// The largest message, as in the daemon.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// What a peer sends.
+/// A message or command from a peer.
 #[derive(Debug)]
 pub(super) enum Received {
     Message(Vec<Bytes>),
@@ -23,20 +23,20 @@ pub(super) enum Received {
     Ping(Bytes),
 }
 
-/// Why a peer is not let in.
+/// Why a peer is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unwelcome {
-    #[error("the connection ended in the handshake")]
+    #[error("the connection ended during the handshake")]
     Ended(#[from] io::Error),
-    #[error("the candidate speaks the mechanism `{0}`; use PLAIN")]
+    #[error("the candidate uses the mechanism `{0}`; use PLAIN")]
     Mechanism(String),
-    #[error("the candidate sent `{0}` where `{1}` belongs in the handshake of PLAIN")]
+    #[error("the candidate sent `{0}` instead of `{1}` in the PLAIN handshake")]
     Command(String, &'static str),
-    #[error("the candidate does not give the token as password; it is in RINGBACK_TOKEN")]
+    #[error("the candidate does not send the token in RINGBACK_TOKEN as its password")]
     Token,
 }
 
-/// Lets a peer in that has the token.
+/// Performs the handshake and accepts a peer that has the token.
 pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     token: &Secret,
@@ -44,7 +44,7 @@ pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     let mut greeting = vec![0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 1];
     greeting.extend(b"PLAIN");
     greeting.resize(GREETING_BYTES, 0);
-    // Which side asks for the password.
+    // This side is the server, which asks for the password.
     greeting[MECHANISM.end] = 1;
     stream.write_all(&greeting).await?;
     let mut theirs = [0; GREETING_BYTES];
@@ -65,14 +65,14 @@ pub(super) async fn welcome<S: AsyncRead + AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// What a peer says next.
+/// Receives the next message or ping.
 pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Received> {
     let (mut parts, mut n_bytes) = (Vec::new(), 0);
     loop {
         let (flags, body) = part(stream, MESSAGE_BYTES_MAX - n_bytes).await?;
         if flags & FLAG_COMMAND != 0 {
             match named(&body) {
-                // After the time to live, which is the peer's own business, comes what to echo.
+                // The context to echo follows the time to live, which does not matter here.
                 (b"PING", rest) => {
                     return Ok(Received::Ping(body.slice_ref(rest.get(2..).unwrap_or_default())));
                 }
@@ -87,7 +87,7 @@ pub(super) async fn receive<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<
     }
 }
 
-/// A message as it goes out.
+/// Encodes a message.
 pub(super) fn message(parts: &[Bytes]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (index, part) in parts.iter().enumerate() {
@@ -97,7 +97,7 @@ pub(super) fn message(parts: &[Bytes]) -> Vec<u8> {
     bytes
 }
 
-/// A command as it goes out.
+/// Encodes a command.
 pub(super) fn command(name: &str, body: &[u8]) -> Vec<u8> {
     let mut command = vec![u8::try_from(name.len()).unwrap_or(u8::MAX)];
     command.extend(name.bytes());
@@ -127,7 +127,7 @@ async fn part<S: AsyncRead + Unpin>(stream: &mut S, bytes_max: usize) -> io::Res
         stream.read_u64().await?
     };
     let length = usize::try_from(length).ok().filter(|length| *length <= bytes_max);
-    let length = length.ok_or_else(|| io::Error::other("a message of more than 64 MiB"))?;
+    let length = length.ok_or_else(|| io::Error::other("a message is larger than 64 MiB"))?;
     let mut body = BytesMut::zeroed(length);
     stream.read_exact(&mut body).await?;
     Ok((flags, body.freeze()))
@@ -144,13 +144,13 @@ fn put(bytes: &mut Vec<u8>, flags: u8, part: &[u8]) {
     bytes.extend(part);
 }
 
-/// The name of a command, and what follows it.
+/// Splits a command into its name and the rest.
 fn named(body: &[u8]) -> (&[u8], &[u8]) {
     let Some((length, rest)) = body.split_first() else { return (&[], &[]) };
     rest.split_at_checked(usize::from(*length)).unwrap_or((&[], rest))
 }
 
-/// What follows the user name.
+/// Returns the password, which follows the user name.
 fn password(hello: &[u8]) -> Option<&[u8]> {
     let (length, rest) = hello.split_first()?;
     let (_, rest) = rest.split_at_checked(usize::from(*length))?;
