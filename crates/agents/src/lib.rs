@@ -10,6 +10,7 @@
 //!   of its own.
 //! * [`AgentEvent`]: what happened.
 //! * [`Agent`]: one process of an agent.
+//! * [`Programs`]: where agents are installed, and what belongs to each.
 //! * [`preset`]: agents that are known by name, and whether they are there.
 //! * [`scripted`]: the scripted agent, as a program.
 //! * [`server::ToolServer`]: an MCP server that is started for its tools, and spoken to over its pipes.
@@ -34,6 +35,7 @@ mod driver;
 mod event;
 mod files;
 mod handle;
+mod installed;
 mod one_shot;
 mod permission;
 mod policy;
@@ -54,6 +56,7 @@ pub use driver::{DriveError, Driver, Protocol};
 pub use event::{AgentEvent, Message, PlanEntry, StopReason, Usage};
 pub use files::{ConfigFile, WriteFileError, write_files};
 pub use handle::{AgentHandle, SendError};
+pub use installed::{Installed, Programs};
 pub use one_shot::OneShot;
 pub use permission::{PermissionKind, PermissionOption, Permissions};
 pub use policy::{PatternError, Policy, SharedPolicy};

@@ -3,7 +3,7 @@
 //! stream misses, the order of events, what an agent may reach, and what it may spend.
 //!
 //! Main types: [`policy::authorize`], [`keys::made`], [`calls::CallTable`], [`jobs::JobTable`],
-//! [`repeats::RepeatTable`], [`lines::LineTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
+//! [`repeats::RepeatTable`], [`lines::LineTable`], [`containers::ContainerTable`], [`events::EventRing`], [`stream::ChunkBuffer`],
 //! [`trace::TraceRing`], [`network::permits`], [`spending::Ledger`], [`Effects`].
 //!
 //! Invariants:
@@ -13,6 +13,7 @@
 //! * Every table has a limit; reaching it is an immediate `busy`.
 
 pub mod calls;
+pub mod containers;
 pub mod deadline;
 pub mod effects;
 pub mod events;

@@ -6,14 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher};
+use ringback_agents::{AgentProcess, AgentSpec, Exiting, Launched, Launcher, Programs};
 use ringback_sandbox::{
     BackendChoice, BackendKind, Confined, DockerSettings, Hold, Limits, Network, OpenError,
     Process, ReadOnly, Sandbox, SandboxSettings, SandboxSpec, Workspace, places,
 };
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use super::installed::Programs;
 use crate::sync::lock;
 
 /// How agents are confined.

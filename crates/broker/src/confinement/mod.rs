@@ -3,7 +3,6 @@
 
 mod boxes;
 mod confiner;
-mod installed;
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use ringback_sandbox::{BackendChoice, Layer, Sandbox, StartError};
 pub(crate) use self::boxes::Boxes;
 pub(crate) use self::confiner::{BoxLauncher, BoxProcess, Confiner, Seen};
 pub use self::confiner::{Confinement, SandboxRules};
-pub(crate) use self::installed::{Installed, Programs};
 use crate::failure;
 use crate::kernel::Kernel;
 use crate::sessions::ELSEWHERE;

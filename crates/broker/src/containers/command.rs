@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ringback_core::containers::{Found, Place};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::record::ProjectRecord;
 use ringback_proto::request::ExecResultResponse;
@@ -17,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use super::Containers;
 use super::keeper::{code, ended};
 use super::start::{Interior, not_started, refused};
-use super::table::{Found, Place};
 use crate::confinement::Boxes;
 use crate::disk::BoxEnd;
 use crate::failure;
@@ -130,8 +130,9 @@ impl Containers {
         place: Place,
         stop: &CancellationToken,
     ) -> Result<Counted> {
-        let begun = lock(&self.table).begin_command(project, place, stop);
-        let (id, stop) = begun.map_err(|refusal| refused(project, refusal))?;
+        let stop = stop.child_token();
+        let started = lock(&self.table).begin_command(project, place, stop.clone());
+        let id = started.map_err(|refusal| refused(project, refusal))?;
         Ok(Counted { containers: Arc::clone(self), id, stop })
     }
 

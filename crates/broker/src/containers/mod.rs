@@ -2,7 +2,7 @@
 //! that is kept; commands in them; and the images that Docker makes sandboxes of.
 //!
 //! A container that runs has a *keeper*, a task that owns it, keeps the last of what it wrote, and ends it.
-//! Who may start what is decided by a table without IO.
+//! Who may start what is decided by `core::containers`.
 
 mod command;
 mod image;
@@ -10,11 +10,11 @@ mod keeper;
 mod name;
 mod ring;
 mod start;
-mod table;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use ringback_core::containers::{ContainerTable, Found};
 use ringback_proto::ids::{ProjectId, WorkspaceId};
 use ringback_proto::request::{ContainerInfo, ContainerStatus};
 use ringback_sandbox::BoxHandle;
@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::command::CommandSpec;
 pub use self::name::{ImageName, ImageNameError, ImageSource};
 use self::ring::Ring;
-use self::table::{Found, Table};
 use crate::confinement::Sandboxes;
 use crate::disk::DiskGuard;
 use crate::kernel::Kernel;
@@ -58,7 +57,7 @@ pub(crate) struct Containers {
     sandboxes: Arc<Sandboxes>,
     images: Arc<Images>,
     disk: Arc<DiskGuard>,
-    table: Mutex<Table<Arc<Live>, Arc<Ended>>>,
+    table: Mutex<ContainerTable<Arc<Live>, Arc<Ended>, CancellationToken>>,
     /// A command has ended.
     command_ended: Notify,
 }
@@ -114,7 +113,7 @@ impl Containers {
             sandboxes: ground.sandboxes.clone(),
             images: ground.images.clone(),
             disk: ground.disk.clone(),
-            table: Mutex::new(Table::new(containers_max)),
+            table: Mutex::new(ContainerTable::new(containers_max)),
             command_ended: Notify::new(),
         }
     }

@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::sync::{Arc, Mutex};
 
 use camino::Utf8PathBuf;
+use ringback_core::containers::{Found, Refusal};
 use ringback_proto::ids::ProjectId;
 use ringback_proto::principal::Principal;
 use ringback_proto::record::ProjectRecord;
@@ -11,10 +12,10 @@ use ringback_proto::request::ContainerInfo;
 use ringback_proto::{Error, ErrorKind, Result};
 use ringback_sandbox::{Confined, SandboxSpec, Workspace, places};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use super::keeper::Keeper;
 use super::ring::Ring;
-use super::table::{Found, Refusal};
 use super::{Containers, Live, Make};
 use crate::confinement::Boxes;
 use crate::disk::{BoxEnd, Watch};
@@ -228,9 +229,11 @@ impl Containers {
         let leaving = Leaving { containers: Arc::clone(self), project };
         loop {
             let ended = self.command_ended.notified();
-            if !lock(&self.table).stop_commands(project) {
+            let commands = lock(&self.table).commands_of(project);
+            if commands.is_empty() {
                 break;
             }
+            commands.iter().for_each(CancellationToken::cancel);
             ended.await;
         }
         self.stop_container(project).await?;

@@ -59,7 +59,7 @@ impl Lines {
         let id = CallId::from_random(self.kernel.entropy.bytes());
         let LineRequest { credential, edge, tool: name, arguments, options, .. } = request;
         let found = credential.principal(now).and_then(|principal| {
-            let tool = lock(&self.table).find(principal, &name)?;
+            let tool = lock(&self.table).registry().find(principal, &name)?;
             let deadline = self.deadline(now, &tool, &options);
             let admitted = self.calls.admit(id, principal.id, deadline)?;
             Ok((Arc::clone(principal), tool, deadline, admitted))

@@ -49,7 +49,7 @@ impl Callers {
         let bell = Arc::new(Notify::new());
         let attend = Attend { session, caller_ids, holding, bell: Arc::clone(&bell) };
         let mut effects = Vec::new();
-        let number = lock(&self.0.table).attend(principal.id, attend, &mut effects);
+        let number = lock(&self.0.table).callers().attend(principal.id, attend, &mut effects);
         self.0.carry_out(effects);
         let (lines, credential) = (Arc::clone(&self.0), credential.clone());
         Ok(CallerStream { lines, credential, number: number?, bell })
@@ -120,7 +120,7 @@ impl CallerStream {
             if let Some(delivery) = self.take() {
                 return Some(delivery);
             }
-            if !lock(&self.lines.table).is_attending(self.number) {
+            if !lock(&self.lines.table).callers().is_attending(self.number) {
                 return None;
             }
             tokio::select! {
@@ -138,7 +138,7 @@ impl CallerStream {
         if !self.credential.is_valid(now) {
             return None;
         }
-        let delivery = lock(&self.lines.table).next_of(self.number)?;
+        let delivery = lock(&self.lines.table).callers().next(self.number)?;
         if let ToParty::Call(call) = &delivery.post {
             self.lines.kernel.auditor.delivered(now, call.id);
         }
@@ -154,7 +154,7 @@ impl CallerStream {
 impl Drop for CallerStream {
     fn drop(&mut self) {
         let mut effects = Vec::new();
-        lock(&self.lines.table).leave(self.lines.kernel.now(), self.number, &mut effects);
+        lock(&self.lines.table).callers().leave(self.lines.kernel.now(), self.number, &mut effects);
         self.lines.carry_out(effects);
         self.lines.kernel.alarm.ring();
     }

@@ -76,7 +76,8 @@ impl Callers {
             tools,
         };
         let mut effects = Vec::new();
-        let full_names = lock(&self.0.table).declare(now, principal, declaration, &mut effects);
+        let full_names =
+            lock(&self.0.table).callers().declare(now, principal, declaration, &mut effects);
         self.0.carry_out(effects);
         let full_names = full_names?;
         if !full_names.is_empty() {
@@ -91,7 +92,7 @@ impl Callers {
     /// when to look again.
     #[must_use]
     pub fn tools(&self, session: SessionId) -> Vec<CallerTools> {
-        lock(&self.0.table).callers_of(session)
+        lock(&self.0.table).callers().of(session)
     }
 
     /// Takes an agent's call of a tool of its session's caller. Its caller sees it under a new
@@ -104,8 +105,8 @@ impl Callers {
             call;
         let id = CallId::from_random(lines.kernel.entropy.bytes());
         let found = {
-            let table = lock(&lines.table);
-            table.find_caller_tool(session, caller_id, &tool)
+            let mut table = lock(&lines.table);
+            table.callers().find(session, caller_id, &tool)
         };
         let found = found.and_then(|tool| {
             let deadline = lines.deadline(now, &tool, &options);
@@ -158,7 +159,7 @@ impl Callers {
         session: SessionId,
     ) -> Result<Vec<Arc<LineCall>>> {
         let owner = credential.principal(self.0.kernel.now())?.id;
-        Ok(lock(&self.0.table).pending_of(owner, session))
+        Ok(lock(&self.0.table).callers().pending(owner, session))
     }
 
     /// A caller answers a call. The first answer counts.
@@ -184,7 +185,7 @@ impl Callers {
                     .ok_or_else(|| elsewhere(session, request_id))
             });
             let answered = is_meant.and_then(|line| {
-                table.touch(now, &line);
+                table.callers().touch(now, &line);
                 table.answer(owner, request_id)
             });
             answered.map_err(|error| (error, table.ended(owner, request_id)))
@@ -213,7 +214,7 @@ impl Callers {
                 return Err(elsewhere(session, request_id));
             }
             let line = awaited.tool.line.clone();
-            table.touch(now, &line);
+            table.callers().touch(now, &line);
         }
         let sink = self.0.sink_of(owner, request_id)?;
         sink.send(StreamChunk::Progress { percent, message }).await;
@@ -223,7 +224,7 @@ impl Callers {
     /// A session has ended: its callers' tools go, calls that wait fail, streams end.
     pub fn end(&self, session: SessionId) {
         let mut effects = Vec::new();
-        lock(&self.0.table).end_session(session, &mut effects);
+        lock(&self.0.table).callers().end(session, &mut effects);
         self.0.carry_out(effects);
     }
 }

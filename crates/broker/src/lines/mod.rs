@@ -196,7 +196,7 @@ impl Lines {
     ) -> Result<()> {
         // Nearly everybody may, and looks for the tool once.
         let Err(refusal) = may_offer(principal) else { return Ok(()) };
-        match lock(&self.table).find(principal, tool) {
+        match lock(&self.table).registry().find(principal, tool) {
             Err(error) if error.kind() == refusal.kind() => Err(error),
             Ok(_) | Err(_) => Ok(()),
         }
@@ -210,7 +210,7 @@ impl Lines {
         prefix: &str,
         limit: usize,
     ) -> Vec<Arc<OfferedTool>> {
-        lock(&self.table).page(principal, after, prefix, limit)
+        lock(&self.table).registry().page(principal, after, prefix, limit)
     }
 }
 

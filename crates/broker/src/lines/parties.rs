@@ -150,7 +150,7 @@ impl Lines {
     /// `unauthenticated` once the token is no longer valid.
     pub fn tools(&self, credential: &Credential, kind: LineKind) -> Result<Vec<Arc<OfferedTool>>> {
         let principal = credential.principal(self.kernel.now())?;
-        let mut tools = lock(&self.table).seen_by(principal, kind);
+        let mut tools = lock(&self.table).registry().seen_by(principal, kind);
         tools.sort_by_key(|tool| tool.seq);
         Ok(tools)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_broker::{
-    AgentCommand, AuditLine, Config, Credential, InsideProgram, ModelDoor, ModelRequest,
+    AgentCommand, AuditLine, Broker, Config, Credential, InsideProgram, ModelDoor, ModelRequest,
 };
 use ringback_proto::ToolResponse;
 use ringback_proto::error::ToolError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8Path;
 use ringback_broker::{
-    AuditLine, Config, Credential, NetworkConnection, NetworkDoor, NetworkOutcome,
+    AuditLine, Broker, Config, Credential, NetworkConnection, NetworkDoor, NetworkOutcome,
 };
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::network::NetworkPolicy;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_broker::{Config, Credential, InsideProgram, ModelDoor, ModelRequest, Spent};
+use ringback_broker::{Broker, Config, Credential, InsideProgram, ModelDoor, ModelRequest, Spent};
 use ringback_proto::ids::{ProjectId, SessionId};
 use ringback_proto::money::MicroUsd;
 use ringback_proto::principal::{KeyLevel, Level};

@@ -180,7 +180,20 @@ impl<L: Links> Callers<L> {
     }
 }
 
+/// The lines of callers: a view of the table that can do what concerns them, and nothing else.
+#[derive(Debug)]
+pub struct CallerLines<'a, L: Links> {
+    table: &'a mut LineTable<L>,
+}
+
 impl<L: Links> LineTable<L> {
+    /// The lines of callers.
+    pub const fn callers(&mut self) -> CallerLines<'_, L> {
+        CallerLines { table: self }
+    }
+}
+
+impl<L: Links> CallerLines<'_, L> {
     /// Declares all tools of a caller, replacing those it declared before; if one is invalid,
     /// declares none. Calls to tools that are no longer declared are given up unless the caller has
     /// them. Returns the full names, in the given order.
@@ -203,14 +216,14 @@ impl<L: Links> LineTable<L> {
         let Some(number) = self.caller_line(now, principal, &name, tools.is_empty())? else {
             return Ok(full_names);
         };
-        let of_session = self.callers.sessions.entry(session).or_default();
+        let of_session = self.table.callers.sessions.entry(session).or_default();
         of_session.lines.insert(Arc::clone(&caller_id), number);
         let removed = self.replace_declared(principal, number, &full_names, tools);
         if !full_names.is_empty() {
             self.attend_to(number, session, &caller_id, effects);
             self.renew_grace(now, number, grace_ms);
         }
-        self.withdraw(number, &removed, effects);
+        self.table.withdraw(number, &removed, effects);
         Ok(full_names)
     }
 
@@ -221,7 +234,7 @@ impl<L: Links> LineTable<L> {
         name: &LineName,
         tools: &[NewTool<L::Tool>],
     ) -> Result<Vec<Arc<str>>> {
-        let line = self.owned_line(principal.id, name)?;
+        let line = self.table.owned_line(principal.id, name)?;
         let mut seen = HashSet::new();
         let mut full_names = Vec::with_capacity(tools.len());
         for tool in tools {
@@ -231,16 +244,16 @@ impl<L: Links> LineTable<L> {
                 return Err(Error::invalid_field("name", message));
             }
         }
-        let limits = &self.limits;
-        let n_callers = self.callers.lines(session).count();
+        let limits = &self.table.limits;
+        let n_callers = self.table.callers.lines(session).count();
         if line.is_none() && n_callers >= limits.callers_per_session_max {
             return Err(Error::busy("the number of callers of this session"));
         }
         let before = line.into_iter().flat_map(|line| line.tools.values());
         let (n_before, weight_before) =
             before.fold((0, 0), |(n, weight), tool| (n + 1, weight + tool.weight));
-        let usage = self.callers.usage.get(&principal.id).copied().unwrap_or_default();
-        let (n_offered, weight_offered) = self.registry.usage(principal.id);
+        let usage = self.table.callers.usage.get(&principal.id).copied().unwrap_or_default();
+        let (n_offered, weight_offered) = self.table.registry.usage(principal.id);
         let n_own = n_offered + usage.n_tools - n_before + tools.len();
         let weight_new: usize = tools.iter().map(|tool| tool.weight).sum();
         let weight = weight_offered + usage.weight - weight_before + weight_new;
@@ -262,9 +275,9 @@ impl<L: Links> LineTable<L> {
         is_removal: bool,
     ) -> Result<Option<u64>> {
         if is_removal {
-            return Ok(self.by_name.get(name).copied());
+            return Ok(self.table.by_name.get(name).copied());
         }
-        self.hold(now, principal, name).map(Some)
+        self.table.hold(now, principal, name).map(Some)
     }
 
     /// Puts the tools on the line in order. Returns the names of those to be removed.
@@ -275,16 +288,16 @@ impl<L: Links> LineTable<L> {
         full_names: &[Arc<str>],
         tools: Vec<NewTool<L::Tool>>,
     ) -> Vec<Arc<str>> {
-        let mut removed: BTreeSet<_> = match self.lines.get(&number) {
+        let mut removed: BTreeSet<_> = match self.table.lines.get(&number) {
             Some(line) => line.by_name.keys().cloned().collect(),
             None => BTreeSet::new(),
         };
         for (full_name, tool) in full_names.iter().zip(tools) {
-            let seq = self.next_number();
-            let Some(line) = self.lines.get_mut(&number) else { break };
+            let seq = self.table.next_number();
+            let Some(line) = self.table.lines.get_mut(&number) else { break };
             removed.remove(&tool.name);
             if let Some(before) = line.remove_tool(&tool.name) {
-                self.callers.forget_tool(&before);
+                self.table.callers.forget_tool(&before);
             }
             let tool = Arc::new(LineTool {
                 full_name: Arc::clone(full_name),
@@ -300,7 +313,7 @@ impl<L: Links> LineTable<L> {
                 weight: tool.weight,
                 info: tool.info,
             });
-            self.callers.add_tool(&tool);
+            self.table.callers.add_tool(&tool);
             line.add_tool(tool);
         }
         removed.into_iter().collect()
@@ -315,6 +328,7 @@ impl<L: Links> LineTable<L> {
         effects: &mut Vec<LineEffect<L>>,
     ) {
         let attendances: Vec<_> = self
+            .table
             .callers
             .sessions
             .get(&session)
@@ -334,25 +348,25 @@ impl<L: Links> LineTable<L> {
         caller_id: &str,
         effects: &mut Vec<LineEffect<L>>,
     ) {
-        let Some(line) = self.lines.get(&number) else { return };
-        let Some(of) = self.callers.attendances.get(&attendance) else { return };
+        let Some(line) = self.table.lines.get(&number) else { return };
+        let Some(of) = self.table.callers.attendances.get(&attendance) else { return };
         let listens = of.streams.iter().any(|stream| line.streams.contains_key(stream));
         if listens || !of.hears_of(line, caller_id) {
             return;
         }
-        let stream = self.add_stream(number, of.of.bell.clone(), effects);
-        if let Some(of) = self.callers.attendances.get_mut(&attendance) {
+        let stream = self.table.add_stream(number, of.of.bell.clone(), effects);
+        if let Some(of) = self.table.callers.attendances.get_mut(&attendance) {
             of.streams.push_back(stream);
         }
     }
 
     /// Restarts the grace period of the caller, unless an open stream shows that it is reachable.
     fn renew_grace(&mut self, now: Now, number: u64, grace_ms: u64) {
-        let Some(line) = self.lines.get_mut(&number) else { return };
-        line.grace_ms = grace_ms.min(self.limits.grace_ms_max);
+        let Some(line) = self.table.lines.get_mut(&number) else { return };
+        line.grace_ms = grace_ms.min(self.table.limits.grace_ms_max);
         if line.streams.is_empty() {
             let at = now.mono + line.grace_ms;
-            self.set_lapse(number, Some(at));
+            self.table.set_lapse(number, Some(at));
         }
     }
 
@@ -367,15 +381,15 @@ impl<L: Links> LineTable<L> {
         effects: &mut Vec<LineEffect<L>>,
     ) -> Result<AttendanceNo> {
         let session = attend.session;
-        if self.callers.n_open(session, owner) >= self.limits.streams_per_line_max {
+        if self.table.callers.n_open(session, owner) >= self.table.limits.streams_per_line_max {
             return Err(Error::busy("the number of your streams in this session"));
         }
-        let number = AttendanceNo(self.next_number());
-        self.callers.sessions.entry(session).or_default().attendances.insert(number);
+        let number = AttendanceNo(self.table.next_number());
+        self.table.callers.sessions.entry(session).or_default().attendances.insert(number);
         let streams = VecDeque::new();
-        self.callers.attendances.insert(number, Attendance { owner, of: attend, streams });
+        self.table.callers.attendances.insert(number, Attendance { owner, of: attend, streams });
         let lines: Vec<_> =
-            self.callers.lines(session).map(|(id, line)| (Arc::clone(id), line)).collect();
+            self.table.callers.lines(session).map(|(id, line)| (Arc::clone(id), line)).collect();
         for (caller_id, line) in lines {
             self.listen(number, line, &caller_id, effects);
         }
@@ -385,18 +399,18 @@ impl<L: Links> LineTable<L> {
     /// Returns whether an attendance is still active: until the caller leaves or the session ends.
     #[must_use]
     pub fn is_attending(&self, attendance: AttendanceNo) -> bool {
-        self.callers.attendances.contains_key(&attendance)
+        self.table.callers.attendances.contains_key(&attendance)
     }
 
     /// Returns the next message for a caller, from each of its lines in turn. A call it gets counts
     /// as delivered from here on.
-    pub fn next_of(&mut self, attendance: AttendanceNo) -> Option<Delivery<L::Out>> {
-        let n_streams = self.callers.attendances.get(&attendance)?.streams.len();
+    pub fn next(&mut self, attendance: AttendanceNo) -> Option<Delivery<L::Out>> {
+        let n_streams = self.table.callers.attendances.get(&attendance)?.streams.len();
         for _ in 0..n_streams {
-            let of = self.callers.attendances.get_mut(&attendance)?;
+            let of = self.table.callers.attendances.get_mut(&attendance)?;
             let stream = *of.streams.front()?;
             of.streams.rotate_left(1);
-            if let Some(delivery) = self.deliver(stream) {
+            if let Some(delivery) = self.table.deliver(stream) {
                 return Some(delivery);
             }
         }
@@ -406,38 +420,38 @@ impl<L: Links> LineTable<L> {
     /// Ends an attendance. Unanswered calls wait for the next one if the caller still attends or
     /// did a moment ago; otherwise they are given up.
     pub fn leave(&mut self, now: Now, attendance: AttendanceNo, effects: &mut Vec<LineEffect<L>>) {
-        let Some(left) = self.callers.attendances.remove(&attendance) else { return };
+        let Some(left) = self.table.callers.attendances.remove(&attendance) else { return };
         let session = left.of.session;
-        if let Some(of_session) = self.callers.sessions.get_mut(&session) {
+        if let Some(of_session) = self.table.callers.sessions.get_mut(&session) {
             of_session.attendances.remove(&attendance);
         }
         for stream in left.streams {
-            let Some(number) = self.streams.remove(&stream) else { continue };
-            let Some(line) = self.lines.get_mut(&number) else { continue };
+            let Some(number) = self.table.streams.remove(&stream) else { continue };
+            let Some(line) = self.table.lines.get_mut(&number) else { continue };
             line.streams.remove(&stream);
             let grace_ms = line.grace_ms;
             match left.of.holding {
-                Holding::Polling => self.set_lapse(number, Some(now.mono + grace_ms)),
+                Holding::Polling => self.table.set_lapse(number, Some(now.mono + grace_ms)),
                 Holding::Lasting => {}
             }
-            self.leave_stream(number, stream, effects);
+            self.table.leave_stream(number, stream, effects);
             self.give_up_if_absent(number, effects);
         }
-        self.callers.drop_if_empty(session);
+        self.table.callers.drop_if_empty(session);
     }
 
     /// Gives up the calls of a caller that cannot be reached.
     pub(super) fn give_up_if_absent(&mut self, number: u64, effects: &mut Vec<LineEffect<L>>) {
-        if self.lines.get(&number).is_some_and(|line| !line.is_attended()) {
-            self.lose_calls(number, Loss::Absent, |_, _| true, effects);
+        if self.table.lines.get(&number).is_some_and(|line| !line.is_attended()) {
+            self.table.lose_calls(number, Loss::Absent, |_, _| true, effects);
         }
-        self.drop_if_empty(number);
+        self.table.drop_if_empty(number);
     }
 
     /// Restarts the grace period of a polling caller that showed a sign of life on this line.
     pub fn touch(&mut self, now: Now, name: &LineName) {
-        let Some(number) = self.by_name.get(name).copied() else { return };
-        let Some(line) = self.lines.get(&number) else { return };
+        let Some(number) = self.table.by_name.get(name).copied() else { return };
+        let Some(line) = self.table.lines.get(&number) else { return };
         let grace_ms = line.grace_ms;
         if line.streams.is_empty() && line.lapses_at.is_some() {
             self.renew_grace(now, number, grace_ms);
@@ -449,22 +463,22 @@ impl<L: Links> LineTable<L> {
     ///
     /// # Errors
     /// `not_found` when it is not declared, `invalid` when several callers have declared it.
-    pub fn find_caller_tool(
+    pub fn find(
         &self,
         session: SessionId,
         caller_id: Option<&str>,
         tool: &str,
     ) -> Result<Arc<LineTool<L::Tool>>> {
         let on_line = |number: u64| {
-            let line = self.lines.get(&number)?;
+            let line = self.table.lines.get(&number)?;
             line.tools.get(line.by_name.get(tool)?)
         };
         if let Some(caller_id) = caller_id {
-            let found = self.callers.line(session, caller_id).and_then(on_line);
+            let found = self.table.callers.line(session, caller_id).and_then(on_line);
             let name = || format!("{caller_id}_{tool}");
             return found.cloned().ok_or_else(|| Error::not_found("caller tool", name()));
         }
-        let mut found = self.callers.lines(session).filter_map(|(_, number)| on_line(number));
+        let mut found = self.table.callers.lines(session).filter_map(|(_, number)| on_line(number));
         let first = found.next().ok_or_else(|| Error::not_found("caller tool", tool))?;
         match found.next() {
             None => Ok(Arc::clone(first)),
@@ -479,10 +493,10 @@ impl<L: Links> LineTable<L> {
 
     /// Returns the declarations of the callers of a session, by id.
     #[must_use]
-    pub fn callers_of(&self, session: SessionId) -> Vec<CallerTools<L::Tool>> {
-        let lines = self.callers.lines(session);
+    pub fn of(&self, session: SessionId) -> Vec<CallerTools<L::Tool>> {
+        let lines = self.table.callers.lines(session);
         lines
-            .filter_map(|(caller_id, number)| Some((caller_id, self.lines.get(&number)?)))
+            .filter_map(|(caller_id, number)| Some((caller_id, self.table.lines.get(&number)?)))
             .filter(|(_, line)| !line.tools.is_empty())
             .map(|(caller_id, line)| CallerTools {
                 caller_id: Arc::clone(caller_id),
@@ -495,39 +509,38 @@ impl<L: Links> LineTable<L> {
     /// Returns the messages of a session's calls that wait for an answer from this principal, in
     /// order.
     #[must_use]
-    pub fn pending_of(&self, owner: PrincipalId, session: SessionId) -> Vec<L::Out> {
-        let own = self
-            .callers
-            .lines(session)
-            .map(|(_, number)| number)
-            .filter(|number| self.lines.get(number).is_some_and(|line| line.owner == owner));
-        let mut calls: Vec<_> = own.flat_map(|number| self.calls_on(number)).collect();
+    pub fn pending(&self, owner: PrincipalId, session: SessionId) -> Vec<L::Out> {
+        let own =
+            self.table.callers.lines(session).map(|(_, number)| number).filter(|number| {
+                self.table.lines.get(number).is_some_and(|line| line.owner == owner)
+            });
+        let mut calls: Vec<_> = own.flat_map(|number| self.table.calls_on(number)).collect();
         calls.sort_by_key(|(turn, _)| *turn);
         calls.into_iter().map(|(_, out)| out.clone()).collect()
     }
 
     /// Ends the lines of a session's callers with everything on them, and wakes the attendances so
     /// that they notice.
-    pub fn end_session(&mut self, session: SessionId, effects: &mut Vec<LineEffect<L>>) {
-        let numbers: Vec<_> = self.callers.lines(session).map(|(_, number)| number).collect();
+    pub fn end(&mut self, session: SessionId, effects: &mut Vec<LineEffect<L>>) {
+        let numbers: Vec<_> = self.table.callers.lines(session).map(|(_, number)| number).collect();
         for number in numbers {
-            let Some(line) = self.lines.get_mut(&number) else { continue };
+            let Some(line) = self.table.lines.get_mut(&number) else { continue };
             for (stream, _) in std::mem::take(&mut line.streams) {
-                self.streams.remove(&stream);
+                self.table.streams.remove(&stream);
             }
             let tools: Vec<_> = line.by_name.keys().cloned().collect();
-            self.lose_calls(number, Loss::SessionEnded, |_, _| true, effects);
-            self.withdraw(number, &tools, effects);
+            self.table.lose_calls(number, Loss::SessionEnded, |_, _| true, effects);
+            self.table.withdraw(number, &tools, effects);
         }
-        let attendances = match self.callers.sessions.get_mut(&session) {
+        let attendances = match self.table.callers.sessions.get_mut(&session) {
             Some(of_session) => std::mem::take(&mut of_session.attendances),
             None => return,
         };
         for attendance in attendances {
-            if let Some(left) = self.callers.attendances.remove(&attendance) {
+            if let Some(left) = self.table.callers.attendances.remove(&attendance) {
                 effects.push(LineEffect::Ring(left.of.bell));
             }
         }
-        self.callers.drop_if_empty(session);
+        self.table.callers.drop_if_empty(session);
     }
 }

@@ -31,9 +31,11 @@ use ringback_proto::Error;
 use ringback_proto::ids::{CallId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 
-pub use self::callers::{Attend, AttendanceNo, CallerTools, Declaration, Delivery, Holding};
+pub use self::callers::{
+    Attend, AttendanceNo, CallerLines, CallerTools, Declaration, Delivery, Holding,
+};
 pub use self::calls::{Awaited, Ended, NewCall, Recall};
-pub use self::registry::{NewTool, may_offer};
+pub use self::registry::{NewTool, Registry, may_offer};
 pub use self::table::{LineTable, Offer};
 
 /// The shell's types in the engine: stored, never inspected.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use ringback_proto::principal::{Level, Principal, PrincipalId};
 use ringback_proto::{Error, ErrorKind, Result};
 
-use super::{Audience, LineTool};
+use super::{Audience, LineKind, LineTool};
 
 /// A tool to offer.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ pub struct NewTool<T> {
 
 type ByName<T> = BTreeMap<Arc<str>, Arc<LineTool<T>>>;
 
-/// Every tool on a line.
+/// Every tool on a line of a client or a worker.
 #[derive(Debug)]
-pub(super) struct Registry<T> {
+pub struct Registry<T> {
     all: ByName<T>,
     own: HashMap<PrincipalId, Own<T>>,
     shared: ByName<T>,
@@ -87,7 +87,10 @@ impl<T> Registry<T> {
 
     /// Finds the tool of this name, if this principal may call it. A tool that it may not see does
     /// not exist for it.
-    pub(super) fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<T>>> {
+    ///
+    /// # Errors
+    /// `not_found` also when it may not be seen, `forbidden` when it may be seen but not called.
+    pub fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<T>>> {
         let tool = self
             .get(name)
             .filter(|tool| tool.is_seen_by(principal))
@@ -103,7 +106,8 @@ impl<T> Registry<T> {
 
     /// Returns up to `limit` tools with names after `after` that this principal may call, sorted by
     /// name.
-    pub(super) fn page(
+    #[must_use]
+    pub fn page(
         &self,
         principal: &Principal,
         after: &str,
@@ -116,9 +120,12 @@ impl<T> Registry<T> {
         self.seen_from(principal, after, prefix, limit)
     }
 
-    /// Returns every tool that this principal may see, sorted by name.
-    pub(super) fn seen_by(&self, principal: &Principal) -> Vec<Arc<LineTool<T>>> {
-        self.seen_from(principal, "", "", usize::MAX)
+    /// Returns every tool on a line of this kind that this principal may see, sorted by name.
+    #[must_use]
+    pub fn seen_by(&self, principal: &Principal, kind: LineKind) -> Vec<Arc<LineTool<T>>> {
+        let mut seen = self.seen_from(principal, "", "", usize::MAX);
+        seen.retain(|tool| tool.line.kind == kind);
+        seen
     }
 
     fn seen_from(

@@ -376,7 +376,7 @@ impl<L: Links> LineTable<L> {
             self.set_lapse(number, None);
             match self.lines.get(&number).map(|line| line.name.kind) {
                 Some(LineKind::Client | LineKind::Worker) => self.end_line(number, effects),
-                Some(LineKind::Caller) => self.give_up_if_absent(number, effects),
+                Some(LineKind::Caller) => self.callers().give_up_if_absent(number, effects),
                 None => {}
             }
         }
@@ -388,25 +388,10 @@ impl<L: Links> LineTable<L> {
         self.lapses.first().map(|(at, _)| *at)
     }
 
-    /// Finds the tool of this name, if this principal may call it.
-    ///
-    /// # Errors
-    /// `not_found` also when it may not be seen, `forbidden` when it may be seen but not called.
-    pub fn find(&self, principal: &Principal, name: &str) -> Result<Arc<LineTool<L::Tool>>> {
-        self.registry.find(principal, name)
-    }
-
-    /// Returns up to `limit` tools with names after `after` that this principal may call, sorted by
-    /// name.
+    /// The tools on lines of clients and workers.
     #[must_use]
-    pub fn page(
-        &self,
-        principal: &Principal,
-        after: &str,
-        prefix: &str,
-        limit: usize,
-    ) -> Vec<Arc<LineTool<L::Tool>>> {
-        self.registry.page(principal, after, prefix, limit)
+    pub const fn registry(&self) -> &Registry<L::Tool> {
+        &self.registry
     }
 
     /// Returns the tools of one line that this principal may see, in order of registration.
@@ -418,14 +403,6 @@ impl<L: Links> LineTable<L> {
             .filter(|tool| tool.is_seen_by(principal))
             .cloned()
             .collect()
-    }
-
-    /// Returns every tool on a line of this kind that this principal may see, sorted by name.
-    #[must_use]
-    pub fn seen_by(&self, principal: &Principal, kind: LineKind) -> Vec<Arc<LineTool<L::Tool>>> {
-        let mut seen = self.registry.seen_by(principal);
-        seen.retain(|tool| tool.line.kind == kind);
-        seen
     }
 
     /// Returns the number of lines, streams and calls.

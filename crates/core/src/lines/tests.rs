@@ -131,7 +131,7 @@ impl Bench {
     }
 
     fn call_named(&mut self, number: u8, custom_id: Option<&str>, tool: &str) -> Result<()> {
-        let tool = self.table.find(&self.owner, tool)?;
+        let tool = self.table.registry().find(&self.owner, tool)?;
         let custom_id = custom_id.map(Into::into);
         let call = NewCall { id: id(number), custom_id, tool, out: number, caller: number };
         let mut effects = Vec::new();
@@ -305,7 +305,7 @@ fn ambiguous_reserved_and_foreign_names_are_refused_and_nothing_is_half_register
     let a = Bench::line(LineKind::Client, "a");
     let taken = bench.offer_as(&owner, &a, None, None, &["fine", "b_c"]).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Conflict);
-    assert!(bench.table.find(&owner, "client_a_fine").is_err());
+    assert!(bench.table.registry().find(&owner, "client_a_fine").is_err());
 
     let native = Bench::line(LineKind::Worker, "job");
     let shadow = bench.offer_as(&owner, &native, None, None, &["sleep"]).unwrap_err();
@@ -329,7 +329,7 @@ fn a_tool_is_seen_by_its_owner_by_those_it_is_shared_with_and_by_full_admins() {
     let mut bench = Bench::new();
     bench.client("tab", 0, &["b", "a"]);
     let names = |who: &Principal, bench: &Bench| -> Vec<String> {
-        let page = bench.table.page(who, "", "", 10);
+        let page = bench.table.registry().page(who, "", "", 10);
         page.iter().map(|tool| tool.full_name.to_string()).collect()
     };
     let owner = bench.owner.clone();
@@ -338,7 +338,7 @@ fn a_tool_is_seen_by_its_owner_by_those_it_is_shared_with_and_by_full_admins() {
     assert_eq!(names(&principal(2, Level::Admin), &bench).len(), 2);
     let reader = Principal { level: Level::Read, ..owner.clone() };
     assert_eq!(names(&reader, &bench), Vec::<String>::new());
-    let refused = bench.table.find(&reader, "client_tab_a").unwrap_err();
+    let refused = bench.table.registry().find(&reader, "client_tab_a").unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Forbidden);
 
     let shared = NewTool {
@@ -355,7 +355,7 @@ fn a_tool_is_seen_by_its_owner_by_those_it_is_shared_with_and_by_full_admins() {
     bench.table.offer(at(0), &owner, offer, &mut Vec::new()).unwrap();
     assert_eq!(names(&principal(2, Level::Write), &bench), ["client_tab_z"]);
     assert_eq!(names(&principal(3, Level::Write), &bench), Vec::<String>::new());
-    let page = bench.table.page(&owner, "client_tab_a", "client_tab_", 1);
+    let page = bench.table.registry().page(&owner, "client_tab_a", "client_tab_", 1);
     assert_eq!(&*page[0].full_name, "client_tab_b");
 }
 
@@ -394,7 +394,7 @@ fn a_worker_answers_for_its_own_tools_and_a_new_offer_replaces_its_last() {
     assert_eq!(bench.failed, [(2, ErrorKind::Gone, Certainty::NotStarted)]);
     bench.close(b);
     assert_eq!(bench.withdrawn, ["gpu_old", "gpu_sing"]);
-    assert!(bench.table.find(&owner, "gpu_render").is_ok());
+    assert!(bench.table.registry().find(&owner, "gpu_render").is_ok());
 }
 
 #[test]
@@ -515,7 +515,7 @@ impl Model {
             }
             Op::Call { tool } if self.next < u8::MAX => {
                 let owner = bench.owner.clone();
-                let tools = bench.table.page(&owner, "", "", 20);
+                let tools = bench.table.registry().page(&owner, "", "", 20);
                 if let Some(tool) = tools.get(tool) {
                     let name = tool.full_name.to_string();
                     bench.call(self.next, &name);

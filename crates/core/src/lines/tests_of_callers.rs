@@ -40,7 +40,7 @@ impl Bench {
         let (session, caller_id) = (session(of), caller_id.into());
         let declaration = Declaration { session, caller_id, grace_ms: GRACE_MS, tools };
         let mut effects = Vec::new();
-        let declared = self.table.declare(at(self.now), who, declaration, &mut effects);
+        let declared = self.table.callers().declare(at(self.now), who, declaration, &mut effects);
         self.settle(effects);
         declared
     }
@@ -54,19 +54,19 @@ impl Bench {
         let caller_ids = callers.map(|ids| ids.iter().map(|id| Arc::from(*id)).collect());
         let attend = Attend { session: session(of), caller_ids, holding, bell: "bell" };
         let mut effects = Vec::new();
-        let attendance = self.table.attend(self.owner.id, attend, &mut effects).unwrap();
+        let attendance = self.table.callers().attend(self.owner.id, attend, &mut effects).unwrap();
         self.settle(effects);
         attendance
     }
 
     fn leave(&mut self, attendance: AttendanceNo) {
         let mut effects = Vec::new();
-        self.table.leave(at(self.now), attendance, &mut effects);
+        self.table.callers().leave(at(self.now), attendance, &mut effects);
         self.settle(effects);
     }
 
     fn ask(&mut self, number: u8, of: u8, caller_id: Option<&str>, tool: &str) -> Result<()> {
-        let tool = self.table.find_caller_tool(session(of), caller_id, tool)?;
+        let tool = self.table.callers().find(session(of), caller_id, tool)?;
         let call = NewCall { id: id(number), custom_id: None, tool, out: number, caller: number };
         let mut effects = Vec::new();
         let called = self.table.call(call, &mut effects);
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     fn hear(&mut self, attendance: AttendanceNo) -> Option<i32> {
-        Some(match self.table.next_of(attendance)?.post {
+        Some(match self.table.callers().next(attendance)?.post {
             ToParty::Call(number) => i32::from(number),
             ToParty::Cancel { call, .. } => -i32::from(call.as_bytes()[0]),
         })
@@ -88,12 +88,12 @@ impl Bench {
 
     fn end_session(&mut self, of: u8) {
         let mut effects = Vec::new();
-        self.table.end_session(session(of), &mut effects);
+        self.table.callers().end(session(of), &mut effects);
         self.settle(effects);
     }
 
     fn declared(&self, of: u8) -> Vec<(String, Vec<String>)> {
-        let callers = self.table.callers_of(session(of)).into_iter();
+        let callers = self.table.callers().of(session(of)).into_iter();
         let names = |tools: Vec<Arc<LineTool<()>>>| {
             tools.iter().map(|tool| tool.name.to_string()).collect()
         };
@@ -117,12 +117,15 @@ fn a_callers_tools_are_reached_by_their_session_alone() {
     bench.ask(2, 2, None, "write").unwrap();
     assert_eq!((bench.heard(one), bench.heard(two)), (vec![1], vec![2]));
     let admin = principal(2, Level::Admin);
-    assert!(bench.table.find(&admin, "ant_read").is_err());
-    assert!(bench.table.page(&admin, "", "", 10).is_empty());
-    assert!(bench.table.seen_by(&admin, LineKind::Caller).is_empty());
+    assert!(bench.table.registry().find(&admin, "ant_read").is_err());
+    assert!(bench.table.registry().page(&admin, "", "", 10).is_empty());
+    assert!(bench.table.registry().seen_by(&admin, LineKind::Caller).is_empty());
     bench.worker("ant", &["read"]);
     bench.end_session(1);
-    assert!(bench.table.find(&admin, "ant_read").is_ok(), "a worker's tool of the same name");
+    assert!(
+        bench.table.registry().find(&admin, "ant_read").is_ok(),
+        "a worker's tool of the same name"
+    );
 }
 
 #[test]
@@ -135,8 +138,8 @@ fn without_a_caller_id_a_name_must_be_one_callers_own() {
     assert!(ambiguous.message().contains("`ant`") && ambiguous.message().contains("`bee`"));
     bench.ask(1, 1, None, "dig").unwrap();
     bench.ask(2, 1, Some("bee"), "read").unwrap();
-    assert_eq!(bench.table.pending_of(token(1), session(1)), [1, 2]);
-    assert!(bench.table.pending_of(token(2), session(1)).is_empty());
+    assert_eq!(bench.table.callers().pending(token(1), session(1)), [1, 2]);
+    assert!(bench.table.callers().pending(token(2), session(1)).is_empty());
 }
 
 /// Rule: declaring again replaces the list; a removed tool does not stay callable.
@@ -202,16 +205,16 @@ fn a_poller_is_there_between_polls_and_gets_what_it_has_not_answered_again() {
     bench.ask(1, 1, None, "read").unwrap();
     let poll = bench.attend(1, None, Holding::Polling);
     bench.pass(10 * GRACE_MS);
-    let delivery = bench.table.next_of(poll).unwrap();
+    let delivery = bench.table.callers().next(poll).unwrap();
     assert!(!delivery.is_again);
     bench.leave(poll);
     bench.pass(GRACE_MS - 1);
     let poll = bench.attend(1, None, Holding::Polling);
-    let delivery = bench.table.next_of(poll).unwrap();
+    let delivery = bench.table.callers().next(poll).unwrap();
     assert!(delivery.is_again && matches!(delivery.post, ToParty::Call(1)));
     bench.leave(poll);
     bench.pass(GRACE_MS - 1);
-    bench.table.touch(at(bench.now), &LineName::caller(session(1), "ant"));
+    bench.table.callers().touch(at(bench.now), &LineName::caller(session(1), "ant"));
     bench.pass(GRACE_MS - 1);
     assert!(bench.failed.is_empty(), "progress and answers are signs of life");
     bench.pass(1);
@@ -306,7 +309,7 @@ fn the_end_of_a_session_ends_its_lines_and_whoever_attends() {
     bench.end_session(1);
     let gone = ErrorKind::Gone;
     assert_eq!(bench.failed, [(1, gone, Certainty::MayHaveRun), (2, gone, Certainty::NotStarted)]);
-    assert!(!bench.table.is_attending(stream));
+    assert!(!bench.table.callers().is_attending(stream));
     assert!(bench.heard(stream).is_empty());
     assert!(bench.table.is_empty(), "{:?}", bench.table);
     bench.leave(stream);
@@ -349,7 +352,7 @@ fn callers_streams_and_tools_are_bounded() {
     bench.attend(1, None, Holding::Lasting);
     let attend =
         Attend { session: session(1), caller_ids: None, holding: Holding::Polling, bell: "" };
-    let refused = bench.table.attend(owner.id, attend, &mut Vec::new()).unwrap_err();
+    let refused = bench.table.callers().attend(owner.id, attend, &mut Vec::new()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Busy);
 }
 
@@ -443,14 +446,14 @@ impl Model {
         }
         assert_eq!(bench.table.counts().2, self.live.len());
         let pending: usize =
-            (0..2).map(|of| bench.table.pending_of(token(1), session(of)).len()).sum();
+            (0..2).map(|of| bench.table.callers().pending(token(1), session(of)).len()).sum();
         assert_eq!(pending, self.live.len());
     }
 
     fn hear(&mut self, bench: &mut Bench, nth: usize) {
         let attendance = self.attendances[nth];
         if let Some(Delivery { post: ToParty::Call(number), is_again }) =
-            bench.table.next_of(attendance)
+            bench.table.callers().next(attendance)
         {
             let heard = self.live.get_mut(&number).expect("only live calls go out");
             assert_eq!(is_again, !heard.is_empty());

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use ringback_agents::preset::{ModelDoor, PresetProtocol, Setting, preset};
 use ringback_agents::{
-    AcpOptions, AgentLimits, AgentSpec, ConfigFile, McpServer, OneShot, Permissions, Protocol,
-    SharedPolicy,
+    AcpOptions, AgentLimits, AgentSpec, ConfigFile, Installed, McpServer, OneShot, Permissions,
+    Programs, Protocol, SharedPolicy,
 };
 
-use crate::confinement::{Installed, Programs};
 use crate::sessions::AgentCommand;
 
 /// The word in an agent's command that stands for the program inside.

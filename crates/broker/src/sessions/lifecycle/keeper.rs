@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use ringback_agents::{
-    AgentEvent, AgentHandle, Attached, Driver, Launcher, Permissions, SharedPolicy,
+    AgentEvent, AgentHandle, Attached, Driver, Launcher, Permissions, Programs, SharedPolicy,
 };
 use ringback_core::sessions::Where;
 use ringback_proto::record::{ProjectRecord, Record, SessionState};
@@ -16,7 +16,7 @@ use ringback_proto::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::confinement::{BoxLauncher, Programs, Seen};
+use crate::confinement::{BoxLauncher, Seen};
 use crate::disk::Watch;
 use crate::failure::causes;
 use crate::sessions::conversation::events::{bounded, event};

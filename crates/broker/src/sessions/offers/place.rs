@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use ringback_agents::{AgentLimits, AgentSpec, Launched};
+use ringback_agents::{AgentLimits, AgentSpec, Installed, Launched, Programs};
 use ringback_core::sessions::Where;
 use ringback_proto::network::{NetworkMode, NetworkPolicy};
 use ringback_proto::request::{CallerServer, ServerWorkspace};
@@ -16,7 +16,7 @@ use ringback_sandbox::{Confined, Hold, ReadOnly, SandboxSpec, Workspace, places}
 use tokio::sync::watch;
 
 use crate::Broker;
-use crate::confinement::{BoxProcess, Confiner, Installed, Programs};
+use crate::confinement::{BoxProcess, Confiner};
 use crate::disk::{BoxEnd, Watch};
 use crate::failure::causes;
 use crate::kernel::Kernel;

@@ -1,9 +1,8 @@
-//! Which containers there are, and which commands run: who may start one, and what a deletion waits for.
+//! Containers and the commands in sandboxes: who may start one, and what a deletion waits for.
 
 use std::collections::{HashMap, HashSet};
 
 use ringback_proto::ids::{ProjectId, WorkspaceId};
-use tokio_util::sync::CancellationToken;
 
 /// Commands in one container at a time.
 const COMMANDS_PER_CONTAINER_MAX: usize = 16;
@@ -11,11 +10,12 @@ const COMMANDS_PER_CONTAINER_MAX: usize = 16;
 /// Containers that have ended whose last words are kept: each has at most 256 KiB of them.
 const ENDED_MAX: usize = 32;
 
-/// The containers of all projects. `L` is a container that runs, `E` one that has ended.
+/// The containers of all projects. `L` is a running container, `E` one that has ended, `S` stops a
+/// command.
 #[derive(Debug)]
-pub(super) struct Table<L, E> {
+pub struct ContainerTable<L, E, S> {
     slots: HashMap<ProjectId, Slot<L, E>>,
-    commands: HashMap<u64, Command>,
+    commands: HashMap<u64, Command<S>>,
     /// Projects that are being deleted: nothing starts in them.
     leaving: HashSet<ProjectId>,
     containers_max: usize,
@@ -40,24 +40,24 @@ struct Ended<E> {
 
 /// A command under way.
 #[derive(Debug)]
-struct Command {
+struct Command<S> {
     project: ProjectId,
     place: Place,
-    stop: CancellationToken,
+    stop: S,
 }
 
 /// Where a command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     /// In the container of its project.
     Container,
-    /// In a box of its own, with a workspace or with the project's own directory.
+    /// In a sandbox of its own, with a workspace or with the project's own directory.
     Box(Option<WorkspaceId>),
 }
 
 /// What a container is found to be.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<L, E> {
+pub enum Found<L, E> {
     /// It is being started.
     Starting,
     /// It runs.
@@ -68,8 +68,8 @@ pub(super) enum Found<L, E> {
 
 /// Why nothing starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The container is being started by somebody else.
+pub enum Refusal {
+    /// The container is already being started.
     Starting,
     /// The project is being deleted.
     Leaving,
@@ -82,8 +82,10 @@ pub(super) enum Refusal {
     Closed,
 }
 
-impl<L: Clone, E: Clone> Table<L, E> {
-    pub(super) fn new(containers_max: usize) -> Self {
+impl<L: Clone, E: Clone, S: Clone> ContainerTable<L, E, S> {
+    /// An empty table.
+    #[must_use]
+    pub fn new(containers_max: usize) -> Self {
         Self {
             slots: HashMap::new(),
             commands: HashMap::new(),
@@ -96,7 +98,10 @@ impl<L: Clone, E: Clone> Table<L, E> {
 
     /// Takes the place of a project's container, or gives the one that runs. Whoever takes it says
     /// [`Self::run`] or [`Self::release`].
-    pub(super) fn claim(&mut self, project: ProjectId) -> Result<Option<L>, Refusal> {
+    ///
+    /// # Errors
+    /// Why it must not start.
+    pub fn claim(&mut self, project: ProjectId) -> Result<Option<L>, Refusal> {
         self.check_open(project)?;
         match self.slots.get(&project) {
             Some(Slot::Running(live)) => return Ok(Some(live.clone())),
@@ -118,7 +123,7 @@ impl<L: Clone, E: Clone> Table<L, E> {
     /// The container whose place was taken runs. `false` if the daemon began to stop meanwhile: then it
     /// must not.
     #[must_use]
-    pub(super) fn run(&mut self, project: ProjectId, live: L) -> bool {
+    pub fn run(&mut self, project: ProjectId, live: L) -> bool {
         if !self.is_closed {
             self.slots.insert(project, Slot::Running(live));
         }
@@ -126,7 +131,7 @@ impl<L: Clone, E: Clone> Table<L, E> {
     }
 
     /// Nothing came of it.
-    pub(super) fn release(&mut self, project: ProjectId) {
+    pub fn release(&mut self, project: ProjectId) {
         if let Some(Slot::Starting(before)) = self.slots.remove(&project)
             && let Some(before) = before
         {
@@ -135,7 +140,7 @@ impl<L: Clone, E: Clone> Table<L, E> {
     }
 
     /// The container that ran has ended. What is remembered of the oldest is forgotten.
-    pub(super) fn end(&mut self, project: ProjectId, ended: E) {
+    pub fn end(&mut self, project: ProjectId, ended: E) {
         let order = self.next();
         self.slots.insert(project, Slot::Ended(Ended { order, ended }));
         let ended = self.slots.iter().filter_map(|(project, slot)| match slot {
@@ -150,7 +155,9 @@ impl<L: Clone, E: Clone> Table<L, E> {
         }
     }
 
-    pub(super) fn find(&self, project: ProjectId) -> Option<Found<L, E>> {
+    /// The container of a project.
+    #[must_use]
+    pub fn find(&self, project: ProjectId) -> Option<Found<L, E>> {
         self.slots.get(&project).map(|slot| match slot {
             Slot::Starting(_) => Found::Starting,
             Slot::Running(live) => Found::Running(live.clone()),
@@ -158,73 +165,77 @@ impl<L: Clone, E: Clone> Table<L, E> {
         })
     }
 
-    /// Takes note of a command; it is told to stop by the token, a child of this one, and
-    /// [`Self::command_ended`] says that it is over.
-    pub(super) fn begin_command(
+    /// Adds a command that `stop` stops; [`Self::command_ended`] removes it.
+    ///
+    /// # Errors
+    /// Why it must not start.
+    pub fn begin_command(
         &mut self,
         project: ProjectId,
         place: Place,
-        stop: &CancellationToken,
-    ) -> Result<(u64, CancellationToken), Refusal> {
+        stop: S,
+    ) -> Result<u64, Refusal> {
         self.check_open(project)?;
         let max = match place {
             Place::Container => COMMANDS_PER_CONTAINER_MAX,
             Place::Box(_) => self.containers_max,
         };
-        let counts = |command: &&Command| match place {
+        let counts = |command: &&Command<S>| match place {
             Place::Container => command.place == place && command.project == project,
             Place::Box(_) => matches!(command.place, Place::Box(_)),
         };
         if self.commands.values().filter(counts).count() >= max {
             return Err(Refusal::Full { max });
         }
-        let (id, stop) = (self.next(), stop.child_token());
-        self.commands.insert(id, Command { project, place, stop: stop.clone() });
-        Ok((id, stop))
+        let id = self.next();
+        self.commands.insert(id, Command { project, place, stop });
+        Ok(id)
     }
 
-    pub(super) fn command_ended(&mut self, id: u64) {
+    /// A command has ended.
+    pub fn command_ended(&mut self, id: u64) {
         self.commands.remove(&id);
     }
 
     /// Whether a command runs in this workspace.
-    pub(super) fn is_used(&self, workspace: WorkspaceId) -> bool {
+    #[must_use]
+    pub fn is_used(&self, workspace: WorkspaceId) -> bool {
         let mut commands = self.commands.values();
         commands.any(|command| command.place == Place::Box(Some(workspace)))
     }
 
     /// A project is to be deleted: nothing starts in it any more. Until [`Self::stay`] or
     /// [`Self::forget`].
-    pub(super) fn leave(&mut self, project: ProjectId) -> Result<(), Refusal> {
+    ///
+    /// # Errors
+    /// When it is being started or deleted already.
+    pub fn leave(&mut self, project: ProjectId) -> Result<(), Refusal> {
         if matches!(self.slots.get(&project), Some(Slot::Starting(_))) {
             return Err(Refusal::Starting);
         }
         if self.leaving.insert(project) { Ok(()) } else { Err(Refusal::Leaving) }
     }
 
-    /// Tells the commands of a project to stop; `false` when there are none left.
-    pub(super) fn stop_commands(&self, project: ProjectId) -> bool {
-        let mut is_any = false;
-        for command in self.commands.values().filter(|command| command.project == project) {
-            command.stop.cancel();
-            is_any = true;
-        }
-        is_any
+    /// What stops the commands of a project that still run.
+    #[must_use]
+    pub fn commands_of(&self, project: ProjectId) -> Vec<S> {
+        let own = self.commands.values().filter(|command| command.project == project);
+        own.map(|command| command.stop.clone()).collect()
     }
 
     /// The project was not deleted after all.
-    pub(super) fn stay(&mut self, project: ProjectId) {
+    pub fn stay(&mut self, project: ProjectId) {
         self.leaving.remove(&project);
     }
 
     /// The project is deleted.
-    pub(super) fn forget(&mut self, project: ProjectId) {
+    pub fn forget(&mut self, project: ProjectId) {
         self.leaving.remove(&project);
         self.slots.remove(&project);
     }
 
     /// The daemon stops: nothing starts any more. Gives the containers that run.
-    pub(super) fn close(&mut self) -> Vec<L> {
+    pub fn close(&mut self) -> Vec<L> {
         self.is_closed = true;
         let running = self.slots.values().filter_map(|slot| match slot {
             Slot::Running(live) => Some(live.clone()),
@@ -250,7 +261,7 @@ impl<L: Clone, E: Clone> Table<L, E> {
 mod tests {
     use super::*;
 
-    type Containers = Table<&'static str, u32>;
+    type Containers = ContainerTable<&'static str, u32, &'static str>;
 
     const fn project(n: u8) -> ProjectId {
         ProjectId::from_random([n; 16])
@@ -262,7 +273,7 @@ mod tests {
 
     /// Rule: a project has one container, and all projects have at most `sandbox.containers_max`.
     #[test]
-    fn a_project_has_one_container_and_there_are_at_most_so_many() {
+    fn a_project_has_one_container_and_their_number_is_limited() {
         let mut table = Containers::new(2);
         assert_eq!(table.claim(project(1)), Ok(None));
         assert_eq!(table.claim(project(1)), Err(Refusal::Starting));
@@ -306,28 +317,26 @@ mod tests {
     #[test]
     fn a_project_that_is_being_deleted_starts_nothing() {
         let mut table = Containers::new(2);
-        let none = CancellationToken::new();
-        let (id, stop) = table.begin_command(project(1), Place::Box(None), &none).unwrap();
+        let id = table.begin_command(project(1), Place::Box(None), "stop").unwrap();
         table.leave(project(1)).unwrap();
         assert_eq!(table.leave(project(1)), Err(Refusal::Leaving));
-        assert!(table.stop_commands(project(1)) && stop.is_cancelled());
+        assert_eq!(table.commands_of(project(1)), ["stop"]);
         assert_eq!(table.claim(project(1)), Err(Refusal::Leaving));
-        let refused = table.begin_command(project(1), Place::Container, &none).map(|(id, _)| id);
+        let refused = table.begin_command(project(1), Place::Container, "another");
         assert_eq!(refused, Err(Refusal::Leaving));
         table.command_ended(id);
-        assert!(!table.stop_commands(project(1)));
+        assert!(table.commands_of(project(1)).is_empty());
         table.stay(project(1));
         assert_eq!(table.claim(project(1)), Ok(None), "it was not deleted after all");
         assert_eq!(table.leave(project(1)), Err(Refusal::Starting));
     }
 
-    /// Rule: commands have limits: so many in boxes of their own, so many in each container.
+    /// Rule: commands are limited: in sandboxes of their own, and in each container.
     #[test]
     fn commands_have_limits() {
         let mut table = Containers::new(1);
-        let begin = |table: &mut Containers, n, place| {
-            table.begin_command(project(n), place, &CancellationToken::new()).map(|(id, _)| id)
-        };
+        let begin =
+            |table: &mut Containers, n, place| table.begin_command(project(n), place, "stop");
         let first = begin(&mut table, 1, Place::Box(Some(workspace(5)))).unwrap();
         assert!(table.is_used(workspace(5)) && !table.is_used(workspace(6)));
         assert_eq!(begin(&mut table, 2, Place::Box(None)), Err(Refusal::Full { max: 1 }));

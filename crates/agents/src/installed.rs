@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use ringback_agents::preset::find_program;
+use crate::preset::find_program;
 
 /// Where every box has its programs: what is there need not be shown to it.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib64"];
@@ -25,7 +25,7 @@ const LINKS_MAX: usize = 8;
 
 /// Where the programs of agents are.
 #[derive(Debug)]
-pub(crate) enum Programs {
+pub enum Programs {
     /// On this machine; a name without a path is in one of these directories.
     Here(OsString),
     /// In an image, but for what is named by a path of this machine.
@@ -34,18 +34,18 @@ pub(crate) enum Programs {
 
 /// A program, and what it needs.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Installed {
+pub struct Installed {
     /// What is started.
-    pub(crate) program: PathBuf,
+    pub program: PathBuf,
     /// What it reads besides the system, wherever that is on this machine.
-    pub(crate) shown: Vec<PathBuf>,
+    pub shown: Vec<PathBuf>,
     /// Where its interpreter is found by name, if that is not part of the system.
-    pub(crate) interpreter_dir: Option<PathBuf>,
+    pub interpreter_dir: Option<PathBuf>,
 }
 
 impl Programs {
     /// The program of this name or path; `None` if there is no such program here.
-    pub(crate) fn find(&self, name: &str) -> Option<Installed> {
+    pub fn find(&self, name: &str) -> Option<Installed> {
         let named = Path::new(name);
         match self {
             Self::Here(path) if named.is_absolute() => Installed::of(named, path),
