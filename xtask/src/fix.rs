@@ -1,11 +1,11 @@
 //! `cargo xtask fix`: what a program can put right by itself.
 
 use crate::steps::{Outcome, Steps};
-use crate::{Run, Subcommand};
+use crate::{Run, Subcommand, tidy};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "fix",
-    about: "Format the sources and apply what clippy suggests",
+    about: "Apply what clippy suggests, format the sources, draw the picture of the crates",
     run: Run::Alone(run),
 };
 
@@ -15,5 +15,6 @@ fn run(steps: &mut Steps) -> Outcome {
         steps
             .cargo("clippy --fix --allow-dirty --allow-staged --release --workspace --all-targets"),
     )?;
-    steps.command("format", steps.cargo("fmt --all"))
+    steps.command("format", steps.cargo("fmt --all"))?;
+    tidy::draw(steps)
 }

@@ -7,11 +7,14 @@ mod arrows;
 mod exceptions;
 mod lexer;
 mod metadata;
+mod methods;
+mod picture;
 mod promises;
 mod requirements;
 mod size;
 mod source;
 mod text;
+mod words;
 
 use std::fmt;
 use std::path::Path;
@@ -62,12 +65,21 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
     })
 }
 
+/// Draws what is generated from the sources.
+pub(crate) fn draw(steps: &mut Steps) -> Outcome {
+    let metadata = steps.cargo("metadata --no-deps --offline --format-version 1");
+    steps.function("picture", |root| picture::draw(&Workspace::read(metadata, root)?, root))
+}
+
 fn findings(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
     let mut findings = arrows::check(workspace);
     for file in &tree.files {
         findings.extend(text::check(file));
         findings.extend(size::check(file));
+        findings.extend(words::check(file));
     }
+    findings.extend(methods::check(tree));
+    findings.extend(picture::check(workspace, tree));
     findings.extend(requirements::check(tree));
     findings.extend(promises::check(tree));
     findings

@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the picture in `ARCHITECTURE.md` as a table.
+//! Which crate depends on which. `picture` draws the table for `ARCHITECTURE.md`.
 
 use super::Finding;
 use super::metadata::{Dependency, Package, Workspace};
@@ -7,8 +7,8 @@ const RULE_ARROW: &str = "arrow";
 const RULE_OWNER: &str = "owner";
 const RULE_BAN: &str = "ban";
 
-/// A crate of this workspace and the crates of this workspace it may name. A crate that is not
-/// here may not exist: adding one is a change of the architecture.
+/// A crate of this workspace and the crates of this workspace that it names, no more and no fewer. A
+/// crate that is not here may not exist: adding one is a change of the architecture.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
     ("ringback-sandbox", &[]),
@@ -32,16 +32,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-sandbox",
         ],
     ),
-    ("ringback-edge-hoot", &["ringback-proto", "ringback-broker", "ringback-service"]),
+    ("ringback-edge-hoot", &["ringback-proto", "ringback-broker"]),
     ("ringback-edge-http", &["ringback-proto", "ringback-broker", "ringback-service"]),
     ("ringback-mcp-wire", &[]),
     ("ringback-inside", &["ringback-mcp-wire"]),
     ("ringback-inside-embed", &[]),
     ("ringback-agents", &["ringback-mcp-wire"]),
-    (
-        "ringback-edge-mcp",
-        &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
-    ),
+    ("ringback-edge-mcp", &["ringback-proto", "ringback-broker", "ringback-mcp-wire"]),
     (
         "ringback-edge-relay",
         &["ringback-proto", "ringback-broker", "ringback-service", "ringback-mcp-wire"],
@@ -65,32 +62,32 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-inside",
             "ringback-inside-embed",
             "ringback-agents",
-            // `doctor` and `demo` ask what this machine can give before there is a broker.
+            // `doctor` and `demo` probe this machine before a broker exists.
             "ringback-sandbox",
-            // `run` and `session apply` read and write directories as the daemon does: through no link.
+            // `run` and `session apply` read and write directories as the daemon does: through no
+            // symlink.
             "ringback-blobs",
         ],
     ),
+    (TESTKIT, &["ringback-proto", "ringback-broker", "ringback-edge-hoot", "ringback-client"]),
+    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"]),
+    ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker"]),
+    ("xtask", &[]),
+];
+
+/// What the tests of a crate name besides.
+const TEST_ARROWS: &[(&str, &[&str])] = &[
+    ("ringback-edge-mcp", &["ringback-service"]),
     (
         TESTKIT,
         &[
-            "ringback-proto",
-            "ringback-core",
-            "ringback-store",
-            "ringback-blobs",
-            "ringback-broker",
             "ringback-service",
-            "ringback-edge-hoot",
             "ringback-edge-http",
             "ringback-edge-mcp",
-            "ringback-client",
             "ringback-studio",
             "ringback-models",
         ],
     ),
-    ("ringback-bench", &["ringback-proto", "ringback-store", "ringback-client", "ringback-studio"]),
-    ("ringback-sim", &["ringback-proto", "ringback-store", "ringback-broker"]),
-    ("xtask", &[]),
 ];
 
 /// Any crate may use it in its tests.
@@ -132,29 +129,44 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
 }
 
 fn check_package(package: &Package) -> Vec<Finding> {
-    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package.name) else {
+    let Some(arrows) = arrows_of(ARROWS, package) else {
         let message = format!("`{}` is not in the table of crates (tidy/arrows.rs)", package.name);
         return vec![finding(package, RULE_ARROW, message)];
     };
-    package
-        .dependencies
-        .iter()
-        .filter_map(|dependency| {
-            if dependency.path.is_some() {
-                check_arrow(package, allowed, dependency)
-            } else if dependency.is_dev() {
-                None // tests may look from outside, with any crate
-            } else {
-                check_foreign(package, &dependency.name)
-            }
-        })
-        .collect()
+    let test_arrows = arrows_of(TEST_ARROWS, package).unwrap_or_default();
+    let broken = package.dependencies.iter().filter_map(|dependency| {
+        if dependency.path.is_some() {
+            check_arrow(package, arrows, test_arrows, dependency)
+        } else if dependency.is_dev() {
+            None // tests may look from outside, with any crate
+        } else {
+            check_foreign(package, &dependency.name)
+        }
+    });
+    let missing = |to: &&&str, is_dev: bool| {
+        !package.dependencies.iter().any(|it| it.name == **to && it.is_dev() == is_dev)
+    };
+    let stale = arrows.iter().filter(|to| missing(to, false));
+    let stale = stale.chain(test_arrows.iter().filter(|to| missing(to, true))).map(|to| {
+        let message = format!("`{}` no longer depends on `{to}`: remove the arrow", package.name);
+        finding(package, RULE_ARROW, message)
+    });
+    broken.chain(stale).collect()
 }
 
-fn check_arrow(package: &Package, allowed: &[&str], dependency: &Dependency) -> Option<Finding> {
+fn arrows_of<'a>(table: &[(&str, &'a [&'a str])], package: &Package) -> Option<&'a [&'a str]> {
+    table.iter().find(|(name, _)| *name == package.name).map(|(_, to)| *to)
+}
+
+fn check_arrow(
+    package: &Package,
+    arrows: &[&str],
+    test_arrows: &[&str],
+    dependency: &Dependency,
+) -> Option<Finding> {
     let to = dependency.name.as_str();
-    let fine = allowed.contains(&to) || (dependency.is_dev() && to == TESTKIT);
-    (!fine).then(|| {
+    let in_tests = dependency.is_dev() && (to == TESTKIT || test_arrows.contains(&to));
+    (!arrows.contains(&to) && !in_tests).then(|| {
         let message = format!("`{}` must not depend on `{to}`", package.name);
         finding(package, RULE_ARROW, message)
     })
@@ -202,22 +214,32 @@ mod tests {
     }
 
     #[test]
-    fn an_arrow_of_the_picture_is_fine() {
+    fn an_arrow_of_the_table_is_fine() {
         assert!(broken("ringback-core", &["=ringback-proto"]).is_empty());
     }
 
     #[test]
-    fn an_arrow_that_is_not_in_the_picture_is_found() {
-        assert_eq!(broken("ringback-core", &["=ringback-store"]), [RULE_ARROW]);
-        assert_eq!(broken("ringback-edge-http", &["=ringback-edge-hoot"]), [RULE_ARROW]);
-        assert_eq!(broken("ringback-edge-hoot", &["=ringback-store"]), [RULE_ARROW]);
+    fn an_arrow_that_is_not_in_the_table_is_found() {
+        let with_proto = |name, to| broken(name, &["=ringback-proto", to]);
+        assert_eq!(with_proto("ringback-core", "=ringback-store"), [RULE_ARROW]);
+        assert_eq!(with_proto("ringback-client", "=ringback-edge-hoot"), [RULE_ARROW]);
+        assert_eq!(with_proto("ringback-blobs", "=ringback-store"), [RULE_ARROW]);
+    }
+
+    #[test]
+    fn an_arrow_without_a_dependency_is_found() {
+        assert_eq!(broken("ringback-core", &[]), [RULE_ARROW]);
+        assert_eq!(broken("ringback-core", &["dev:=ringback-proto"]), [RULE_ARROW]);
+        let edge = ["=ringback-proto", "=ringback-broker", "=ringback-mcp-wire"];
+        assert_eq!(broken("ringback-edge-mcp", &edge), [RULE_ARROW], "a test arrow");
     }
 
     #[test]
     fn a_test_may_use_the_testkit_and_no_other_crate_it_could_not_name_anyway() {
-        assert!(broken("ringback-client", &["dev:=ringback-testkit"]).is_empty());
-        assert_eq!(broken("ringback-client", &["=ringback-testkit"]), [RULE_ARROW]);
-        assert_eq!(broken("ringback-client", &["dev:=ringback-store"]), [RULE_ARROW]);
+        let with_proto = |to| broken("ringback-client", &["=ringback-proto", to]);
+        assert!(with_proto("dev:=ringback-testkit").is_empty());
+        assert_eq!(with_proto("=ringback-testkit"), [RULE_ARROW]);
+        assert_eq!(with_proto("dev:=ringback-store"), [RULE_ARROW]);
     }
 
     #[test]
@@ -227,17 +249,18 @@ mod tests {
 
     #[test]
     fn a_heavy_crate_outside_its_owner_is_found() {
-        assert!(broken("ringback-store", &["rusqlite"]).is_empty());
-        assert_eq!(broken("ringback-broker", &["rusqlite"]), [RULE_OWNER]);
-        assert_eq!(broken("ringback-broker", &["omq-tokio"]), [RULE_OWNER]);
-        assert_eq!(broken("ringback", &["axum"]), [RULE_OWNER]);
+        assert!(broken("ringback-store", &["=ringback-proto", "rusqlite"]).is_empty());
+        assert_eq!(broken("ringback-studio", &["rusqlite"]), [RULE_OWNER]);
+        assert_eq!(broken("ringback-sandbox", &["omq-tokio"]), [RULE_OWNER]);
+        assert_eq!(broken("ringback-mcp-wire", &["axum"]), [RULE_OWNER]);
     }
 
     #[test]
     fn json_below_the_edges_is_found_except_in_tests() {
         for name in ["ringback-core", "ringback-store", "ringback-blobs"] {
-            assert_eq!(broken(name, &["serde_json"]), [RULE_BAN], "{name}");
-            assert!(broken(name, &["dev:serde_json"]).is_empty(), "{name}");
+            let with_proto = |to| broken(name, &["=ringback-proto", to]);
+            assert_eq!(with_proto("serde_json"), [RULE_BAN], "{name}");
+            assert!(with_proto("dev:serde_json").is_empty(), "{name}");
         }
     }
 }

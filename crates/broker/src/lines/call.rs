@@ -128,7 +128,7 @@ impl Lines {
     ) -> Deadline {
         let caller_ms = options.deadline_ms.map(std::num::NonZeroU64::get);
         let settings = &self.settings;
-        let usual_ms = match tool.line.kind {
+        let usual_ms = match tool.line.kind() {
             LineKind::Client if caller_ms.is_none() => Some(settings.client_call_ms_default),
             LineKind::Caller => Some(settings.caller_call_ms_default),
             LineKind::Client | LineKind::Worker => None,

@@ -129,7 +129,7 @@ impl LineCall {
     /// The session that calls a caller's tool.
     #[must_use]
     pub fn from_session(&self) -> Option<SessionId> {
-        match self.tool.line.kind {
+        match self.tool.line.kind() {
             LineKind::Caller => self.context.session_id.as_deref()?.parse().ok(),
             // Whatever it says is the word of whoever calls.
             LineKind::Client | LineKind::Worker => None,
@@ -139,7 +139,7 @@ impl LineCall {
     fn told(&self) -> ClientToolCall {
         let text = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
         ClientToolCall {
-            client_id: self.tool.line.name.to_string(),
+            client_id: self.tool.line.name().to_string(),
             request_id: self.request_id.to_string(),
             session_id: text(&self.context.session_id),
             message_id: text(&self.context.message_id),
@@ -216,7 +216,7 @@ impl Lines {
 
 /// The encoding that a party of this line speaks.
 const fn spoken(line: &LineName) -> Format {
-    match line.kind {
+    match line.kind() {
         LineKind::Client | LineKind::Caller => Format::Json,
         LineKind::Worker => Format::MsgPack,
     }
@@ -300,7 +300,7 @@ impl Lines {
 
     /// Publishes what happened to a call, if an HTTP client is to carry it out.
     fn tell_client_event(&self, call: &LineCall, event: impl FnOnce(ClientToolCall) -> Event) {
-        if call.tool.line.kind == LineKind::Client {
+        if call.tool.line.kind() == LineKind::Client {
             self.kernel.publish(event(call.told()), call.tool.owner, None);
         }
     }
@@ -315,8 +315,8 @@ impl Lines {
     ) {
         self.changes.send_modify(|n_changes| *n_changes += 1);
         let names = |names: &[Arc<str>]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-        if line.kind == LineKind::Client {
-            let client_id = line.name.to_string();
+        if line.kind() == LineKind::Client {
+            let client_id = line.name().to_string();
             let event = if removed.is_empty() {
                 Event::ClientToolRegistered(ClientTools { client_id, tool_ids: names(added) })
             } else {
@@ -324,7 +324,7 @@ impl Lines {
             };
             self.kernel.publish(event, owner, None);
         }
-        let (kind, name) = (line.kind.as_str().to_owned(), line.name.to_string());
+        let (kind, name) = (line.kind().as_str().to_owned(), line.address());
         let (added, removed) = (names(added), names(removed));
         self.kernel.publish(Event::ToolsChanged { line: kind, name, added, removed }, owner, None);
     }

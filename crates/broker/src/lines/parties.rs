@@ -172,7 +172,7 @@ impl Lines {
             let mut table = lock(&self.table);
             // A caller says for which session it answers; see `Callers::answer`.
             let awaited = table.waiting(owner, request_id);
-            if awaited.is_ok_and(|awaited| awaited.tool.line.kind == LineKind::Caller) {
+            if awaited.is_ok_and(|awaited| awaited.tool.line.kind() == LineKind::Caller) {
                 Err((Error::not_found("request", request_id), None))
             } else {
                 let answered = table.answer(owner, request_id);

@@ -21,11 +21,11 @@ use ringback_proto::{
 use crate::common::{Fixture, request_id, result, start, start_with};
 
 fn client(name: &str) -> LineName {
-    LineName { kind: LineKind::Client, name: name.into() }
+    LineName::Client(name.into())
 }
 
 fn worker(name: &str) -> LineName {
-    LineName { kind: LineKind::Worker, name: name.into() }
+    LineName::Worker(name.into())
 }
 
 fn json(text: &str) -> Any {

@@ -212,7 +212,7 @@ impl<L: Links> LineTable<L> {
         else {
             return Err(Error::not_found("tool", &tool.full_name));
         };
-        if line.name.kind == LineKind::Caller && !line.is_attended() {
+        if line.name.kind() == LineKind::Caller && !line.is_attended() {
             return Err(unreachable_caller(&line.name));
         }
         if line.calls.len() >= calls_max {
@@ -443,7 +443,7 @@ impl<L: Links> LineTable<L> {
             .filter(|id| {
                 let live = self.book.live.get(id);
                 live.is_some_and(|live| {
-                    let is_taken = match line.name.kind {
+                    let is_taken = match line.name.kind() {
                         LineKind::Client | LineKind::Worker => {
                             matches!(live.place, Place::Taken(_))
                         }

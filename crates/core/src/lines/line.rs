@@ -61,7 +61,7 @@ impl<L: Links> Line<L> {
 
     /// Returns the stream for a call to this tool: a client's newest, a worker's least busy.
     pub(super) fn pick(&self, tool: &str) -> Option<StreamNo> {
-        match self.name.kind {
+        match self.name.kind() {
             LineKind::Client | LineKind::Caller => {
                 self.streams.last_key_value().map(|(number, _)| *number)
             }
@@ -76,7 +76,7 @@ impl<L: Links> Line<L> {
 
     /// Returns whether a delivered call may be delivered again.
     pub(super) fn redelivers(&self, tool: &LineTool<L::Tool>) -> bool {
-        match self.name.kind {
+        match self.name.kind() {
             LineKind::Client | LineKind::Worker => tool.idempotent || self.grace_ms > 0,
             // It answers by call id, regardless of the stream that delivered it.
             LineKind::Caller => true,
@@ -85,7 +85,7 @@ impl<L: Links> Line<L> {
 
     /// Returns whether any stream still answers for a tool.
     pub(super) fn is_offered(&self, tool: &str) -> bool {
-        match self.name.kind {
+        match self.name.kind() {
             LineKind::Client | LineKind::Caller => true,
             LineKind::Worker => self.streams.values().any(|stream| stream.offers.contains(tool)),
         }

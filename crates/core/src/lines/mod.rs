@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ringback_proto::Error;
-use ringback_proto::ids::{CallId, TokenId};
+use ringback_proto::ids::{CallId, SessionId, TokenId};
 use ringback_proto::principal::{Principal, PrincipalId, Target};
 
 pub use self::callers::{
@@ -75,17 +75,23 @@ impl LineKind {
 
 /// The name of a line; it belongs to one principal for as long as the line exists.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LineName {
-    /// The kind of party.
-    pub kind: LineKind,
-    /// Its client ID, its service, or its session and caller id; see [`LineName::caller`].
-    pub name: Arc<str>,
+pub enum LineName {
+    /// An HTTP client, by its client ID.
+    Client(Arc<str>),
+    /// A worker process, by its service.
+    Worker(Arc<str>),
+    /// A caller of a session.
+    Caller {
+        /// The root session of the tree that it serves.
+        session: SessionId,
+        /// Its id in that session.
+        caller_id: Arc<str>,
+    },
 }
 
 impl fmt::Display for LineName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.caller_id().unwrap_or(&self.name);
-        write!(f, "{} `{name}`", self.kind.as_str())
+        write!(f, "{} `{}`", self.kind().as_str(), self.name())
     }
 }
 

@@ -18,41 +18,68 @@ const DAEMON_PREFIX: &str = "oubliette";
 const CLIENT_PREFIX: &str = "client";
 
 impl LineName {
-    /// Returns the line name of a session's caller. No session id or caller id contains a `/`.
+    /// Returns the line name of a session's caller.
     #[must_use]
     pub fn caller(session: SessionId, caller_id: &str) -> Self {
-        Self { kind: LineKind::Caller, name: format!("{session}/{caller_id}").into() }
+        Self::Caller { session, caller_id: caller_id.into() }
+    }
+
+    /// Returns the kind of party that holds the line.
+    #[must_use]
+    pub const fn kind(&self) -> LineKind {
+        match self {
+            Self::Client(_) => LineKind::Client,
+            Self::Worker(_) => LineKind::Worker,
+            Self::Caller { .. } => LineKind::Caller,
+        }
+    }
+
+    /// Returns the client ID, the service or the caller id.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        match self {
+            Self::Client(name) | Self::Worker(name) | Self::Caller { caller_id: name, .. } => name,
+        }
+    }
+
+    /// Returns the name as events have it: no other line of its kind has the same.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::Client(name) | Self::Worker(name) => name.to_string(),
+            // No session id or caller id contains a `/`.
+            Self::Caller { session, caller_id } => format!("{session}/{caller_id}"),
+        }
     }
 
     /// Returns the session of a caller's line.
     #[must_use]
-    pub fn session(&self) -> Option<SessionId> {
-        self.caller_parts()?.0.parse().ok()
+    pub const fn session(&self) -> Option<SessionId> {
+        match self {
+            Self::Caller { session, .. } => Some(*session),
+            Self::Client(_) | Self::Worker(_) => None,
+        }
     }
 
     /// Returns the caller id of a caller's line.
     #[must_use]
     pub fn caller_id(&self) -> Option<&str> {
-        self.caller_parts().map(|(_, caller_id)| caller_id)
-    }
-
-    fn caller_parts(&self) -> Option<(&str, &str)> {
-        match self.kind {
-            LineKind::Caller => self.name.split_once('/'),
-            LineKind::Client | LineKind::Worker => None,
+        match self {
+            Self::Caller { caller_id, .. } => Some(caller_id),
+            Self::Client(_) | Self::Worker(_) => None,
         }
     }
 }
 
 /// Checks the name of a line that a party opens itself.
 pub(super) fn check_line(line: &LineName) -> Result<()> {
-    match line.kind {
-        LineKind::Client => check_part("clientID", &line.name),
-        LineKind::Worker => {
-            check_part("service", &line.name)?;
-            check_reserved("service", &line.name)
+    match line {
+        LineName::Client(name) => check_part("clientID", name),
+        LineName::Worker(name) => {
+            check_part("service", name)?;
+            check_reserved("service", name)
         }
-        LineKind::Caller => Err(Error::invalid_field(
+        LineName::Caller { .. } => Err(Error::invalid_field(
             "caller_id",
             "caller tools are declared for a session: send them with a message to it",
         )),
@@ -87,16 +114,17 @@ fn check_reserved(field: &str, name: &str) -> Result<()> {
 /// agents see.
 pub(super) fn full_name(line: &LineName, tool: &str) -> Result<Arc<str>> {
     check_part(
-        match line.kind {
-            LineKind::Client | LineKind::Worker => "id",
-            LineKind::Caller => "name",
+        match line {
+            LineName::Client(_) | LineName::Worker(_) => "id",
+            LineName::Caller { .. } => "name",
         },
         tool,
     )?;
-    Ok(match line.kind {
-        LineKind::Client => format!("{CLIENT_PREFIX}_{}_{tool}", line.name).into(),
-        LineKind::Worker => format!("{}_{tool}", line.name).into(),
-        LineKind::Caller => format!("{}_{tool}", line.caller_id().unwrap_or_default()).into(),
+    Ok(match line {
+        LineName::Client(name) => format!("{CLIENT_PREFIX}_{name}_{tool}").into(),
+        LineName::Worker(name) | LineName::Caller { caller_id: name, .. } => {
+            format!("{name}_{tool}").into()
+        }
     })
 }
 

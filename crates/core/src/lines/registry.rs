@@ -124,7 +124,7 @@ impl<T> Registry<T> {
     #[must_use]
     pub fn seen_by(&self, principal: &Principal, kind: LineKind) -> Vec<Arc<LineTool<T>>> {
         let mut seen = self.seen_from(principal, "", "", usize::MAX);
-        seen.retain(|tool| tool.line.kind == kind);
+        seen.retain(|tool| tool.line.kind() == kind);
         seen
     }
 

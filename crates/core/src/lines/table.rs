@@ -175,9 +175,9 @@ impl<L: Links> LineTable<L> {
     ) -> Result<Option<&Line<L>>> {
         let line = self.by_name.get(name).and_then(|number| self.lines.get(number));
         match line {
-            Some(line) if line.owner != owner => Err(match name.kind {
+            Some(line) if line.owner != owner => Err(match name.kind() {
                 LineKind::Client => Error::forbidden(
-                    &format!("using the clientID `{}`", name.name),
+                    &format!("using the clientID `{}`", name.name()),
                     "the token that uses it now; choose another clientID",
                 ),
                 LineKind::Worker | LineKind::Caller => Error::new(
@@ -322,7 +322,7 @@ impl<L: Links> LineTable<L> {
         let Some(line) = self.lines.get_mut(&number) else { return Vec::new() };
         let mut withdrawn = Vec::new();
         for tool in tools.iter().filter_map(|name| line.remove_tool(name)) {
-            match tool.line.kind {
+            match tool.line.kind() {
                 LineKind::Client | LineKind::Worker => self.registry.remove(&tool.full_name),
                 LineKind::Caller => self.callers.forget_tool(&tool),
             }
@@ -374,7 +374,7 @@ impl<L: Links> LineTable<L> {
             }
             self.lapses.pop_first();
             self.set_lapse(number, None);
-            match self.lines.get(&number).map(|line| line.name.kind) {
+            match self.lines.get(&number).map(|line| line.name.kind()) {
                 Some(LineKind::Client | LineKind::Worker) => self.end_line(number, effects),
                 Some(LineKind::Caller) => self.callers().give_up_if_absent(number, effects),
                 None => {}

@@ -57,7 +57,11 @@ impl Bench {
     }
 
     fn line(kind: LineKind, name: &str) -> LineName {
-        LineName { kind, name: name.into() }
+        match kind {
+            LineKind::Client => LineName::Client(name.into()),
+            LineKind::Worker => LineName::Worker(name.into()),
+            LineKind::Caller => LineName::caller(SessionId::from_random([1; 16]), name),
+        }
     }
 
     pub(super) fn settle(&mut self, effects: Vec<LineEffect<Test>>) {

@@ -29,7 +29,7 @@ pub(super) struct WorkerTask {
 
 impl WorkerTask {
     pub(super) async fn run(mut self, service: Text, first: Offer) {
-        let name = LineName { kind: LineKind::Worker, name: service.as_str().into() };
+        let name = LineName::Worker(service.as_str().into());
         let Offer { tools, reply_to } = first;
         let reply_to = Arc::new(reply_to);
         let opened = self.broker.lines().open(&self.credential, &name);

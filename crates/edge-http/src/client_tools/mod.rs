@@ -64,7 +64,7 @@ pub(crate) fn line(client_id: &str) -> Result<LineName> {
     if client_id.is_empty() {
         return Err(missing_client());
     }
-    Ok(LineName { kind: LineKind::Client, name: Arc::from(client_id) })
+    Ok(LineName::Client(Arc::from(client_id)))
 }
 
 fn missing_client() -> Error {

@@ -132,10 +132,7 @@ async fn a_burst_of_ten_thousand_events_arrives_or_is_told_to_be_missed() {
     let credential = world.broker.authenticate(&world.admin.token).unwrap();
     for number in 0..5_000 {
         let offer = ringback_broker::LineOffer {
-            line: ringback_broker::LineName {
-                kind: ringback_broker::LineKind::Client,
-                name: "burst".into(),
-            },
+            line: ringback_broker::LineName::Client("burst".into()),
             grace_ms: None,
             tools: vec![ringback_broker::ToolOffer {
                 name: format!("t{}", number % 10),

@@ -24,7 +24,7 @@ fn any(text: &str) -> Any {
 
 impl<'a> Party<'a> {
     fn new(world: &'a World, tool: &str) -> Self {
-        let line = LineName { kind: LineKind::Client, name: "tab".into() };
+        let line = LineName::Client("tab".into());
         let who = &Credential::local();
         let stream = world.broker.lines().open(who, &line).unwrap();
         let tool = ToolOffer {

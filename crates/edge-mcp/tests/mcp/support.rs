@@ -97,7 +97,7 @@ impl World {
     /// Offers a tool on a line, or removes it again: either way the list changes.
     pub(crate) fn change_tools(&self) {
         let who = &Credential::local();
-        let line = LineName { kind: LineKind::Client, name: "toggle".into() };
+        let line = LineName::Client("toggle".into());
         if self.broker.lines().withdraw(who, &line, None).is_ok_and(|gone| !gone.is_empty()) {
             return;
         }

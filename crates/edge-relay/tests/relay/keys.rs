@@ -213,7 +213,7 @@ async fn a_session_s_own_key_works_in_its_session_alone() {
 }
 
 fn offer(world: &World, who: &Credential, name: &str) -> LineName {
-    let line = LineName { kind: LineKind::Client, name: "tab".into() };
+    let line = LineName::Client("tab".into());
     let schema = r#"{"maximum":12345678901234567890}"#;
     let input_schema = Some(Any { format: Format::Json, bytes: schema.into() });
     let tools = vec![ToolOffer { name: name.to_owned(), input_schema, ..ToolOffer::default() }];

@@ -68,7 +68,7 @@ async fn a_session_s_own_key_counts_at_its_url() {
 async fn a_client_tool_is_called_from_a_session() {
     let world = World::start().await;
     let (secret, owner) = world.token("write").await;
-    let line = LineName { kind: LineKind::Client, name: "page".into() };
+    let line = LineName::Client("page".into());
     let tools = vec![ToolOffer { name: "zoom".to_owned(), ..ToolOffer::default() }];
     let offer = LineOffer { line: line.clone(), grace_ms: None, tools };
     world.broker.lines().offer(&owner, offer).unwrap();

@@ -87,7 +87,10 @@ pub(super) fn start(
         let party = Party {
             broker: broker.clone(),
             owner: owner.clone(),
-            line: LineName { kind, name: name.into() },
+            line: match kind {
+                LineKind::Worker => LineName::Worker(name.into()),
+                LineKind::Client | LineKind::Caller => LineName::Client(name.into()),
+            },
             tools,
             recorder: recorder.clone(),
             rng: rng(),
@@ -129,7 +132,7 @@ impl Party {
     /// Offers the tools and opens a stream, in either order. `None` when the broker will not have
     /// it, for a while.
     fn appear(&mut self) -> Option<LineStream> {
-        let stream_first = self.line.kind == LineKind::Worker || self.rng.random_bool(0.5);
+        let stream_first = self.line.kind() == LineKind::Worker || self.rng.random_bool(0.5);
         if !stream_first {
             self.offer(None)?;
         }
@@ -152,10 +155,10 @@ impl Party {
                 ..ToolOffer::default()
             })
             .collect();
-        let offered = match (self.line.kind, stream) {
+        let offered = match (self.line.kind(), stream) {
             (LineKind::Worker, Some(stream)) => stream.offer(tools),
             (LineKind::Client | LineKind::Worker | LineKind::Caller, _) => {
-                let grace_ms = Some(if &*self.line.name == "page" { GRACE_MS } else { 0 });
+                let grace_ms = Some(if &**self.line.name() == "page" { GRACE_MS } else { 0 });
                 let offer = LineOffer { line: self.line.clone(), grace_ms, tools };
                 self.broker.lines().offer(&self.owner, offer)
             }
