@@ -21,6 +21,7 @@ mod containers;
 mod content;
 mod disk;
 mod failure;
+mod follow;
 pub mod handler;
 mod handlers;
 mod identity;
@@ -45,6 +46,7 @@ pub use confinement::{Confinement, SandboxRules};
 pub use containers::{ContainerSettings, ImageName, ImageNameError, ImageSource};
 pub use content::{BlobReader, BlobWriter, StoredBlob};
 pub use disk::{Disk, DiskLimits, Inodes, KeepFree, Space};
+pub use follow::{Follow, Followed};
 pub use identity::Credential;
 pub use kernel::{Blocking, Clock, Entropy, Subscription};
 pub use lines::{

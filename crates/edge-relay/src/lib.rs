@@ -26,7 +26,6 @@ mod config;
 mod connection;
 mod edge;
 mod events;
-mod follow;
 mod list;
 mod methods;
 mod outbox;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ringback_broker::{
-    Answer, Broker, Call, CallContext, CallControl, Credential, Edge, LineRequest,
+    Answer, Broker, Call, CallContext, CallControl, Credential, Edge, Follow, Followed, LineRequest,
 };
 use ringback_mcp_wire::RawValue;
 use ringback_proto::any::{Any, Format};
@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::callers::Told;
 use crate::events::Events;
-use crate::follow::{Follow, Followed};
 use crate::list::list;
 use crate::outcome::{Face, Outcome};
 use crate::refusal::Refusal;
@@ -75,19 +74,24 @@ impl Work {
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call returns the same step.
     pub(crate) async fn next(&mut self) -> Step {
-        let followed = match self {
-            Self::Caller(follow) | Self::Tool(follow, ..) => follow.next().await,
-            Self::Other(work) => return Step::Done(work.await),
+        let last = loop {
+            let followed = match self {
+                Self::Caller(follow) | Self::Tool(follow, ..) => follow.next().await,
+                Self::Other(work) => return Step::Done(work.await),
+            };
+            match followed {
+                Followed::Progress { percent, message } => {
+                    return Step::Progress { percent, message };
+                }
+                // The protocol has no place for it.
+                Followed::Log { .. } => {}
+                Followed::Done(last) => break last,
+            }
         };
-        match (followed, self) {
-            (Followed::Progress { percent, message }, _) => Step::Progress { percent, message },
-            (Followed::Done(last), Self::Tool(_, tool, face)) => {
-                Step::Done(Outcome::of_tool(last, tool, *face))
-            }
-            (Followed::Done(last), Self::Caller(_) | Self::Other(_)) => {
-                Step::Done(Outcome::of_caller(last))
-            }
-        }
+        Step::Done(match self {
+            Self::Tool(_, tool, face) => Outcome::of_tool(last, tool, *face),
+            Self::Caller(_) | Self::Other(_) => Outcome::of_caller(last),
+        })
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use ringback_mcp_wire::relay::as_result;
-use ringback_mcp_wire::{Object, RawValue, compact};
+use ringback_mcp_wire::relay::{ERROR_META, Shown};
+use ringback_mcp_wire::{Object, RawValue, on_one_line};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::JobId;
@@ -15,9 +15,6 @@ use serde_json::value::to_raw_value;
 
 use crate::outbox::Outbox;
 use crate::refusal::Refusal;
-
-/// The key of the error for programs in a failed result.
-const ERROR_META: &str = "ringback/error";
 
 /// The outcome of a request.
 #[derive(Debug)]
@@ -168,8 +165,7 @@ fn json_of(passed: &Any) -> Result<Cow<'_, RawValue>, Refusal> {
         Format::MsgPack => None,
     };
     let value = value.ok_or_else(|| Error::internal("relay", "the tool's answer is not JSON"))?;
-    let breaks = value.get().contains(['\n', '\r']);
-    Ok(if breaks { Cow::Owned(compact(value)) } else { Cow::Borrowed(value) })
+    Ok(on_one_line(value))
 }
 
 /// A tool result stays as it is; any other value is returned as text and as structured content.
@@ -178,12 +174,12 @@ fn passed_content(passed: &Any) -> Outcome {
         Ok(value) => value,
         Err(refusal) => return Outcome::Refused(refusal),
     };
-    if let Some(result) = as_result(&value) {
-        return Outcome::json(&WithIsError(&result));
+    match Shown::of(&value) {
+        Shown::Result(result) => Outcome::json(&WithIsError(&result)),
+        Shown::Value { text, structured } => {
+            Outcome::json(&Content { text, structured: Some(structured), error: None })
+        }
     }
-    let text: Option<Cow<'_, str>> = serde_json::from_str(value.get()).ok();
-    let text = text.unwrap_or_else(|| value.get().into());
-    Outcome::json(&Content { text, structured: Some(&value), error: None })
 }
 
 fn own_content(value: &RawValue) -> Outcome {

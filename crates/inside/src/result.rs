@@ -1,17 +1,12 @@
 //! The outcome of a call, as MCP: the one place that turns the relay's errors into the agent's.
 
-use std::borrow::Cow;
-
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
-use ringback_mcp_wire::relay::{Relayed, as_result};
+use ringback_mcp_wire::relay::{ERROR_META, Relayed, Shown};
 use ringback_mcp_wire::{Code, Era, Fault, Id, Object, RawValue};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
 
 use crate::relay::RelayError;
-
-/// The key of the error for programs in a failed result.
-const ERROR_META: &str = "ringback/error";
 
 /// A failure detected by this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,18 +57,21 @@ struct Data<'a> {
 /// The answer to a call with a value: a tool result stays as it is; any other value is returned as
 /// text and as structured content. Before 2026-07-28 structured content is an object or absent.
 pub(crate) fn value(id: &Id, value: &RawValue, stamp: Stamp<'_>) -> String {
-    if let Some(mut result) = as_result(value) {
-        let structured = result.get("structuredContent");
-        let is_object = structured.is_none_or(|raw| raw.get().starts_with('{'));
-        if stamp.era() == Era::Legacy && !is_object {
-            result = result.without("structuredContent");
+    match Shown::of(value) {
+        Shown::Result(mut result) => {
+            let structured = result.get("structuredContent");
+            let is_object = structured.is_none_or(|raw| raw.get().starts_with('{'));
+            if stamp.era() == Era::Legacy && !is_object {
+                result = result.without("structuredContent");
+            }
+            outgoing::result(id, &Relayed { result, stamp })
         }
-        return outgoing::result(id, &Relayed { result, stamp });
+        Shown::Value { text, structured } => {
+            let structured = Some(structured);
+            let result = CallResult { text: &text, structured, is_error: false, meta: None };
+            outgoing::answer(id, &result, stamp)
+        }
     }
-    let text: Option<Cow<'_, str>> = serde_json::from_str(value.get()).ok();
-    let text = text.unwrap_or_else(|| value.get().into());
-    let result = CallResult { text: &text, structured: Some(value), is_error: false, meta: None };
-    outgoing::answer(id, &result, stamp)
 }
 
 /// The answer to a call that the daemon, or the owner of the tool, refused or failed.

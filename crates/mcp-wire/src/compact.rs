@@ -1,5 +1,7 @@
 //! JSON on one line: whitespace between tokens is removed, every token stays.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 /// The same JSON without whitespace between its tokens, as the framing of lines and of server-sent
@@ -23,6 +25,13 @@ pub fn compact(json: &RawValue) -> Box<RawValue> {
         packed.push(c);
     }
     RawValue::from_string(packed).expect("JSON without whitespace between its tokens")
+}
+
+/// The same JSON on one line; copied only if it is not on one already.
+#[must_use]
+pub fn on_one_line(json: &RawValue) -> Cow<'_, RawValue> {
+    let breaks = json.get().contains(['\n', '\r']);
+    if breaks { Cow::Owned(compact(json)) } else { Cow::Borrowed(json) }
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ mod request;
 mod schema;
 mod version;
 
-pub use compact::compact;
+pub use compact::{compact, on_one_line};
 pub use fault::{Code, Fault};
 pub use id::Id;
 pub use limits::{LimitError, Limits};

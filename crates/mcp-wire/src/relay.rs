@@ -1,5 +1,7 @@
 //! A result from elsewhere, passed on as an MCP result without changing its meaning.
 
+use std::borrow::Cow;
+
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -15,6 +17,36 @@ pub fn as_result(value: &RawValue) -> Option<Object<'_>> {
     let object = Object::of(value).ok()?;
     let content: Vec<Object<'_>> = serde_json::from_str(object.get("content")?.get()).ok()?;
     content.iter().all(|block| block.text("type").is_some()).then_some(object)
+}
+
+/// The key, in the `_meta` of a failed result, of the error for programs.
+pub const ERROR_META: &str = "ringback/error";
+
+/// Somebody's value as the result of an MCP tool.
+#[derive(Debug)]
+pub enum Shown<'a> {
+    /// It is a result already, and stays as it is.
+    Result(Object<'a>),
+    /// Any other value: as text, and as structured content.
+    Value {
+        /// The value for readers of text: a string without its quotes, else its JSON.
+        text: Cow<'a, str>,
+        /// The value itself.
+        structured: &'a RawValue,
+    },
+}
+
+impl<'a> Shown<'a> {
+    /// How a value is shown.
+    #[must_use]
+    pub fn of(value: &'a RawValue) -> Self {
+        if let Some(result) = as_result(value) {
+            return Self::Result(result);
+        }
+        let text: Option<Cow<'a, str>> = serde_json::from_str(value.get()).ok();
+        let text = text.unwrap_or_else(|| value.get().into());
+        Self::Value { text, structured: value }
+    }
 }
 
 /// A result to pass on: every field unchanged, with the stamp of the era.

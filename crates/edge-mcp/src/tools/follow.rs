@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringback_broker::{CallControl, Replies};
+use ringback_broker::{CallControl, Followed, Replies};
 use ringback_mcp_wire::outgoing::{self, Told};
 use ringback_mcp_wire::{Code, Fault, Id, LogLevel};
+use ringback_proto::ErrorKind;
 use ringback_proto::chunk;
 use ringback_proto::timing::ToolTiming;
-use ringback_proto::{ErrorKind, ResponseEnvelope, StreamChunk};
 use serde_json::value::to_raw_value;
-use tokio::time::{Instant, sleep_until};
 
 use super::interest::Interest;
-use super::outcome::{Outcome, Started};
+use super::outcome::Outcome;
 
 /// The messages that a client wants on the way.
 #[derive(Debug, Clone, Default)]
@@ -29,26 +28,15 @@ impl Wanted {
     }
 }
 
-/// A running call. Dropping it before its end cancels it: its caller has left.
+/// A running call, as its client sees it. Dropping it before its end cancels it.
 #[derive(Debug)]
 pub(crate) struct Follow {
-    replies: Replies,
+    call: ringback_broker::Follow,
     canceller: Canceller,
     tool: String,
-    timing: ToolTiming,
     is_long: bool,
     interest: Option<Interest>,
     wanted: Wanted,
-    told_percent: Option<f32>,
-    /// The job of a streamed call, and until when its answer is held back.
-    streamed: Option<Streamed>,
-    is_over: bool,
-}
-
-#[derive(Debug)]
-struct Streamed {
-    job: Option<Started>,
-    until: Instant,
 }
 
 /// A handle to cancel a call.
@@ -91,18 +79,13 @@ pub(crate) struct Facts {
 impl Follow {
     pub(super) fn new(replies: Replies, control: CallControl, facts: Facts) -> Self {
         let Facts { tool, timing, is_long, interest, streamed } = facts;
-        let until = Instant::now() + timing.edge_wait();
         Self {
-            replies,
-            canceller: Canceller { control, asked: Arc::default() },
+            canceller: Canceller { control: control.clone(), asked: Arc::default() },
+            call: ringback_broker::Follow::new(replies, control, tool.clone(), timing),
             tool,
-            timing,
             is_long,
             interest,
-            told_percent: None,
-            streamed: streamed.is_some().then_some(Streamed { job: None, until }),
             wanted: streamed.unwrap_or_default(),
-            is_over: false,
         }
     }
 
@@ -126,18 +109,13 @@ impl Follow {
     /// Dropping the future loses nothing: the next call returns the same step.
     pub(crate) async fn next(&mut self) -> Step {
         loop {
-            let reply = match &self.streamed {
-                None => self.replies.next().await,
-                Some(Streamed { job, until }) => tokio::select! {
-                    biased;
-                    reply = self.replies.next() => reply,
-                    () = sleep_until(*until), if job.is_some() => {
-                        return self.done(Outcome::Job(job.clone().expect("the guard checked it")));
-                    }
-                },
+            let told = match self.call.next().await {
+                Followed::Progress { percent, message } => self.progress(percent, &message),
+                Followed::Log { level, message } => self.log(level, &message),
+                Followed::Done(last) => return self.done(Outcome::of(last, &self.tool)),
             };
-            if let Some(step) = self.on_reply(reply) {
-                return step;
+            if let Some(told) = told {
+                return Step::Told(told);
             }
         }
     }
@@ -152,28 +130,7 @@ impl Follow {
         }
     }
 
-    fn on_reply(&mut self, reply: Option<ResponseEnvelope>) -> Option<Step> {
-        match reply {
-            None => {
-                let fault = Fault::new(Code::Internal, "the tool ended without an answer");
-                Some(self.done(Outcome::Fault(fault)))
-            }
-            Some(ResponseEnvelope::StreamStart { job_id, tool, .. }) => {
-                if let (Some(streamed), Some(job_id)) = (&mut self.streamed, job_id) {
-                    streamed.job = Some(Started::new(job_id, tool, self.timing));
-                }
-                None
-            }
-            Some(ResponseEnvelope::StreamChunk { chunk, .. }) => self.on_chunk(&chunk),
-            Some(reply) => {
-                let outcome = Outcome::of(reply, &self.tool);
-                Some(self.done(outcome))
-            }
-        }
-    }
-
-    fn done(&mut self, outcome: Outcome) -> Step {
-        self.is_over = true;
+    fn done(&self, outcome: Outcome) -> Step {
         let asked = self.canceller.asked.load(Ordering::Acquire);
         let is_cancelled = matches!(
             &outcome, Outcome::Failed(error) if error.kind() == ErrorKind::Cancelled
@@ -181,33 +138,13 @@ impl Follow {
         Step::Done(if asked && is_cancelled { Outcome::Silent } else { outcome })
     }
 
-    fn on_chunk(&mut self, chunk: &StreamChunk) -> Option<Step> {
-        match chunk {
-            StreamChunk::Progress { percent, message } => self.on_progress(*percent, message),
-            StreamChunk::LogLine { level, message } => self.on_log(*level, message),
-            // MCP has no place for them; the result names the artifacts. The work must not wait.
-            StreamChunk::PartialAudio { .. }
-            | StreamChunk::PartialMidi { .. }
-            | StreamChunk::PartialContent { .. } => {
-                let n_bytes = u64::try_from(chunk.weight()).unwrap_or(u64::MAX);
-                self.canceller.control.add_credit(n_bytes);
-                None
-            }
-        }
-    }
-
-    /// Progress only ever rises, as the protocol requires.
-    fn on_progress(&mut self, percent: f32, message: &str) -> Option<Step> {
+    fn progress(&self, percent: f32, message: &str) -> Option<String> {
         let token = self.wanted.progress.as_ref()?;
-        if self.told_percent.is_some_and(|told| percent <= told) || !percent.is_finite() {
-            return None;
-        }
-        self.told_percent = Some(percent);
         let told = Told::Progress { token, percent: f64::from(percent), message };
-        Some(Step::Told(outgoing::notification(&told)))
+        Some(outgoing::notification(&told))
     }
 
-    fn on_log(&self, level: chunk::LogLevel, message: &str) -> Option<Step> {
+    fn log(&self, level: chunk::LogLevel, message: &str) -> Option<String> {
         let level = match level {
             chunk::LogLevel::Debug => LogLevel::Debug,
             chunk::LogLevel::Info => LogLevel::Info,
@@ -219,16 +156,6 @@ impl Follow {
         }
         let data = to_raw_value(message).expect("a text can be written as JSON");
         let told = Told::Log { level, logger: &self.tool, data: &data };
-        Some(Step::Told(outgoing::notification(&told)))
-    }
-}
-
-impl Drop for Follow {
-    /// The start of the stream carried the job's id, so the job would continue without us; but the
-    /// client does not know the id.
-    fn drop(&mut self) {
-        if !self.is_over && self.streamed.is_some() {
-            self.canceller.control.cancel();
-        }
+        Some(outgoing::notification(&told))
     }
 }

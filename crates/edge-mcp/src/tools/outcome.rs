@@ -1,10 +1,8 @@
 //! The outcome of a call, and the one place that turns errors into MCP.
 
-use std::borrow::Cow;
-
 use ringback_mcp_wire::outgoing::{self, CallResult, Stamp};
-use ringback_mcp_wire::relay::{Relayed, as_result};
-use ringback_mcp_wire::{Code, Fault, Id, RawValue, compact};
+use ringback_mcp_wire::relay::{ERROR_META, Relayed, Shown};
+use ringback_mcp_wire::{Code, Fault, Id, RawValue, on_one_line};
 use ringback_proto::any::{Any, Format};
 use ringback_proto::error::ToolError;
 use ringback_proto::ids::JobId;
@@ -12,9 +10,6 @@ use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, ErrorKind, ResponseEnvelope, ToolResponse};
 use serde::Serialize;
 use serde_json::value::to_raw_value;
-
-/// The key of the error for programs in a failed result.
-const ERROR_META: &str = "ringback/error";
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -149,15 +144,14 @@ fn encode_passed(id: &Id, passed: &Any, stamp: Stamp<'_>) -> String {
         return outgoing::error(Some(id), &fault);
     };
     // Lines and events end at a line break, so they must not contain one.
-    let packed = raw.get().contains(['\n', '\r']).then(|| compact(raw));
-    let raw = packed.as_deref().unwrap_or(raw);
-    if let Some(result) = as_result(raw) {
-        return outgoing::result(id, &Relayed { result, stamp });
+    match Shown::of(&on_one_line(raw)) {
+        Shown::Result(result) => outgoing::result(id, &Relayed { result, stamp }),
+        Shown::Value { text, structured } => {
+            let structured = Some(structured);
+            let result = CallResult { text: &text, structured, is_error: false, meta: None };
+            outgoing::answer(id, &result, stamp)
+        }
     }
-    let text: Option<Cow<'_, str>> = serde_json::from_str(raw.get()).ok();
-    let text = text.unwrap_or_else(|| raw.get().into());
-    let result = CallResult { text: &text, structured: Some(raw), is_error: false, meta: None };
-    outgoing::answer(id, &result, stamp)
 }
 
 /// An error for programs, with its kind as on a session's socket.

@@ -1,19 +1,23 @@
-//! A running call, followed until its answer.
+//! A running call, followed by an edge that answers once: progress on the way, then one outcome.
 
-use ringback_broker::{CallControl, Replies};
+use ringback_proto::chunk::LogLevel;
 use ringback_proto::ids::JobId;
 use ringback_proto::timing::ToolTiming;
 use ringback_proto::{Error, ResponseEnvelope, StreamChunk};
 use tokio::time::{Instant, sleep_until};
 
-/// A running call. Dropping it before its end cancels it: its caller has left.
+use crate::call::CallControl;
+use crate::replies::Replies;
+
+/// A running call. Its answer is held back as long as its timing says, then the job's id is the
+/// answer. Dropping it before its end cancels the call: its caller has left.
 #[derive(Debug)]
-pub(crate) struct Follow {
+pub struct Follow {
     replies: Replies,
     control: CallControl,
     tool: String,
     timing: ToolTiming,
-    told_percent: Option<f32>,
+    percent: Option<f32>,
     /// The job of a streamed native call, and until when its answer is held back.
     job: Option<JobId>,
     until: Instant,
@@ -26,27 +30,37 @@ pub(crate) struct Follow {
     clippy::large_enum_variant,
     reason = "the large one is the last one, and is used immediately"
 )]
-pub(crate) enum Followed {
-    /// Progress.
-    Progress { percent: f32, message: String },
+pub enum Followed {
+    /// Progress, which only ever rises.
+    Progress {
+        /// How far the tool is.
+        percent: f32,
+        /// What it does.
+        message: String,
+    },
+    /// A line of the tool's log.
+    Log {
+        /// How important it is.
+        level: LogLevel,
+        /// The line.
+        message: String,
+    },
     /// The end of the call.
     Done(ResponseEnvelope),
 }
 
 impl Follow {
-    pub(crate) fn new(
-        replies: Replies,
-        control: CallControl,
-        tool: String,
-        timing: ToolTiming,
-    ) -> Self {
+    /// Follows a call of this tool.
+    #[must_use]
+    pub fn new(replies: Replies, control: CallControl, tool: String, timing: ToolTiming) -> Self {
         let until = Instant::now() + timing.edge_wait();
-        let (told_percent, job, is_over) = (None, None, false);
-        Self { replies, control, tool, timing, told_percent, job, until, is_over }
+        let (percent, job, is_over) = (None, None, false);
+        Self { replies, control, tool, timing, percent, job, until, is_over }
     }
 
     /// A handle to cancel it.
-    pub(crate) fn control(&self) -> CallControl {
+    #[must_use]
+    pub fn control(&self) -> CallControl {
         self.control.clone()
     }
 
@@ -54,12 +68,12 @@ impl Follow {
     ///
     /// # Cancel safety
     /// Dropping the future loses nothing: the next call returns the same step.
-    pub(crate) async fn next(&mut self) -> Followed {
+    pub async fn next(&mut self) -> Followed {
         loop {
             let reply = tokio::select! {
                 biased;
                 reply = self.replies.next() => reply,
-                () = sleep_until(self.until), if self.job.is_some() => self.handed_out(),
+                () = sleep_until(self.until), if self.job.is_some() => self.job_started(),
             };
             if let Some(next) = self.on_reply(reply) {
                 return next;
@@ -68,7 +82,7 @@ impl Follow {
     }
 
     /// The wait is over, but the work is not.
-    fn handed_out(&self) -> Option<ResponseEnvelope> {
+    fn job_started(&self) -> Option<ResponseEnvelope> {
         let (tool, expected_timing) = (self.tool.clone(), self.timing);
         self.job.map(|job_id| ResponseEnvelope::JobStarted { job_id, tool, expected_timing })
     }
@@ -88,7 +102,7 @@ impl Follow {
                 | ResponseEnvelope::StreamEnd { .. }),
             ) => Some(self.done(last)),
             None => {
-                let error = Error::internal("relay", "the tool ended without an answer");
+                let error = Error::internal("follow", "the tool ended without an answer");
                 Some(self.done(error.into()))
             }
         }
@@ -102,17 +116,14 @@ impl Follow {
     fn on_chunk(&mut self, chunk: StreamChunk) -> Option<Followed> {
         match chunk {
             StreamChunk::Progress { percent, message } => {
-                // Progress only ever rises, as agents expect.
-                let is_news =
-                    percent.is_finite() && self.told_percent.is_none_or(|it| percent > it);
+                let is_news = percent.is_finite() && self.percent.is_none_or(|it| percent > it);
                 is_news.then(|| {
-                    self.told_percent = Some(percent);
+                    self.percent = Some(percent);
                     Followed::Progress { percent, message }
                 })
             }
-            StreamChunk::LogLine { .. } => None,
-            // The protocol has no place for them; the result names the artifacts. The work must not
-            // wait.
+            StreamChunk::LogLine { level, message } => Some(Followed::Log { level, message }),
+            // An answer has no place for them; it names the artifacts. The work must not wait.
             StreamChunk::PartialAudio { .. }
             | StreamChunk::PartialMidi { .. }
             | StreamChunk::PartialContent { .. } => {
@@ -125,7 +136,7 @@ impl Follow {
 
 impl Drop for Follow {
     /// The start of the stream carried the job's id, so the job would continue without us; but the
-    /// peer does not know the id.
+    /// caller does not know the id.
     fn drop(&mut self) {
         if !self.is_over && self.job.is_some() {
             self.control.cancel();
