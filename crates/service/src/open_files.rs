@@ -9,6 +9,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// the limit, so more would cost them time.
 const RAISED_MAX: u64 = 1 << 17;
 
+/// What the daemon keeps for itself at most: its records and content, and thousands of agents.
+const OWN_MAX: usize = 4096;
+
 /// The limit of open files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFiles {
@@ -49,16 +52,22 @@ impl OpenFiles {
         self.limit
     }
 
-    /// The number of HTTP connections: what is wanted, but at most a quarter.
+    /// The number of HTTP connections: what is wanted, but at most three quarters of what is for
+    /// connections.
     #[must_use]
     pub fn http(self, wanted: usize) -> usize {
-        wanted.min(self.limit / 4).max(1)
+        let connections = self.connections();
+        wanted.min(connections - connections / 4).max(1)
     }
 
-    /// The number of HOOT01 peers: the rest of one half.
+    /// The number of HOOT01 peers: the rest.
     #[must_use]
     pub fn hoot(self, http: usize) -> usize {
-        (self.limit / 2).saturating_sub(http).max(8)
+        self.connections().saturating_sub(http).max(8)
+    }
+
+    fn connections(self) -> usize {
+        self.limit - (self.limit / 2).min(OWN_MAX)
     }
 }
 
@@ -87,18 +96,19 @@ impl Spare {
 
 #[cfg(test)]
 mod tests {
-    use super::OpenFiles;
+    use super::{OWN_MAX, OpenFiles};
 
     #[test]
-    fn half_of_all_open_files_stay_for_the_daemon() {
+    fn the_daemon_keeps_open_files_for_itself() {
         for limit in [128, 256, 1024, 4096, 65_536, 1 << 20] {
             let files = OpenFiles::of(limit);
-            let http = files.http(1024);
-            assert!(http <= 1024 && http + files.hoot(http) <= limit / 2, "{limit}");
-            assert!(files.hoot(http) >= limit / 4, "{limit}");
+            let http = files.http(usize::MAX);
+            let own = (limit / 2).min(OWN_MAX);
+            assert_eq!(http + files.hoot(http), limit - own, "{limit}");
+            assert!(files.hoot(http) >= limit / 8, "{limit}");
         }
         assert_eq!(OpenFiles::of(4096).http(1024), 1024);
-        assert_eq!(OpenFiles::of(1 << 20).http(50_000), 50_000);
+        assert!(OpenFiles::of(20_000).http(11_000) == 11_000, "ten thousand clients");
         assert_eq!(OpenFiles::of(0).http(1024), 1);
     }
 

@@ -86,8 +86,8 @@ section! {
         /// States that a reverse proxy with TLS is in front. Beyond loopback, this or `http.tls` is
         /// required.
         pub behind_proxy: bool = false,
-        /// Maximum number of concurrent connections, at most a quarter of the process's open file
-        /// limit; further ones get 503.
+        /// Maximum number of concurrent connections, as far as the process's open file limit leaves
+        /// room; further ones get 503.
         pub max_connections: usize = DEFAULT_MAX_CONNECTIONS,
         /// Largest request body, in bytes; a larger one gets 413.
         pub max_body_bytes: usize = DEFAULT_MAX_BODY_BYTES,
