@@ -183,7 +183,7 @@ async fn a_conversation_that_is_gone_is_begun_anew() {
     let (mut driver, handle) = scripted(directory.path(), gone, Permissions::Ask);
     handle.send("hello").unwrap();
     let told = until(&mut driver, COMPLETION).await;
-    assert_has(&told, &["there is no such conversation", r#""is_resumed":false"#, "hello"]);
+    assert_has(&told, &["unknown conversation", r#""is_resumed":false"#, "hello"]);
 }
 
 /// Rule: garbage is told and stops nothing, also between the lines of a turn.
@@ -204,7 +204,7 @@ async fn an_agent_that_stops_mid_line_is_given_up() {
         let (mut driver, handle) = shell(script, Duration::from_millis(100), LONG);
         handle.send("hello").unwrap();
         let told = until(&mut driver, EXITED).await;
-        assert_has(&told, &["did not take up a conversation", EXITED]);
+        assert_has(&told, &["did not open a conversation", EXITED]);
         assert_eq!(told.iter().filter(|line| line.contains(EXITED)).count(), 1);
     }
 }
