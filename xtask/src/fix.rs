@@ -1,11 +1,11 @@
-//! `cargo xtask fix`: what a program can put right by itself.
+//! `cargo xtask fix`: fixes what a program can fix.
 
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "fix",
-    about: "Format the sources and apply what clippy suggests",
+    about: "Format the sources and apply clippy's suggestions",
     run: Run::Alone(run),
 };
 

@@ -1,4 +1,4 @@
-//! Which crate may depend on which: the picture in `ARCHITECTURE.md` as a table.
+//! Which crate may depend on which: the diagram in `ARCHITECTURE.md` as a table.
 
 use super::Finding;
 use super::metadata::{Dependency, Package, Workspace};
@@ -7,8 +7,8 @@ const RULE_ARROW: &str = "arrow";
 const RULE_OWNER: &str = "owner";
 const RULE_BAN: &str = "ban";
 
-/// A crate of this workspace and the crates of this workspace it may name. A crate that is not
-/// here may not exist: adding one is a change of the architecture.
+/// A crate of this workspace and the crates of this workspace it may depend on. A crate that is not
+/// listed may not exist: adding one changes the architecture.
 const ARROWS: &[(&str, &[&str])] = &[
     ("ringback-proto", &[]),
     ("ringback-sandbox", &[]),
@@ -65,9 +65,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "ringback-inside",
             "ringback-inside-embed",
             "ringback-agents",
-            // `doctor` and `demo` ask what this machine can give before there is a broker.
+            // `doctor` and `demo` check what this machine provides before there is a broker.
             "ringback-sandbox",
-            // `run` and `session apply` read and write directories as the daemon does: through no link.
+            // `run` and `session apply` read and write directories like the daemon: without
+            // following links.
             "ringback-blobs",
         ],
     ),
@@ -96,13 +97,13 @@ const ARROWS: &[(&str, &[&str])] = &[
 /// Any crate may use it in its tests.
 const TESTKIT: &str = "ringback-testkit";
 
-/// A crate that only its owners name, so that replacing it is a change of one crate.
+/// A crate that only its owners may depend on, so that replacing it changes a single crate.
 const OWNERS: &[(&str, &[&str])] = &[
     ("rusqlite", &["ringback-store"]),
     // The benchmarks measure the daemon against the library alone.
     ("omq-tokio", &["ringback-edge-hoot", "ringback-client", "ringback-bench"]),
     ("axum", &["ringback-service", "ringback-edge-http", "ringback-edge-mcp", "ringback-bench"]),
-    // The client holds lines over HTTP; `inside` reaches a session at a URL, `egress` a model.
+    // The client keeps lines open over HTTP; `inside` reaches a session at a URL, `egress` a model.
     ("hyper", HTTP_SPEAKERS),
     ("hyper-util", HTTP_SPEAKERS),
 ];
@@ -118,9 +119,9 @@ const HTTP_SPEAKERS: &[&str] = &[
     "ringback-egress",
 ];
 
-/// A crate that some of ours must not name: what it stands for is absent there on purpose.
+/// A crate that some of ours must not depend on: its function is absent there on purpose.
 const BANS: &[(&str, &[&str])] = &[
-    // `proto` needs it for payloads that pass through with their text kept.
+    // `proto` needs it for payloads that pass through with their text unchanged.
     ("serde_json", &["ringback-core", "ringback-store", "ringback-blobs"]),
     ("tokio", &["ringback-proto", "ringback-core", "ringback-mcp-wire"]),
     ("serde", &["ringback-core"]),
@@ -143,7 +144,7 @@ fn check_package(package: &Package) -> Vec<Finding> {
             if dependency.path.is_some() {
                 check_arrow(package, allowed, dependency)
             } else if dependency.is_dev() {
-                None // tests may look from outside, with any crate
+                None // tests may use any crate
             } else {
                 check_foreign(package, &dependency.name)
             }
@@ -165,13 +166,13 @@ fn check_foreign(package: &Package, name: &str) -> Option<Finding> {
     if let Some((_, owners)) = OWNERS.iter().find(|(heavy, _)| *heavy == name)
         && !owners.contains(&here)
     {
-        let message = format!("only {} may name `{name}`", owners.join(" and "));
+        let message = format!("only {} may depend on `{name}`", owners.join(" and "));
         return Some(finding(package, RULE_OWNER, message));
     }
     let (_, banned_in) = BANS.iter().find(|(banned, _)| *banned == name)?;
     banned_in
         .contains(&here)
-        .then(|| finding(package, RULE_BAN, format!("`{here}` must not name `{name}`")))
+        .then(|| finding(package, RULE_BAN, format!("`{here}` must not depend on `{name}`")))
 }
 
 fn finding(package: &Package, rule: &'static str, message: String) -> Finding {
@@ -182,8 +183,8 @@ fn finding(package: &Package, rule: &'static str, message: String) -> Finding {
 mod tests {
     use super::*;
 
-    /// The rules that `name` breaks with these dependencies; `=` marks a crate of the workspace,
-    /// `dev:` a dependency of the tests.
+    /// Returns the rules that `name` breaks with these dependencies; `=` marks a crate of the
+    /// workspace, `dev:` a dependency of the tests.
     fn broken(name: &str, dependencies: &[&str]) -> Vec<&'static str> {
         let dependencies = dependencies
             .iter()
