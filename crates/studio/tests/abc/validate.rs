@@ -67,8 +67,8 @@ fn a_tune_without_a_key_is_an_error() {
 #[test]
 fn doubtful_music_is_a_warning() {
     for (music, about) in [
-        ("C4|C5|C4|]", "the meter asks for 1"),
-        ("C4|C3|C4|]", "the meter asks for 1"),
+        ("C4|C5|C4|]", "the meter requires 1"),
+        ("C4|C3|C4|]", "the meter requires 1"),
         ("CD|\nw:a b c d", "syllables"),
         (">CD", "broken rhythm"),
         ("C # D", "means nothing"),
@@ -88,7 +88,7 @@ fn good_bars_are_not_warned_about() {
     for music in ["D|CDEF|G3:|\n|:A|GFED|C3:|", "CDEF|1 G4:|2 A4|]", "CD&E2|\nM:2/4\nCD|Z2|CD|]"] {
         let text = format!("X:1\nT:t\nM:4/4\nL:1/4\nK:C\n{music}\n");
         let parsed = abc::validate(&text).unwrap();
-        let bars = parsed.warnings().filter(|warning| warning.message.contains("meter asks"));
+        let bars = parsed.warnings().filter(|warning| warning.message.contains("meter requires"));
         let bars: Vec<_> = bars.filter(|_| !music.contains('&')).collect();
         assert!(bars.is_empty(), "{music:?}: {bars:#?}");
     }
