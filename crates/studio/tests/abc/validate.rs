@@ -1,4 +1,4 @@
-//! Checking.
+//! Validation.
 
 use ringback_studio::abc::{self, Diagnostic, Options, PlayError};
 
@@ -55,7 +55,7 @@ fn the_parser_goes_on_after_an_error() {
     assert_eq!(parsed.errors().count(), 2);
 }
 
-/// Rule: a tune whose music never starts says so.
+/// Rule: a tune whose music never starts is reported.
 #[test]
 fn a_tune_without_a_key_is_an_error() {
     assert_eq!(errors("X:1\nT:t\nL:1/4\n").len(), 1);
@@ -94,8 +94,8 @@ fn good_bars_are_not_warned_about() {
     }
 }
 
-/// Rule: tunes performed on the way are those that are parsed first and performed then, and what was
-/// wrong with them is the same.
+/// Rule: tunes performed on the way are the same as those parsed first and performed then, and so
+/// are their diagnostics.
 #[test]
 fn performing_on_the_way_changes_nothing() {
     let tunes: Vec<String> = corpus::tunes().into_iter().map(|tune| tune.text).collect();

@@ -47,7 +47,7 @@ impl Default for Options {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
     /// No tune has this number.
-    #[error("no tune {} in this text, it has {n_tunes}", index + 1)]
+    #[error("no tune {} in this text, which has {n_tunes}", index + 1)]
     NoTune {
         /// The requested index, from 0.
         index: usize,
