@@ -283,7 +283,7 @@ class Daemon:
             readable = left > 0 and select.select([self.process.stdout], [], [], left)[0]
             assert readable, f"the daemon did not say where it listens within {START_LIMIT} s"
             byte = os.read(self.process.stdout.fileno(), 1)
-            assert byte, f"the daemon stopped at once with code {self.process.wait(STOP_LIMIT)}"
+            assert byte, f"the daemon stopped immediately with code {self.process.wait(STOP_LIMIT)}"
             line += byte
         return line
 

@@ -20,7 +20,7 @@ use crate::spec::{SandboxSpec, places};
 pub(crate) const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 /// The mount points of every sandbox.
 const MOUNTED: &[&str] = &["/usr", "/proc", "/dev", "/tmp", places::WORKSPACE];
-/// No mount points are made below these: what is mounted there brings its own.
+/// No mount points are made below these: mounts there have their own.
 const WITH_PLACES: &[&str] = &["/usr", "/tmp"];
 
 /// The roots written so far.

@@ -51,7 +51,7 @@ class Changes {
   async after(before) {
     const limit = AbortSignal.timeout(LIMIT_MS);
     const late = new Promise((_, reject) => {
-      limit.onabort = () => reject(new Error("nobody told the client that the list changed"));
+      limit.onabort = () => reject(new Error("the client was not notified that the list changed"));
     });
     while (this.count <= before) {
       await Promise.race([new Promise((wake) => this.waiting.push(wake)), late]);

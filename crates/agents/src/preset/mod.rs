@@ -130,7 +130,7 @@ struct Allowed {
 #[serde(deny_unknown_fields)]
 struct Model {
     provider: String,
-    /// Additions to the environment.
+    /// Arguments added if a model is configured.
     #[serde(default)]
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -140,7 +140,7 @@ struct Model {
 #[serde(deny_unknown_fields)]
 struct FileTemplate {
     path: PathBuf,
-    /// Arguments that come first if a model is configured.
+    /// Text that comes first if a model is configured.
     #[serde(default)]
     with_model: String,
     text: String,

@@ -147,7 +147,7 @@ impl Runner {
         self.output.ask(&name, tool)?;
         let option = answers.recv().await.flatten();
         let is_error = option.as_deref() != Some("once");
-        let text = option.unwrap_or_else(|| "no answer to the permission request".to_owned());
+        let text = option.unwrap_or_else(|| "no answer".to_owned());
         self.last = Some(Outcome { is_error, result: told(&text) });
         Ok(Stopped::Done)
     }

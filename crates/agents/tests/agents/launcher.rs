@@ -60,7 +60,7 @@ impl AgentProcess for Process {
 
 impl Launcher for Refuses {
     fn launch(&self, _: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
-        Err("there is no room".into())
+        Err("no room for the agent".into())
     }
 }
 
@@ -85,5 +85,5 @@ async fn what_a_launcher_refuses_is_told() {
     let spec = AgentSpec { launcher: Some(Arc::new(Refuses)), ..spec("/bin/agent", &[]) };
     let error = Agent::start(&spec).unwrap_err();
     assert!(error.to_string().contains("/bin/agent"), "{error}");
-    assert_eq!(error.source().unwrap().to_string(), "there is no room");
+    assert_eq!(error.source().unwrap().to_string(), "no room for the agent");
 }

@@ -98,10 +98,10 @@ async fn an_abort_ends_the_run_and_takes_messages_back() {
 /// Rule: the end is reported exactly once, with or without a run.
 #[tokio::test]
 async fn an_agent_is_ended_with_its_run() {
-    let script = "echo begun; exec sleep 1000";
+    let script = "echo started; exec sleep 1000";
     let (mut driver, handle, _home) = shell(script, OneShot::default(), Vec::new());
     handle.send("go").unwrap();
-    until(&mut driver, "begun").await;
+    until(&mut driver, "started").await;
     handle.terminate(Duration::from_secs(10));
     let told = until(&mut driver, "agent_exited").await;
     assert!(told.len() == 1 && told[0].contains(r#""signal":15"#), "{told:?}");

@@ -46,7 +46,7 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
             What::Announced(Announced { news: News::State(job, state), .. }) => {
                 if !durable.contains(&coded((*job, *state))) {
                     let seen = format!("{job} was announced as {state:?}");
-                    let rule = "an event comes after what it tells is durable";
+                    let rule = "an event comes after its change is durable";
                     violations.push(Violation { rule, entry, seen });
                 }
                 let before = told.insert((event.life, *job), *state);

@@ -138,10 +138,7 @@ fn one_id_that_stands_for_two_calls_is_seen() {
 
 #[test]
 fn an_event_before_its_change_is_durable_is_seen() {
-    assert_eq!(
-        broken_by(|what| what.swap(5, 6)),
-        ["an event comes after what it tells is durable"]
-    );
+    assert_eq!(broken_by(|what| what.swap(5, 6)), ["an event comes after its change is durable"]);
 }
 
 #[test]

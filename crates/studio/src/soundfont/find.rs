@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(found.file_name().unwrap(), "a.sf2");
     }
 
-    /// REQ: without a font, the error says which package brings one.
+    /// REQ: without a font, the error says which package provides one.
     #[test]
     fn without_any_font_the_error_names_a_package() {
         let dir = dir_with(&[]);

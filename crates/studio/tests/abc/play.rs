@@ -140,7 +140,7 @@ fn a_symbol_line_marks_its_notes() {
 }
 
 /// REQ: ABC 2.1 "4.2 Accidentals" and "11.3": an accidental holds to the bar line, in every octave
-/// unless told otherwise.
+/// by default.
 #[test]
 fn accidentals_hold_to_the_bar_line() {
     assert_eq!(keys(&tune("^CCc|C")), [61, 61, 73, 60]);
@@ -269,5 +269,5 @@ fn trills_and_rolls_are_played() {
     assert_eq!(keys(&tune("^F TE/")), [66, 66, 64, 66, 64], "an accidental of the bar counts");
     assert_eq!(heard("TE-E"), heard("E-E"), "a tied note is held");
     assert_eq!(heard("T[CE]"), heard("[CE]"), "a chord is held");
-    assert_eq!(heard("~E//"), "0+1/4:64", "there is no time for more");
+    assert_eq!(heard("~E//"), "0+1/4:64", "no time for more");
 }

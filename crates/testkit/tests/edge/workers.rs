@@ -340,7 +340,7 @@ async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm(
             }
             // It answers the pings of the transport, like a library in a program that hangs.
             Goodbye::Silence => tokio::select! {
-                told = goes.recv() => panic!("the worker is connected and should get no message: {told:?}"),
+                told = goes.recv() => panic!("an unexpected message: {told:?}"),
                 () = answers(&mut caller, &fails, &moves) => {}
             },
         }
