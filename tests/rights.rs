@@ -1,10 +1,11 @@
-//! Tests that need root: a module of each of their programs.
+//! Tests that need root: a module of each test program.
 
-/// Leaves out what needs root, in so many words.
+/// Explicitly skips tests that need root.
 const WITHOUT: &str = "RINGBACK_TEST_WITHOUT_ROOT";
 
-/// Whether this is root. A test that needs it fails where it is not, unless it is told to do without.
-#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
+/// Returns whether this is root. Without root, a test that needs it fails, unless such tests are
+/// skipped.
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 #[track_caller]
 pub(crate) fn is_root() -> bool {
     if rustix::process::geteuid().is_root() {
@@ -12,7 +13,7 @@ pub(crate) fn is_root() -> bool {
     }
     assert!(
         std::env::var_os(WITHOUT).is_some(),
-        "this test needs root; run it as root, or leave out what needs root with {WITHOUT}=1"
+        "this test needs root; run it as root, or skip such tests with {WITHOUT}=1"
     );
     eprintln!("LEFT OUT: {WITHOUT} is set, and this test needs root");
     false

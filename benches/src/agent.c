@@ -1,5 +1,5 @@
-/* The smallest agent, linked statically by boxed.rs: for each line of its input it starts the program
-   inside, which its arguments name, shakes hands, asks for the tools, and says that it has them. */
+/* The smallest agent, linked statically by boxed.rs: for each input line it starts the
+   program inside, which its arguments name, shakes hands, lists the tools, and reports them. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-//! The parts that run as processes of their own: the bare ROUTER, and peers that do nothing.
+//! Roles that run as processes of their own: the bare ROUTER, and idle peers.
 
 use std::io::{Read, Write};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use omq_tokio::{Options, Socket, SocketType};
 
 use crate::load::{self, Load};
 
-/// Makes this program the bare ROUTER.
+/// Runs this program as the bare ROUTER.
 pub(crate) const ROUTER_ROLE: &str = "--role-bare-router";
-/// Makes this program a crowd of idle peers.
+/// Runs this program as a crowd of idle peers.
 pub(crate) const PEERS_ROLE: &str = "--role-idle-peers";
 
-/// Sends everything back as it came, with the identity the ROUTER put in front.
+/// Sends everything back unchanged, with the identity the ROUTER put in front.
 pub(crate) async fn router() -> anyhow::Result<()> {
     let options = Options::default()
         .router_mandatory(true)
@@ -27,7 +27,7 @@ pub(crate) async fn router() -> anyhow::Result<()> {
     }
 }
 
-/// Connects, lets each peer make one call, and then does nothing until its input ends.
+/// Connects, makes one call with each peer, and then idles until its input ends.
 pub(crate) async fn idle_peers(endpoint: &str, token: &str, count: usize) -> anyhow::Result<()> {
     let body = load::ping();
     let mut peers = Vec::with_capacity(count);
@@ -36,7 +36,7 @@ pub(crate) async fn idle_peers(endpoint: &str, token: &str, count: usize) -> any
         peer.exchange(1, 1, |_| body.clone(), load::ignore).await?;
         peers.push(peer);
     }
-    // Whatever the last calls have allocated for a moment is gone by then.
+    // By then, temporary allocations of the last calls are gone.
     tokio::time::sleep(Duration::from_secs(1)).await;
     say("ready")?;
     let waited = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
@@ -47,5 +47,5 @@ pub(crate) async fn idle_peers(endpoint: &str, token: &str, count: usize) -> any
 
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     println!("{line}");
-    std::io::stdout().flush().context("nobody reads what this process says")
+    std::io::stdout().flush().context("cannot write to standard output")
 }

@@ -1,6 +1,6 @@
-//! The bare circle: the hops of a caller's tool and nothing else. A relay with a Unix socket for the
-//! agent's side and HTTP for the caller's, and a program that passes lines between pipes and socket.
-//! No token, no schema, no owner, no deadline.
+//! The bare circle: the hops of a caller tool and nothing else. A relay with a Unix socket for the
+//! agent and HTTP for the caller, and a program that passes lines between pipes and socket. No
+//! token, no schema, no owner, no deadline.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,18 +24,18 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-/// Makes this program the bare relay.
+/// Runs this program as the bare relay.
 pub(crate) const ROLE: &str = "--role-bare-circle";
-/// Makes this program the bare program inside.
+/// Runs this program as the bare program inside.
 pub(crate) const INSIDE_ROLE: &str = "--role-bare-inside";
 /// The relay's socket in its directory.
 pub(crate) const SOCKET: &str = "bare.sock";
-/// Calls that wait for the stream.
+/// The most calls that wait for the stream.
 const WAITING_MAX: usize = 1024;
 
 #[derive(Default)]
 struct Relay {
-    /// The last one gets the calls; the others are only held.
+    /// The last one gets the calls; the others are only kept open.
     streams: Mutex<Vec<mpsc::Sender<String>>>,
     waiting: Mutex<HashMap<String, oneshot::Sender<Bytes>>>,
 }
@@ -56,7 +56,7 @@ struct Posted<'a> {
     result: &'a RawValue,
 }
 
-/// The relay.
+/// Runs the relay.
 pub(crate) async fn run(dir: &str) -> anyhow::Result<()> {
     let relay = Arc::<Relay>::default();
     let routes = Router::new()
@@ -79,7 +79,7 @@ pub(crate) async fn run(dir: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The agent's side: a line is a call, its answer another.
+/// Serves the agent: an input line is a call, an output line its answer.
 async fn serve(relay: Arc<Relay>, stream: UnixStream) -> anyhow::Result<()> {
     let (reader, mut writer) = stream.into_split();
     let mut lines = BufReader::new(reader).lines();
@@ -92,7 +92,7 @@ async fn serve(relay: Arc<Relay>, stream: UnixStream) -> anyhow::Result<()> {
         let frame = format!(
             "event: caller_tool_request\ndata: {{\"request_id\":\"{id}\",\"arguments\":{params}}}\n\n"
         );
-        let to_caller = lock(&relay.streams).last().cloned().context("there is no caller")?;
+        let to_caller = lock(&relay.streams).last().cloned().context("no caller is connected")?;
         to_caller.send(frame).await?;
         let answer = receiver.await?;
         let answer = std::str::from_utf8(&answer)?;
@@ -119,7 +119,7 @@ async fn result(State(relay): State<Arc<Relay>>, body: Bytes) -> Result<&'static
     Ok("{\"result\":{}}")
 }
 
-/// The program inside: it knows its tool, and passes calls between its pipes and the socket.
+/// Runs the program inside: it knows its tool, and passes calls between its pipes and the socket.
 pub(crate) async fn inside(socket: &str) -> anyhow::Result<()> {
     let (reader, mut daemon) = UnixStream::connect(socket).await?.into_split();
     let mut answers = BufReader::new(reader).lines();

@@ -1,5 +1,5 @@
 //! The bare side of `tools/call`: an axum handler that decodes the request and encodes the answer,
-//! each to and from a type. It knows no token, no version, no tool and no limit.
+//! each with types. It has no token, version, tool or limit.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-/// Makes this program the bare handler.
+/// Runs this program as the bare handler.
 pub(crate) const ROLE: &str = "--role-bare-mcp";
 
 #[derive(Deserialize)]
@@ -98,12 +98,12 @@ pub(crate) async fn run() -> anyhow::Result<()> {
 
 async fn call(State(started): State<Instant>, Json(call): Json<Call>) -> Json<Answer> {
     let Call { id, method, params: Params { name, arguments: Arguments {}, meta } } = call;
-    // What was decoded is of no use here, and must not be left out for that.
+    // The decoded values are unused here, but must not be optimized away.
     std::hint::black_box((method, name, meta.protocol_version));
     std::hint::black_box((meta.client_info.name, meta.client_info.version));
     let version = env!("CARGO_PKG_VERSION");
     let pong = Pong { r#type: "pong", uptime_ms: started.elapsed().as_millis(), version };
-    let text = serde_json::to_string(&pong).expect("plain data can be written");
+    let text = serde_json::to_string(&pong).expect("plain data can be serialized");
     let server_info = ServerInfo { name: "ringback", title: "Ringback", version };
     let result = CallResult {
         result_type: "complete",

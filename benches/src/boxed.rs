@@ -1,4 +1,4 @@
-//! A session in a sandbox: how long from its first message until its agent has listed its tools,
+//! A session in a sandbox: the time from its first message until its agent has listed its tools,
 //! against a bare `bwrap` that runs the same agent and the same program inside.
 
 use std::path::{Path, PathBuf};
@@ -17,24 +17,23 @@ use crate::party::Connection;
 use crate::process::Server;
 use crate::settings::Settings;
 
-/// Starts of a round.
+/// Starts per round.
 const STARTS: usize = 20;
-/// How long it is quiet before each of them, so that neither side pays for what the one before leaves
-/// to be done,
+/// How long to pause before each start, so that neither side pays for cleanup of the previous one,
 const PAUSE: Duration = Duration::from_millis(200);
-/// but for a call every now and then, so that neither pays for a processor that wakes up.
+/// with a call now and then, so that neither pays for waking up the processor.
 const EVERY: Duration = Duration::from_millis(2);
-/// Where the agent and the program inside are in both kinds of boxes.
+/// The paths of the agent and the program inside, in both kinds of sandboxes.
 const AGENT: &str = "/mcp/bin/agent";
 const INSIDE: &str = "/mcp/bin/ringback-inside";
-/// What the bare box shares with this machine, as a session's does.
+/// The paths that the bare sandbox shares with this machine, as a session's does.
 const SYSTEM: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
-/// How long the daemon may wait for the next event before it is asked again.
+/// How long the daemon may wait for the next event before it is polled again.
 const WAIT_MS: u64 = 10_000;
 
-/// Starts of sessions against starts of bare boxes.
+/// Measures starts of sessions against starts of bare sandboxes.
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
-    // No box shows anything of the data directory, so the agent is elsewhere.
+    // No sandbox exposes the data directory, so the agent is elsewhere.
     let (dir, programs) = (settings.temporary()?, settings.temporary()?);
     let agent = built_static(programs.path(), "agent", include_str!("agent.c"))?;
     configure(dir.path(), &agent)?;
@@ -43,7 +42,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let mut caller = Connection::open(&server).await?;
     let project = json!({ "name": "bench", "agent": "bench" });
     let project = text(&call(&mut caller, "project_create", project).await?, "project_id")?;
-    // The first start finds out what this machine can give.
+    // The first start finds out what this machine provides.
     start_session(&mut caller, &project).await?;
     let mut rounds = Vec::new();
     for _ in 0..settings.n_rounds {
@@ -69,7 +68,7 @@ async fn pause(caller: &mut Connection) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An agent of the daemon that is about to start.
+/// Configures an agent for a daemon that is about to start.
 fn configure(home: &Path, agent: &Path) -> anyhow::Result<()> {
     let dir = home.join(".config/ringback");
     std::fs::create_dir_all(&dir)?;
@@ -78,7 +77,7 @@ fn configure(home: &Path, agent: &Path) -> anyhow::Result<()> {
     std::fs::write(dir.join("config.toml"), text).context("cannot configure the agent")
 }
 
-/// From the message that starts a session to what its agent says; then the session is ended.
+/// Measures from the message that starts a session to its agent's output, and ends the session.
 async fn start_session(caller: &mut Connection, project: &str) -> anyhow::Result<Duration> {
     let start = Instant::now();
     let message = json!({ "project_id": project, "message": "list", "create_workspace": true });
@@ -87,13 +86,13 @@ async fn start_session(caller: &mut Connection, project: &str) -> anyhow::Result
     let took = loop {
         let asked = json!({ "session_id": session, "since_index": since, "wait_ms": WAIT_MS });
         let page = call(caller, "session_events", asked).await?;
-        let events = page["events"].as_array().context("no events")?;
+        let events = page["events"].as_array().context("the answer has no events")?;
         if events.iter().any(|event| event["text"] == "listed") {
             break start.elapsed();
         }
         let failed = events.iter().find(|event| event["type"] == "error");
-        anyhow::ensure!(failed.is_none(), "the agent has listed nothing: {failed:?}");
-        since = page["last_index"].as_i64().context("no last index")?;
+        anyhow::ensure!(failed.is_none(), "the agent did not list its tools: {failed:?}");
+        since = page["last_index"].as_i64().context("the answer has no last index")?;
     };
     call(caller, "session_end", json!({ "session_id": session })).await?;
     Ok(took)
@@ -109,7 +108,7 @@ fn text(answer: &Value, field: &str) -> anyhow::Result<String> {
     Ok(answer[field].as_str().with_context(|| format!("no `{field}`: {answer}"))?.to_owned())
 }
 
-/// What a box needs, with nobody who keeps books about it.
+/// The contents of a sandbox, without any bookkeeping.
 struct BareBox {
     arguments: Vec<String>,
     _session: Session,
@@ -146,7 +145,7 @@ impl BareBox {
         Ok(Self { arguments, _session: session })
     }
 
-    /// From the start to what the agent says.
+    /// Measures from the start to the agent's output.
     async fn start(&self) -> anyhow::Result<Duration> {
         let start = Instant::now();
         let mut child = Command::new("bwrap")
@@ -155,13 +154,15 @@ impl BareBox {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .context("there is no `bwrap`: apt install bubblewrap")?;
-        let mut stdin = child.stdin.take().context("no input")?;
+            .context("`bwrap` not found: apt install bubblewrap")?;
+        let mut stdin = child.stdin.take().context("the process has no input")?;
         stdin.write_all(b"{\"type\":\"message\",\"text\":\"list\"}\n").await?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line).await?;
+        BufReader::new(child.stdout.take().context("the process has no output")?)
+            .read_line(&mut line)
+            .await?;
         let took = start.elapsed();
-        anyhow::ensure!(line.contains("listed"), "the bare agent said `{line}`");
+        anyhow::ensure!(line.contains("listed"), "unexpected output of the bare agent: `{line}`");
         drop(stdin);
         child.wait().await?;
         Ok(took)

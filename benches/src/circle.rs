@@ -1,5 +1,6 @@
-//! The whole circle of a caller's tool: agent, the program inside, socket, daemon, events to the
-//! caller, its POST, and back; against a bare relay of the same hops. And many sessions at once.
+//! The whole circle of a caller tool: agent, the program inside, socket, daemon, events to the
+//! caller, its POST, and back; against a bare relay with the same hops. And many concurrent
+//! sessions.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -24,16 +25,16 @@ use crate::settings::Settings;
 
 /// About a second.
 const CALLS: usize = 3000;
-/// The part of a load that is not measured.
+/// One part in this many is a warm-up, which is not measured.
 const WARM_UP: usize = 10;
 /// Sessions with open sockets and callers.
 const SESSIONS: usize = 1000;
-/// What opening them needs for a moment is given back by then.
+/// By then, memory that is needed only for opening them is released.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long an agent that is being started may take.
+/// How long an agent may take to start.
 const START: Duration = Duration::from_secs(20);
 
-/// A call around the whole circle against the bare relay.
+/// Measures a call around the whole circle against the bare relay.
 pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let dir = settings.temporary()?;
     let bare = Server::bare_circle(settings, dir.path())?;
@@ -57,7 +58,7 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// Many sessions with open sockets and callers, and the CPU of a call among them.
+/// Measures many sessions with open sockets and callers, and the CPU of a call among them.
 pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let n_sessions = settings.size(SESSIONS);
     let connections = (4 * SESSIONS).to_string();
@@ -72,7 +73,7 @@ pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let mut to_few = Circle::daemon(settings, &few).await?;
     let mut to_many = Circle::daemon(settings, &many).await?;
     let count = settings.size(CALLS);
-    // Whatever a call needs is there before memory is compared.
+    // Allocates what a call needs before memory is compared.
     to_many.measure(&many, count).await?;
     let mut held = Vec::new();
     let before_mib = many.resident_mib()?;
@@ -100,7 +101,7 @@ pub(crate) async fn many(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// What as many sockets and streams take in the bare relay, with nothing behind them.
+/// Returns the memory of the same number of sockets and streams in the bare relay.
 async fn bare_mib(settings: &Settings, count: usize) -> anyhow::Result<f64> {
     let dir = settings.temporary()?;
     let bare = Server::bare_circle(settings, dir.path())?;
@@ -123,14 +124,14 @@ struct Held {
 
 impl Held {
     async fn open(server: &Server, session: &str, socket: &Path) -> anyhow::Result<Self> {
-        let agent = UnixStream::connect(socket).await.context("no socket")?;
+        let agent = UnixStream::connect(socket).await.context("the agent has no socket")?;
         let mut line = Connection::open(server).await?;
         let stream = line.events(session).await?;
         Ok(Self { _stream: (line, stream), _agent: agent })
     }
 }
 
-/// A session for an agent elsewhere, whose socket is there all the same.
+/// A session for an agent elsewhere, which has a socket as well.
 pub(crate) struct Session {
     id: String,
     pub(crate) socket: PathBuf,
@@ -144,15 +145,16 @@ impl Session {
         let body = json!({ "caller_id": "me", "caller_tools": tools }).to_string();
         let answer = connection.post("/v1/tools/session_open/call", body.into()).await?;
         let answer: Value = serde_json::from_slice(&answer)?;
-        let id = answer["result"]["session_id"].as_str().context("no session")?.to_owned();
-        // The newest directory among the daemon's sockets is this session's.
+        let id =
+            answer["result"]["session_id"].as_str().context("the session has no ID")?.to_owned();
+        // The newest directory among the daemon's sockets belongs to this session.
         let after = sockets(server);
         let socket = after.into_iter().find(|socket| !before.contains(socket));
         Ok(Self { id, socket: socket.context("the session has no socket")? })
     }
 }
 
-/// The sockets of a daemon's sessions.
+/// Returns the sockets of a daemon's sessions.
 fn sockets(server: &Server) -> std::collections::HashSet<PathBuf> {
     let dirs = std::fs::read_dir(server.run_dir.join("s")).into_iter().flatten().flatten();
     dirs.map(|dir| dir.path().join("relay.sock")).filter(|socket| socket.exists()).collect()
@@ -192,7 +194,7 @@ impl Circle {
         Ok(Self { _answering: answering, ..circle })
     }
 
-    /// Starts the program inside and asks it for its tools; nobody answers them yet.
+    /// Starts the program inside and lists its tools; no caller answers them yet.
     pub(crate) async fn start(
         (program, mut arguments): (PathBuf, Vec<String>),
         socket: &Path,
@@ -206,8 +208,10 @@ impl Circle {
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
-        let stdin = inside.stdin.take().context("no input")?;
-        let stdout = BufReader::new(inside.stdout.take().context("no output")?).lines();
+        let stdin = inside.stdin.take().context("the program inside has no input")?;
+        let stdout =
+            BufReader::new(inside.stdout.take().context("the program inside has no output")?)
+                .lines();
         let _answering = JoinSet::new();
         let mut circle = Self { inside, stdin, stdout, tool, n_calls: 0, _answering };
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
@@ -221,7 +225,7 @@ impl Circle {
         Ok(circle)
     }
 
-    /// The process of the program inside.
+    /// Returns the process of the program inside.
     pub(crate) fn process(&self) -> anyhow::Result<u32> {
         self.inside.id().context("the program inside has ended")
     }
@@ -242,7 +246,7 @@ impl Circle {
         Ok(())
     }
 
-    /// Calls one after another: the median time, and the CPU of both processes.
+    /// Makes calls one after another; returns the median time, and the CPU of both processes.
     async fn measure(&mut self, server: &Server, count: usize) -> anyhow::Result<Measured> {
         for _ in 0..count.div_ceil(WARM_UP) {
             self.call().await?;
@@ -262,7 +266,7 @@ impl Circle {
     }
 }
 
-/// The caller: reads calls from its stream, and posts their answers.
+/// Acts as the caller: reads calls from its stream, and posts their answers.
 async fn answer(
     line: Connection,
     mut stream: Incoming,
@@ -280,7 +284,7 @@ async fn answer(
             }
             let data = event.lines().find_map(|line| line.strip_prefix("data: "));
             let called: Value = serde_json::from_str(data.context("a call without data")?)?;
-            let id = called["request_id"].as_str().context("a call without an id")?;
+            let id = called["request_id"].as_str().context("a call without an ID")?;
             let body = format!(
                 r#"{{"session_id":"{session}","request_id":"{id}","result":{{"text":"hello"}}}}"#
             );

@@ -54,11 +54,11 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn ingest_file(client: &Client, source: &Source) -> anyhow::Result<(BlobHash, f64)> {
-    let file_path = source.path.to_str().context("a path that is no UTF-8")?.to_owned();
+    let file_path = source.path.to_str().context("the path is not valid UTF-8")?.to_owned();
     let request = CasUploadFileRequest { file_path, mime_type: MIME_TYPE.to_owned() };
     let start = Instant::now();
     let stored = client.call::<CasUploadFile>(request).await?;
-    Ok((stored.hash.context("nothing was stored")?, start.elapsed().as_secs_f64()))
+    Ok((stored.hash.context("the daemon stored nothing")?, start.elapsed().as_secs_f64()))
 }
 
 async fn upload(client: &Client, source: &Source) -> anyhow::Result<(BlobHash, f64)> {
@@ -67,17 +67,17 @@ async fn upload(client: &Client, source: &Source) -> anyhow::Result<(BlobHash, f
     file.set_max_buf_size(Config::PIECE_BYTES);
     let start = Instant::now();
     let stored = client.upload(file, MIME_TYPE).await?;
-    Ok((stored.hash.context("nothing was stored")?, start.elapsed().as_secs_f64()))
+    Ok((stored.hash.context("the daemon stored nothing")?, start.elapsed().as_secs_f64()))
 }
 
-/// Makes room: the content of the next round is another.
+/// Makes room: the next round has different content.
 fn forget(data_dir: &Path, hash: BlobHash) -> anyhow::Result<()> {
     let name = hash.to_string();
     let path = data_dir.join("blobs").join(&name[..2]).join(&name[2..4]).join(&name);
-    fs::remove_file(&path).with_context(|| format!("`{}` is not there", path.display()))
+    fs::remove_file(&path).with_context(|| format!("`{}` does not exist", path.display()))
 }
 
-/// The file that is stored. It stays in the page cache, so that both sides only write.
+/// The file to store. It stays in the page cache, so that both sides only write.
 struct Source {
     path: PathBuf,
     n_mib: usize,
@@ -98,7 +98,7 @@ impl Source {
         Ok(Self { path, n_mib })
     }
 
-    /// Makes it content that was never stored.
+    /// Changes it to content that was never stored.
     fn change(&self, number: usize) -> anyhow::Result<()> {
         let file = File::options().write(true).open(&self.path)?;
         file.write_all_at(&(number as u64).to_le_bytes(), 8)?;

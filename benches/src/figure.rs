@@ -1,15 +1,15 @@
-//! One row of the result, and how rows are shown.
+//! One row of the result, and its output formats.
 
 use std::fmt::Write;
 
-/// Where a figure has to lie.
+/// The target for a figure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Line {
     AtMost(f64),
     AtLeast(f64),
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Debug)]
 pub(crate) struct Figure {
     name: &'static str,
@@ -17,7 +17,8 @@ pub(crate) struct Figure {
     unit: &'static str,
     bare: Option<f64>,
     ours: f64,
-    /// What the line is about: the ratio, or `ours` where there is nothing to compare it with.
+    /// The value that the target applies to: the ratio, or `ours` if there is nothing to compare
+    /// with.
     measured: f64,
     line: Line,
     /// Microseconds of the server's CPU per call.
@@ -26,7 +27,7 @@ pub(crate) struct Figure {
     rounds: Vec<f64>,
 }
 
-/// Of each side, where there is a server to ask.
+/// For each side that has a server.
 #[derive(Debug, Clone, Copy, Default)]
 struct CpuUs {
     bare: Option<f64>,
@@ -41,7 +42,7 @@ pub(crate) struct Round {
 }
 
 impl Figure {
-    /// The ratio of ours to bare: the median over the rounds.
+    /// Returns the ratio of ours to bare: the median over the rounds.
     pub(crate) fn ratio(
         name: &'static str,
         unit: &'static str,
@@ -61,7 +62,7 @@ impl Figure {
         }
     }
 
-    /// A value that has a line of its own.
+    /// Returns a value with a target of its own.
     pub(crate) fn value(name: &'static str, unit: &'static str, ours: f64, line: Line) -> Self {
         Self {
             name,
@@ -75,13 +76,13 @@ impl Figure {
         }
     }
 
-    /// The same with the server's CPU per call beside it.
+    /// Adds the server's CPU per call.
     pub(crate) fn with_cpu(mut self, rounds: &[Round]) -> Self {
         self.cpu_us.bare = Some(median(rounds.iter().map(|round| round.bare)));
         self.with_own_cpu(rounds.iter().map(|round| round.ours))
     }
 
-    /// The same where the bare side is no server.
+    /// Does the same if the bare side is not a server.
     pub(crate) fn with_own_cpu(mut self, rounds: impl Iterator<Item = f64>) -> Self {
         self.cpu_us.ours = Some(median(rounds));
         self
@@ -102,7 +103,7 @@ impl Figure {
     }
 }
 
-/// The rows as a table that is also Markdown.
+/// Returns the rows as a Markdown table.
 pub(crate) fn table(figures: &[Figure]) -> String {
     let mut text =
         "| benchmark | bare | ours | ratio | line | met | CPU µs per call, bare | ours |\n\
@@ -123,12 +124,12 @@ pub(crate) fn table(figures: &[Figure]) -> String {
             cpu(figure.cpu_us.bare),
             cpu(figure.cpu_us.ours),
         );
-        written.expect("a string takes everything");
+        written.expect("writing to a string cannot fail");
     }
     text
 }
 
-/// The rows for programs.
+/// Returns the rows for programs.
 pub(crate) fn json(figures: &[Figure]) -> serde_json::Value {
     let row = |figure: &Figure| {
         serde_json::json!({
@@ -153,7 +154,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Three digits or more: nothing here is more exact than that.
+/// Shows at least three digits: nothing here is more exact than that.
 fn rounded(value: f64) -> String {
     if value < 10.0 {
         format!("{value:.2}")

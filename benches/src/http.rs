@@ -1,5 +1,5 @@
-//! The load of HTTP: ready-made requests on connections that stay open. It reads of an answer only
-//! what says where it ends, so that the core it shares with the server is the server's.
+//! The HTTP load: ready-made requests on persistent connections. It parses of an answer only what
+//! determines its end, to leave the shared core to the server.
 
 use std::time::Instant;
 
@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use crate::load::Measured;
 use crate::process::Server;
 
-/// The part of a load that is not measured: caches and buffers find their size.
+/// One part in this many is a warm-up, which is not measured: caches and buffers reach their size.
 const WARM_UP: usize = 10;
 /// Our own answers have about six.
 const HEADERS_MAX: usize = 32;
-/// An answer fits in, so that it is read at once.
+/// An answer fits in, so that it takes one read.
 const BUFFER_BYTES: usize = 4096;
 
 /// One connection to a server.
@@ -26,27 +26,27 @@ pub(crate) struct Connection {
     buffer: Vec<u8>,
 }
 
-/// An answer; its body is what the connection has read last.
+/// An answer; its body is what the connection read last.
 #[derive(Debug)]
 pub(crate) struct Answer {
     status: u16,
     /// The value of the header `mcp-session-id`.
     pub(crate) session: Option<String>,
     body_start: usize,
-    /// `None` for a stream without an end.
+    /// `None` for an endless stream.
     body_bytes: Option<usize>,
 }
 
 impl Connection {
     pub(crate) async fn open(server: &Server) -> anyhow::Result<Self> {
         let address = server.http.trim_start_matches("http://");
-        let stream = TcpStream::connect(address).await.context("nobody listens")?;
+        let stream = TcpStream::connect(address).await.context("cannot connect to the server")?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
-    /// Sends a request and waits for its answer, or for the start of one without an end. It must be
-    /// a success.
+    /// Sends a request and waits for its answer, or for the start of an endless one. It must be a
+    /// success.
     pub(crate) async fn send(&mut self, request: &[u8]) -> anyhow::Result<Answer> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
@@ -63,13 +63,13 @@ impl Connection {
         }
     }
 
-    /// The body of an answer that has just come.
+    /// Returns the body of the last answer.
     pub(crate) fn body(&self, answer: &Answer) -> &[u8] {
         &self.buffer[answer.body_start..]
     }
 }
 
-/// `None` while the head of the answer is not there.
+/// Returns `None` while the head of the answer is incomplete.
 fn parse(bytes: &[u8]) -> anyhow::Result<Option<Answer>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut head = httparse::Response::new(&mut headers);
@@ -79,14 +79,14 @@ fn parse(bytes: &[u8]) -> anyhow::Result<Option<Answer>> {
         found.and_then(|header| std::str::from_utf8(header.value).ok())
     };
     Ok(Some(Answer {
-        status: head.code.context("an answer has a status")?,
+        status: head.code.context("a parsed answer has a status")?,
         session: header("mcp-session-id").map(str::to_owned),
         body_start,
         body_bytes: header("content-length").map(str::parse).transpose()?,
     }))
 }
 
-/// Sends the same request again and again, on each connection one at a time.
+/// Repeats the same request, one at a time on each connection.
 pub(crate) async fn measure(
     connections: &mut Vec<Connection>,
     server: &Server,

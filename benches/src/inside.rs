@@ -1,5 +1,5 @@
-//! The program inside: how long until it has listed its tools, against a bare static echo, and what
-//! it takes on disk and in memory.
+//! The program inside: the time until it has listed its tools, against a bare static echo, and its
+//! size on disk and in memory.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,11 +14,11 @@ use crate::figure::{Figure, Line, Round};
 use crate::process::{Server, status_mib_of};
 use crate::settings::Settings;
 
-/// Starts of a round.
+/// Starts per round.
 const STARTS: usize = 100;
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// Starts, size and memory.
+/// Measures starts, size and memory.
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let dir = settings.temporary()?;
     let echo = built_static(dir.path(), "echo", include_str!("echo.c"))?;
@@ -47,7 +47,7 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// From the start to the echo of one line.
+/// Measures from the start to the echo of one input line.
 async fn start_echo(program: &Path) -> anyhow::Result<Duration> {
     let start = Instant::now();
     let mut echo = Command::new(program)
@@ -56,24 +56,26 @@ async fn start_echo(program: &Path) -> anyhow::Result<Duration> {
         .stdout(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;
-    echo.stdin.as_mut().context("no input")?.write_all(b"hello\n").await?;
+    echo.stdin.as_mut().context("the echo has no input")?.write_all(b"hello\n").await?;
     let mut line = String::new();
-    BufReader::new(echo.stdout.take().context("no output")?).read_line(&mut line).await?;
-    anyhow::ensure!(line == "hello\n", "the echo said `{line}`");
+    BufReader::new(echo.stdout.take().context("the echo has no output")?)
+        .read_line(&mut line)
+        .await?;
+    anyhow::ensure!(line == "hello\n", "unexpected output of the echo: `{line}`");
     Ok(start.elapsed())
 }
 
-/// A small program in C, linked statically.
+/// Builds a small static program in C.
 pub(crate) fn built_static(dir: &Path, name: &str, text: &str) -> anyhow::Result<PathBuf> {
     let (source, program) = (dir.join(name).with_extension("c"), dir.join(name));
     std::fs::write(&source, text)?;
     let mut cc = std::process::Command::new("cc");
     let built = cc.args(["-O2", "-static", "-o"]).arg(&program).arg(&source).status();
-    anyhow::ensure!(built.context("there is no `cc`")?.success(), "`{name}.c` cannot be built");
+    anyhow::ensure!(built.context("`cc` not found")?.success(), "cannot build `{name}.c`");
     Ok(program)
 }
 
-/// The static program that the daemon has in its binary, where its build leaves it.
+/// Returns the path of the static program that is embedded in the daemon, in its build directory.
 pub(crate) fn built(settings: &Settings) -> anyhow::Result<PathBuf> {
     let below = settings.dir.with_file_name("inside-static");
     let targets = std::fs::read_dir(&below).with_context(|| format!("no `{}`", below.display()))?;
@@ -81,7 +83,7 @@ pub(crate) fn built(settings: &Settings) -> anyhow::Result<PathBuf> {
     found.find(|program| program.exists()).context("the program inside is not built")
 }
 
-/// The median, in microseconds.
+/// Returns the median, in microseconds.
 pub(crate) fn median_us(mut times: Vec<Duration>) -> f64 {
     times.sort();
     times[times.len() / 2].as_secs_f64() * 1e6

@@ -15,9 +15,9 @@ use crate::load::{self, Load};
 use crate::process::Server;
 use crate::settings::Settings;
 
-/// As much as the record of a job takes.
+/// The size of a job's record.
 const RECORD_BYTES: usize = 256;
-/// Long enough to see through the disk's moods.
+/// Enough to even out variations of the disk.
 const SYNCS: usize = 1500;
 const JOBS_PER_SLOT: usize = 100;
 /// Longer than any of these jobs takes, so that the reply is the result.
@@ -60,14 +60,14 @@ pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
         .collect())
 }
 
-/// The body of a job that takes no time, whose reply comes when it is complete.
+/// Returns the body of a job that takes no time; the reply comes when it is complete.
 fn job() -> Bytes {
     let request = ToolRequest::JobSleep(JobSleepRequest { milliseconds: 0 });
     let options = CallOptions { wait_ms: Some(WAIT_MS), ..CallOptions::default() };
     RequestEnvelope { request: ToolCall::Native(request), options }.encode().into()
 }
 
-/// Appends a record and syncs it, again and again.
+/// Appends and syncs records.
 fn syncs_per_second(dir: &Path, n_syncs: usize) -> anyhow::Result<f64> {
     let path = dir.join("one-sync-per-job");
     let mut file = File::create(&path)?;

@@ -1,4 +1,4 @@
-//! Client tools: a call from end to end, with many clients, and among many tools.
+//! Client tools: an end-to-end call, with many clients, and among many tools.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,9 +17,9 @@ const IN_FLIGHT: usize = 64;
 /// Clients with an open stream.
 const CLIENTS: usize = 10_000;
 const CLIENTS_FEW: usize = 10;
-/// Room for them, for callers and for those that answer.
+/// Room for them, for callers and for answering clients.
 const MAX_CONNECTIONS: &str = "12000";
-/// What opening them needs for a moment is given back by then.
+/// By then, memory that is needed only for opening them is released.
 const SETTLE: Duration = Duration::from_secs(2);
 /// Tools in all, and of one client.
 const TOOLS: usize = 100_000;
@@ -27,11 +27,11 @@ const TOOLS_FEW: usize = 100;
 const TOOLS_PER_CLIENT: usize = 1000;
 /// How many of the first and the last registrations are compared.
 const TOOLS_COMPARED: usize = 10_000;
-/// Requests that are measured, of each kind.
+/// Measured requests of each kind.
 const LISTS: usize = 1000;
 const LOOKUPS: usize = 4000;
 
-/// A call against the bare relay.
+/// Measures a call against the bare relay.
 pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let dir = settings.temporary()?;
     let bare = Server::relay(settings)?;
@@ -63,13 +63,13 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// A call to one of many clients.
+/// Measures a call to one of many clients.
 pub(crate) async fn clients(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let (few_dir, many_dir) = (settings.temporary()?, settings.temporary()?);
     let env = [("RINGBACK_HTTP__MAX_CONNECTIONS", MAX_CONNECTIONS)];
     let few = Server::daemon_with(settings, few_dir.path(), few_dir.path(), &env)?;
     let many = Server::daemon_with(settings, many_dir.path(), many_dir.path(), &env)?;
-    // Whatever a call needs is there before memory is compared.
+    // Allocates what a call needs before memory is compared.
     Party::serve(&many, 1).await?.measure(&many, 1, settings.size(CALLS_ONE)).await?;
     let n_clients = settings.size(CLIENTS);
     let before_mib = many.resident_mib()?;
@@ -77,7 +77,7 @@ pub(crate) async fn clients(settings: &Settings) -> anyhow::Result<Vec<Figure>> 
     let _many_clients = open_streams(settings, &many, n_clients)?;
     tokio::time::sleep(SETTLE).await;
     let kib_each = (many.resident_mib()? - before_mib) * 1024.0 / n_clients as f64;
-    // Only now: the daemon closes connections that say nothing for long.
+    // Only now: the daemon closes connections that are idle for long.
     let mut to_few = Party::serve(&few, 1).await?;
     let mut to_many = Party::serve(&many, 1).await?;
     let mut measured = Vec::new();
@@ -93,7 +93,7 @@ pub(crate) async fn clients(settings: &Settings) -> anyhow::Result<Vec<Figure>> 
     ])
 }
 
-/// A process that holds streams as long as this is kept.
+/// A process that keeps streams open while this exists.
 fn open_streams(settings: &Settings, server: &Server, count: usize) -> anyhow::Result<Streams> {
     let mut command = Command::new(&settings.bench);
     command.arg(streams::ROLE).arg(&server.http).arg(&server.token).arg(count.to_string());
@@ -111,7 +111,7 @@ impl Drop for Streams {
     }
 }
 
-/// A page, a lookup and a call among many tools, and what registering them costs.
+/// Measures a page, a lookup and a call among many tools, and the cost of registration.
 pub(crate) async fn registered(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let (few_dir, many_dir) = (settings.temporary()?, settings.temporary()?);
     let few = Server::daemon(settings, few_dir.path(), few_dir.path())?;
@@ -151,7 +151,7 @@ pub(crate) async fn registered(settings: &Settings) -> anyhow::Result<Vec<Figure
     ])
 }
 
-/// Registers tools one by one; the CPU of one.
+/// Registers tools one by one; returns the CPU per tool.
 async fn register(server: &Server, tools: std::ops::Range<usize>) -> anyhow::Result<f64> {
     let mut connection = Connection::open(server).await?;
     let (n_tools, before_us) = (tools.len(), server.cpu_us()?);
@@ -163,7 +163,7 @@ async fn register(server: &Server, tools: std::ops::Range<usize>) -> anyhow::Res
     Ok((server.cpu_us()? - before_us) / n_tools as f64)
 }
 
-/// Asks again and again; the CPU of one answer.
+/// Repeats a request; returns the CPU per answer.
 async fn asked(server: &Server, path: &str, count: usize) -> anyhow::Result<f64> {
     let mut connection = Connection::open(server).await?;
     let before_us = server.cpu_us()?;

@@ -1,4 +1,4 @@
-//! The one load generator: HOOT01 frames on a DEALER, a number of them in flight.
+//! The only load generator: HOOT01 frames on a DEALER, a number of them in flight.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,10 @@ use ringback_proto::{RequestEnvelope, ResponseEnvelope};
 
 use crate::process::Server;
 
-/// The part of a load that is not measured: caches, routes and buffers find their size.
+/// One part in this many is a warm-up, which is not measured: caches, routes and buffers reach
+/// their size.
 const WARM_UP: usize = 10;
-/// The place of the body among a frame's parts.
+/// The index of the body among a frame's parts.
 const BODY_PART: usize = 6;
 
 /// A connection that keeps calls in flight.
@@ -23,7 +24,7 @@ pub(crate) struct Load {
     dealer: Socket,
 }
 
-/// What a load measured.
+/// The result of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Measured {
     /// Microseconds of wall time per call.
@@ -37,11 +38,14 @@ impl Load {
         let options = Options::default().plain_client("bench", token);
         let dealer = Socket::try_new(SocketType::Dealer, options)?;
         dealer.connect(endpoint).await?;
-        dealer.wait_connected(1, Duration::from_secs(10)).await.context("nobody listens")?;
+        dealer
+            .wait_connected(1, Duration::from_secs(10))
+            .await
+            .context("cannot connect to the server")?;
         Ok(Self { dealer })
     }
 
-    /// Makes `count` calls with `in_flight` of them under way, after some that do not count.
+    /// Makes `count` calls with `in_flight` of them pending, after a warm-up.
     pub(crate) async fn measure(
         &mut self,
         server: &Server,
@@ -57,7 +61,7 @@ impl Load {
         Ok(Measured { us, cpu_us: (server.cpu_us()? - cpu_us) / count as f64 })
     }
 
-    /// Makes `count` calls with `in_flight` of them under way.
+    /// Makes `count` calls with `in_flight` of them pending.
     pub(crate) async fn exchange(
         &mut self,
         in_flight: usize,
@@ -80,17 +84,17 @@ impl Load {
     }
 }
 
-/// The body of a `ping`.
+/// Returns the body of a `ping`.
 pub(crate) fn ping() -> Bytes {
     RequestEnvelope::plain(PingRequest::default()).encode().into()
 }
 
-/// Takes any reply: reading it would be work that the bare side does not have.
+/// Accepts any reply: reading it would be work that the bare side does not have.
 pub(crate) const fn ignore(_: &Message) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes only the tool's result.
+/// Accepts only the tool's result.
 pub(crate) fn succeeded(reply: &Message) -> anyhow::Result<()> {
     let body = reply.part_slice(BODY_PART).context("the reply has no body")?;
     let reply = ResponseEnvelope::decode(body)?;

@@ -1,16 +1,16 @@
 //! Measures the daemon against bare alternatives: `cargo xtask bench [NAME] [--json] [--quick]`.
-//! `benches/README.md` says how, and what came out.
+//! `benches/README.md` has the method and the results.
 //!
 //! Main types: [`figure::Figure`], one row of the result; [`process::Server`], a process under
-//! test; [`load::Load`], the one load generator.
+//! test; [`load::Load`], the only load generator.
 //!
 //! Invariants:
-//! * The load generator and what it measures share one core, so that no figure depends on how many
-//!   there are.
-//! * Both sides of a comparison take turns, and what counts is the median of the rounds' ratios.
-//! * Both sides speak over the same transport with the same security.
+//! * The load generator and the process under test share one core, so that no figure depends on the
+//!   number of cores.
+//! * Both sides of a comparison take turns, and the result is the median of the rounds' ratios.
+//! * Both sides use the same transport with the same security.
 
-#![expect(clippy::print_stdout, reason = "a measurement is for the screen")]
+#![expect(clippy::print_stdout, reason = "a measurement is printed")]
 
 mod bare;
 mod bare_circle;
@@ -70,7 +70,7 @@ async fn main() -> anyhow::Result<()> {
             print!("{HELP}");
             Ok(())
         }
-        // The parts of this program that run as processes of their own.
+        // Roles of this program that run as processes of their own.
         [bare::ROUTER_ROLE] => bare::router().await,
         [bare::PEERS_ROLE, endpoint, token, count] => {
             bare::idle_peers(endpoint, token, count.parse()?).await
@@ -111,7 +111,7 @@ async fn measure(arguments: &[&str]) -> anyhow::Result<()> {
         Some("clients") => lines::clients(&settings).await?,
         Some("tools") => lines::registered(&settings).await?,
         Some("studio") => studio::run(&settings)?,
-        Some(other) => bail!("there is no benchmark `{other}`\n\n{HELP}"),
+        Some(other) => bail!("unknown benchmark `{other}`\n\n{HELP}"),
         None => all(&settings).await?,
     };
     if json {

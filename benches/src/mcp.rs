@@ -1,4 +1,4 @@
-//! MCP over HTTP: `tools/call` against a bare handler, and what an open session takes.
+//! MCP over HTTP: `tools/call` against a bare handler, and the memory of an open MCP session.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const CALLS_ONE: usize = 10_000;
 const CALLS_MANY: usize = 30_000;
 const IN_FLIGHT: usize = 64;
 const SESSIONS: usize = 1000;
-/// What opening them needs for a moment is given back by then.
+/// By then, memory that is needed only for opening them is released.
 const SETTLE: Duration = Duration::from_secs(2);
 
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ping","arguments":{},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}}}"#;
@@ -24,7 +24,7 @@ const CALL_HEADERS: &str =
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A call of a native tool with an answer as JSON.
+/// Measures a call of a native tool with a JSON answer.
 pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let dir = settings.temporary()?;
     let bare = Side::open(Server::bare_mcp(settings)?).await?;
@@ -73,7 +73,8 @@ pub(crate) async fn calls(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     ])
 }
 
-/// Sessions with an open stream each, against connections that made a call and are kept open.
+/// Measures MCP sessions with an open stream each, against connections that made a call and are
+/// kept open.
 pub(crate) async fn sessions(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     let mut most_kib = f64::MIN;
     for _ in 0..settings.n_rounds {
@@ -95,7 +96,7 @@ async fn resident_kib_each(settings: &Settings, kind: Kind) -> anyhow::Result<f6
     let dir = settings.temporary()?;
     let server = Server::daemon(settings, dir.path(), dir.path())?;
     let (call, n_sessions) = (post(&server, CALL_HEADERS, CALL), settings.size(SESSIONS));
-    // Whatever the first call needs is there before memory is compared.
+    // Allocates what the first call needs before memory is compared.
     Connection::open(&server).await?.send(&call).await?;
     tokio::time::sleep(SETTLE).await;
     let before_mib = server.resident_mib()?;
@@ -112,11 +113,12 @@ async fn resident_kib_each(settings: &Settings, kind: Kind) -> anyhow::Result<f6
     Ok((server.resident_mib()? - before_mib) * 1024.0 / n_sessions as f64)
 }
 
-/// A handshake, and the stream that brings news.
+/// Performs a handshake, and opens the notification stream.
 async fn open_session(server: &Server, connection: &mut Connection) -> anyhow::Result<()> {
     let opened = connection.send(&post(server, "", INITIALIZE)).await?;
-    let session =
-        opened.session.ok_or_else(|| anyhow::anyhow!("the handshake opens no session"))?;
+    let session = opened
+        .session
+        .ok_or_else(|| anyhow::anyhow!("the handshake did not open an MCP session"))?;
     let headers = format!("mcp-protocol-version: 2025-11-25\r\nmcp-session-id: {session}\r\n");
     connection.send(&post(server, &headers, INITIALIZED)).await?;
     let host = server.http.trim_start_matches("http://");

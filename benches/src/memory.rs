@@ -1,4 +1,4 @@
-//! Resident memory: idle, and with many peers that say nothing.
+//! Resident memory: idle, and with many idle peers.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::process::{self, Server};
 use crate::settings::Settings;
 
 const PEERS: usize = 2000;
-/// What a start needs for a moment is given back by then.
+/// By then, memory that is needed only for a start is released.
 const SETTLE: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {

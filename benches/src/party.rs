@@ -20,14 +20,15 @@ use crate::process::Server;
 
 /// The client that is called.
 const CLIENT: &str = "bench";
-/// The part of a load that is not measured: connections, caches and buffers find their size.
+/// One part in this many is a warm-up, which is not measured: connections, caches and buffers reach
+/// their size.
 const WARM_UP: usize = 10;
-/// Calls that wait for a connection to be answered on.
+/// The most calls that wait for a connection to be answered on.
 const ANSWERS_MAX: usize = 64;
 const CALL: &[u8] = br#"{"toolID":"client_bench_echo","sessionID":"session","messageID":"message","callID":"call","input":{"text":"hello"}}"#;
 const ANSWER: &str = r#""result":{"status":"success","title":"","output":"hello"}}"#;
 
-/// One connection to a server, kept open.
+/// One persistent connection to a server.
 #[derive(Debug)]
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
@@ -36,7 +37,7 @@ pub(crate) struct Connection {
     _driving: JoinSet<()>,
 }
 
-/// A client that answers, and connections to call it on.
+/// A client that answers, and connections for calling it.
 #[derive(Debug)]
 pub(crate) struct Party {
     callers: Vec<Connection>,
@@ -54,10 +55,10 @@ impl Connection {
         Self::to(&server.http, &server.token).await
     }
 
-    /// The same by an address, such as `http://127.0.0.1:7180`.
+    /// Does the same with an address, such as `http://127.0.0.1:7180`.
     pub(crate) async fn to(http: &str, token: &str) -> anyhow::Result<Self> {
         let host = http.trim_start_matches("http://").to_owned();
-        let stream = TcpStream::connect(&host).await.context("nobody listens")?;
+        let stream = TcpStream::connect(&host).await.context("cannot connect to the server")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driving = JoinSet::new();
@@ -83,7 +84,7 @@ impl Connection {
         let status = response.status();
         if !status.is_success() {
             let body = response.into_body().collect().await?.to_bytes();
-            anyhow::bail!("{path} was answered {status}: {}", String::from_utf8_lossy(&body));
+            anyhow::bail!("{path} returned {status}: {}", String::from_utf8_lossy(&body));
         }
         Ok(response)
     }
@@ -114,7 +115,7 @@ impl Connection {
         self.post("/client-tools/register", body.to_string().into()).await.map(drop)
     }
 
-    /// Opens the stream of a session, and holds its caller there.
+    /// Opens the stream of a session, and stays connected as its caller.
     pub(crate) async fn events(&mut self, session: &str) -> anyhow::Result<Incoming> {
         let path = format!("/v1/sessions/{session}/events");
         Ok(self.send(Method::GET, &path, Bytes::new()).await?.into_body())
@@ -128,7 +129,7 @@ impl Connection {
 }
 
 impl Party {
-    /// Registers a tool, and answers its calls on as many connections as there are calls.
+    /// Registers a tool, and answers its calls on one connection per pending call.
     pub(crate) async fn serve(server: &Server, in_flight: usize) -> anyhow::Result<Self> {
         let mut line = Connection::open(server).await?;
         line.register(CLIENT, &["echo"]).await?;
@@ -145,7 +146,7 @@ impl Party {
         Ok(Self { callers, _answering: answering })
     }
 
-    /// Makes `count` calls with `in_flight` of them under way, after some that do not count.
+    /// Makes `count` calls with `in_flight` of them pending, after a warm-up.
     pub(crate) async fn measure(
         &mut self,
         server: &Server,
@@ -159,7 +160,7 @@ impl Party {
         Ok(Measured { us, cpu_us: (server.cpu_us()? - cpu_us) / count })
     }
 
-    /// Makes about `count` calls; how many they were.
+    /// Makes about `count` calls; returns the exact number.
     async fn exchange(&mut self, in_flight: usize, count: usize) -> anyhow::Result<usize> {
         let each = count.div_ceil(in_flight);
         let mut calling = JoinSet::new();
@@ -178,7 +179,7 @@ impl Party {
     }
 }
 
-/// Reads the stream and hands the calls out, in turn.
+/// Reads the stream and distributes the calls, in turn.
 async fn read(
     line: Connection,
     mut stream: Incoming,
@@ -191,7 +192,7 @@ async fn read(
             let event: Vec<u8> = buffer.drain(..end + 2).collect();
             let Some(data) = event.strip_prefix(b"event: tool-request\ndata: ") else { continue };
             let called: Called<'_> = serde_json::from_slice(data)?;
-            let post = turn.next().context("there is somebody to answer")?;
+            let post = turn.next().context("a connection for answers is open")?;
             post.send(called.request_id.to_owned()).await?;
         }
     }

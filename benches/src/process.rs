@@ -15,26 +15,27 @@ use crate::bare_mcp;
 use crate::relay;
 use crate::settings::Settings;
 
-/// What the bare ROUTER asks for: as long as a token, so that both sides say as much.
+/// The token of the bare ROUTER: as long as a real one, so that both sides send the same amount.
 const BARE_TOKEN: &str = "oub_0000000000000000000000000000000000000000000000000000000000000000";
-/// How often the kernel counts CPU time per second; Linux has no other value.
+/// The kernel's CPU time ticks per second; Linux has no other value.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A process that listens.
+/// A listening process.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    /// Where it takes frames; empty if it does not.
+    /// Its address for frames; empty if it has none.
     pub(crate) endpoint: String,
-    /// Where it takes HTTP; empty if it does not.
+    /// Its address for HTTP; empty if it has none.
     pub(crate) http: String,
     pub(crate) token: String,
-    /// Where its sockets are; empty if it has none.
+    /// The directory of its sockets; empty if it has none.
     pub(crate) run_dir: PathBuf,
 }
 
 impl Server {
-    /// The daemon, as it comes, on a data directory. `roots` is what it may read files from.
+    /// Starts an unconfigured daemon on a data directory. `roots` are the directories it may read
+    /// files from.
     pub(crate) fn daemon(
         settings: &Settings,
         data_dir: &Path,
@@ -43,14 +44,14 @@ impl Server {
         Self::daemon_with(settings, data_dir, roots, &[])
     }
 
-    /// The same with settings of its own, as environment variables.
+    /// Does the same with settings as environment variables.
     pub(crate) fn daemon_with(
         settings: &Settings,
         data_dir: &Path,
         roots: &Path,
         environment: &[(&str, &str)],
     ) -> anyhow::Result<Self> {
-        // A temporary directory lets others read it; the daemon takes none that does.
+        // Temporary directories are readable for others, which the daemon refuses.
         fs::set_permissions(data_dir, fs::Permissions::from_mode(0o700))?;
         let mut command = Command::new(&settings.ringback);
         command
@@ -64,7 +65,7 @@ impl Server {
             .stderr(fs::File::create(data_dir.join("daemon.log"))?);
         let (child, line) = start(command)?;
         let said: serde_json::Value =
-            serde_json::from_str(&line).context("the daemon did not say where it listens")?;
+            serde_json::from_str(&line).context("the daemon did not report its addresses")?;
         let text = |key: &str| said[key].as_str().with_context(|| format!("no `{key}` in {line}"));
         let token = fs::read_to_string(text("token_file")?).context("cannot read the token")?;
         let (endpoint, http) = (text("hoot")?.to_owned(), text("http")?.to_owned());
@@ -72,7 +73,7 @@ impl Server {
         Ok(Self { child, endpoint, http, token: token.trim().to_owned(), run_dir })
     }
 
-    /// A ROUTER of the same library that sends everything back.
+    /// Starts a ROUTER of the same library that sends everything back.
     pub(crate) fn bare(settings: &Settings) -> anyhow::Result<Self> {
         let mut command = Command::new(&settings.bench);
         command.arg(bare::ROUTER_ROLE);
@@ -81,7 +82,7 @@ impl Server {
         Ok(Self { child, endpoint, http: String::new(), token, run_dir: PathBuf::new() })
     }
 
-    /// An HTTP relay that makes the hops of a client tool and nothing else.
+    /// Starts an HTTP relay that makes the hops of a client tool and nothing else.
     pub(crate) fn relay(settings: &Settings) -> anyhow::Result<Self> {
         let mut command = Command::new(&settings.bench);
         command.arg(relay::ROLE);
@@ -89,7 +90,7 @@ impl Server {
         Ok(Self::bare_http(child, &line))
     }
 
-    /// A handler of `tools/call` that decodes and encodes, and nothing else.
+    /// Starts a handler of `tools/call` that decodes and encodes, and nothing else.
     pub(crate) fn bare_mcp(settings: &Settings) -> anyhow::Result<Self> {
         let mut command = Command::new(&settings.bench);
         command.arg(bare_mcp::ROLE);
@@ -97,7 +98,7 @@ impl Server {
         Ok(Self::bare_http(child, &line))
     }
 
-    /// A relay that makes the hops of a caller's tool and nothing else.
+    /// Starts a relay that makes the hops of a caller tool and nothing else.
     pub(crate) fn bare_circle(settings: &Settings, dir: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(&settings.bench);
         command.arg(bare_circle::ROLE).arg(dir);
@@ -110,22 +111,22 @@ impl Server {
         Self { child, endpoint: String::new(), http, token, run_dir: PathBuf::new() }
     }
 
-    /// CPU time used so far, in microseconds.
+    /// Returns the CPU time used so far, in microseconds.
     pub(crate) fn cpu_us(&self) -> anyhow::Result<f64> {
         cpu_us_of(self.child.id())
     }
 
-    /// Resident memory in MiB: what is there now.
+    /// Returns the current resident memory in MiB.
     pub(crate) fn resident_mib(&self) -> anyhow::Result<f64> {
         status_mib_of(self.child.id(), "VmRSS:")
     }
 
-    /// The most that was ever resident since [`Self::forget_peak`].
+    /// Returns the peak of resident memory since [`Self::forget_peak`].
     pub(crate) fn peak_mib(&self) -> anyhow::Result<f64> {
         status_mib_of(self.child.id(), "VmHWM:")
     }
 
-    /// Begins to look for the peak anew.
+    /// Resets the peak.
     pub(crate) fn forget_peak(&self) -> anyhow::Result<()> {
         fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
             .context("cannot reset the peak of resident memory")
@@ -134,13 +135,13 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended by itself, which the measurement has noticed.
+        // It may have ended already, which the measurement has noticed.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// A field of a process's `/proc/PID/status`, in MiB.
+/// Returns a field of a process's `/proc/PID/status`, in MiB.
 pub(crate) fn status_mib_of(process: u32, field: &str) -> anyhow::Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let value = status.lines().find_map(|line| line.strip_prefix(field));
@@ -149,10 +150,10 @@ pub(crate) fn status_mib_of(process: u32, field: &str) -> anyhow::Result<f64> {
     Ok(kib / 1024.0)
 }
 
-/// CPU time that a process has used so far, in microseconds.
+/// Returns the CPU time that a process has used so far, in microseconds.
 pub(crate) fn cpu_us_of(process: u32) -> anyhow::Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The second field is a name in brackets that may hold spaces.
+    // The second field is a name in brackets that may contain spaces.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let mut fields = fields.split_whitespace().skip(11);
     let mut ticks = || -> Option<f64> { fields.next()?.parse().ok() };
@@ -160,7 +161,7 @@ pub(crate) fn cpu_us_of(process: u32) -> anyhow::Result<f64> {
     Ok((user + system) / TICKS_PER_SECOND * 1e6)
 }
 
-/// Starts a process and waits for its first line.
+/// Starts a process and waits for its first output line.
 pub(crate) fn start(mut command: Command) -> anyhow::Result<(Child, String)> {
     let program = Utf8Path::from_path(Path::new(command.get_program()))
         .map_or_else(String::new, ToString::to_string);

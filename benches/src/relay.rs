@@ -1,4 +1,4 @@
-//! The bare relay: an HTTP caller, a client that is told of calls by server-sent events, and its
+//! The bare relay: an HTTP caller, a client that receives calls as server-sent events, and its
 //! answers by POST. It makes the hops and nothing else: no token, no schema, no owner, no deadline.
 
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use serde_json::value::RawValue;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-/// Makes this program the bare relay.
+/// Runs this program as the bare relay.
 pub(crate) const ROLE: &str = "--role-bare-relay";
-/// Calls that wait for the stream.
+/// The most calls that wait for the stream.
 const WAITING_MAX: usize = 1024;
 
 #[derive(Default)]

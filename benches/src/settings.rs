@@ -1,4 +1,4 @@
-//! What all benchmarks share: sizes, the directory they write to, the core they run on.
+//! What all benchmarks share: sizes, the output directory, the core they run on.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const ROUNDS_QUICK: usize = 3;
 pub(crate) struct Settings {
     pub(crate) n_rounds: usize,
     quick: bool,
-    /// Beside the build, and so on a real disk.
+    /// Next to the build, and therefore on a real disk.
     pub(crate) dir: PathBuf,
     /// The daemon's program.
     pub(crate) ringback: PathBuf,
@@ -24,16 +24,16 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Moves this process, and so what it starts, to one core, and finds the programs.
+    /// Pins this process and its children to one core, and finds the programs.
     pub(crate) fn prepare(quick: bool) -> anyhow::Result<Self> {
-        pin_to_one_core().context("cannot stay on one core")?;
+        pin_to_one_core().context("cannot pin the process to one core")?;
         raise_open_files().context("cannot raise the limit of open files")?;
         let bench = std::env::current_exe().context("cannot find this program")?;
-        let built = bench.parent().context("this program is in no directory")?;
+        let built = bench.parent().context("this program has no directory")?;
         let ringback = built.join("ringback");
         anyhow::ensure!(
             ringback.exists(),
-            "there is no `{}`: start this as `cargo xtask bench`",
+            "`{}` not found: run `cargo xtask bench`",
             ringback.display()
         );
         let dir = built.with_file_name("bench");
@@ -43,12 +43,12 @@ impl Settings {
         Ok(Self { n_rounds, quick, dir, ringback, bench })
     }
 
-    /// A size, or a small part of it to see that everything runs.
+    /// Returns a size, or with `--quick` a small part of it.
     pub(crate) const fn size(&self, full: usize) -> usize {
         if self.quick { full.div_ceil(50) } else { full }
     }
 
-    /// A directory that goes away by itself.
+    /// Returns a temporary directory that is removed when dropped.
     pub(crate) fn temporary(&self) -> anyhow::Result<tempfile::TempDir> {
         tempfile::Builder::new()
             .prefix("b")
@@ -66,7 +66,7 @@ fn pin_to_one_core() -> rustix::io::Result<()> {
     sched_setaffinity(None, &one)
 }
 
-/// Thousands of peers need as many files on both sides.
+/// Thousands of peers need as many open files on both sides.
 fn raise_open_files() -> rustix::io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

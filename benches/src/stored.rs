@@ -23,13 +23,13 @@ const FEW: usize = 10;
 const MANY: usize = 100_000;
 const CALLS: usize = 10_000;
 const IN_FLIGHT: usize = 16;
-/// As many rows on both sides.
+/// The same number of rows on both sides.
 const PAGE: u32 = 10;
-/// Records in one commit.
+/// Records per commit.
 const COMMIT: usize = 1000;
 /// Later than any measurement: the year 2100.
 const FAR_MS: u64 = 4_102_444_800_000;
-/// A prime that is no divisor of the numbers of records: calls hop through all of them.
+/// A prime that does not divide the numbers of records: calls hop through all of them.
 const STRIDE: usize = 7919;
 
 type Request = fn(usize, usize) -> ToolRequest;
@@ -86,9 +86,9 @@ fn encoded(request: ToolRequest) -> Bytes {
     RequestEnvelope::plain(request).encode().into()
 }
 
-/// Writes jobs that have ended and artifacts, as many of each.
+/// Writes finished jobs and artifacts, the same number of each.
 async fn fill(dir: &Path, n_records: usize) -> anyhow::Result<()> {
-    let dir = Utf8Path::from_path(dir).context("a path that is no UTF-8")?;
+    let dir = Utf8Path::from_path(dir).context("the path is not valid UTF-8")?;
     let store = Store::open(dir)?;
     let result = ToolResponse::Slept(SleptResponse { milliseconds: 0 });
     let result = Bytes::from(rmp_serde::to_vec_named(&result)?);
@@ -157,7 +157,7 @@ fn artifact(number: usize) -> Record {
     }))
 }
 
-/// Spread as random ids are, and the same at every start.
+/// Returns IDs spread like random ones, the same at every start.
 fn id(number: usize) -> [u8; 16] {
     let mixed =
         u128::from(number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);

@@ -1,4 +1,4 @@
-//! A crowd of clients that hold a stream open each, in a process of its own.
+//! A crowd of clients with an open stream each, in a process of its own.
 
 use std::io::Read;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use anyhow::Context;
 use crate::bare::say;
 use crate::party::Connection;
 
-/// Makes this program the crowd.
+/// Runs this program as the crowd.
 pub(crate) const ROLE: &str = "--role-streams";
 
-/// Registers a tool for each client, opens its stream, and does nothing until its input ends.
+/// Registers a tool for each client, opens its stream, and idles until its input ends.
 pub(crate) async fn run(http: &str, token: &str, count: usize) -> anyhow::Result<()> {
     let mut registering = Connection::to(http, token).await?;
     let mut streams = Vec::with_capacity(count);
@@ -22,7 +22,7 @@ pub(crate) async fn run(http: &str, token: &str, count: usize) -> anyhow::Result
         let stream = line.pending(&client).await?;
         streams.push((line, stream));
     }
-    // Whatever opening has allocated for a moment is gone by then.
+    // By then, temporary allocations are gone.
     tokio::time::sleep(Duration::from_secs(1)).await;
     say("ready")?;
     let waited = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));

@@ -1,5 +1,5 @@
-//! Music: tunes against `abc2midi`, renders against `fluidsynth`, beats against real time. Each side
-//! is one process of a program that people run, on the one core that all benchmarks share.
+//! Music: tunes against `abc2midi`, renders against `fluidsynth`, beats against real time. Each
+//! side is one process of a program that people run, on the one core that all benchmarks share.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use crate::figure::{Figure, Line, Round};
 use crate::settings::Settings;
 
-/// Traditional tunes, again and again until there are enough.
+/// Traditional tunes, repeated until there are enough.
 const TUNES: &str = include_str!("../../crates/studio/src/compose/tunes.abc");
 const TUNES_MAX: usize = 1000;
 
-/// Files that no disk has to write.
+/// Keeps files off the disk.
 const MEMORY: &str = "/dev/shm";
 
-/// The dense piece: three minutes, eight instruments that play chords of three on every eighth.
+/// The dense piece: three minutes, eight instruments that play three-note chords on every eighth.
 const QUARTERS: usize = 360;
 const TICKS: u16 = 480;
 const PROGRAMS: [u8; 8] = [0, 11, 24, 33, 48, 52, 61, 73];
@@ -38,13 +38,13 @@ pub(crate) fn run(settings: &Settings) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Tunes a second, from a tunebook to one MIDI file for each; and the CPU time of a tune.
+/// Measures tunes per second, from a tunebook to one MIDI file each, and the CPU time per tune.
 fn tunes(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
     let n_tunes = settings.size(TUNES_MAX);
     let text = tunebook(n_tunes);
     let (mut rounds, mut cpu_us) = (Vec::new(), Vec::new());
     for _ in 0..settings.n_rounds {
-        // Both write new files beside the book, into an empty directory.
+        // Both write new files next to the book, into an empty directory.
         let book = fresh(dir)?.join("book.abc");
         fs::write(&book, &text)?;
         let bare = timed(Command::new("abc2midi").arg(&book))?;
@@ -54,7 +54,7 @@ fn tunes(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
             Command::new(&settings.ringback).args(["studio", "abc", "midi", "--all"]).arg(&book),
         )?;
         let n_made = fs::read_dir(&made)?.count() - 1;
-        anyhow::ensure!(n_made == n_tunes, "{n_made} of {n_tunes} tunes were made");
+        anyhow::ensure!(n_made == n_tunes, "only {n_made} of {n_tunes} tunes were converted");
         let count = n_tunes as f64;
         rounds.push(Round { bare: count / bare.seconds, ours: count / ours.seconds });
         cpu_us.push(Round { bare: bare.cpu_us / count, ours: ours.cpu_us / count });
@@ -63,7 +63,7 @@ fn tunes(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
     Ok(vec![Figure::ratio(name, "tunes/s", &rounds, Line::AtLeast(1.0)).with_cpu(&cpu_us)])
 }
 
-/// Seconds of sound in a second: rendered by both, then listened to.
+/// Measures seconds of sound per second: rendered by both, then analyzed.
 fn sound(settings: &Settings, dir: &Path) -> anyhow::Result<Vec<Figure>> {
     let (midi, font) = (dir.join("dense.mid"), find(None, &SEARCHED_DIRS)?);
     let (theirs, ours) = (dir.join("theirs.wav"), dir.join("ours.wav"));
@@ -118,10 +118,10 @@ fn heard(path: &Path) -> anyhow::Result<Sound> {
     Ok(Sound::read(file, DecodeLimits::default(), &|| true)?)
 }
 
-/// What a program takes.
+/// The time that a program takes.
 struct Taken {
     seconds: f64,
-    /// Of its main thread.
+    /// CPU time of its main thread.
     cpu_us: f64,
 }
 
@@ -130,7 +130,7 @@ fn timed(command: &mut Command) -> anyhow::Result<Taken> {
     let program = command.get_program().to_string_lossy().into_owned();
     let start = Instant::now();
     let mut child = command.spawn().with_context(|| format!("cannot start `{program}`"))?;
-    // The kernel knows its time until somebody asks how it ended.
+    // The kernel keeps its times until its status is collected.
     let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     waitid(WaitId::Pid(Pid::from_child(&child)), ended)?;
     let seconds = start.elapsed().as_secs_f64();
@@ -142,7 +142,7 @@ fn timed(command: &mut Command) -> anyhow::Result<Taken> {
     Ok(Taken { seconds, cpu_us })
 }
 
-/// An empty directory in place of the last one.
+/// Returns an empty directory in place of the last one.
 fn fresh(dir: &Path) -> anyhow::Result<PathBuf> {
     let fresh = dir.join("made");
     if fresh.exists() {
@@ -163,7 +163,7 @@ fn tunebook(n_tunes: usize) -> String {
     (0..n_tunes).map(numbered).collect::<Vec<_>>().join("\n")
 }
 
-/// Chords on every eighth for eight instruments, and a drum.
+/// Returns chords on every eighth for eight instruments, and a drum.
 fn dense(n_quarters: usize) -> Sequence {
     let ticks = u64::from(TICKS);
     let mut track = vec![Event { tick: 0, message: Message::Tempo(500_000) }];

@@ -1,4 +1,4 @@
-"""What `ringback session apply` brings into a user's directory from a workspace."""
+"""What `ringback session apply` copies from a workspace into a user's directory."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from world import LIMIT, quick
 
-# Links that an agent makes, in the order it makes them: none of them may lead out of the directory, by whatever way.
+# Links that an agent makes, in this order: none of them may lead out of the directory, in any way.
 LINKS = [
     {"a/b/c/d": "../../..", "a/b/c/e": "d/../victim"},
     {"x": "/etc"},

@@ -1,4 +1,4 @@
-"""The sandbox, from inside: the same battery in each kind of box, and what decides what is shown in it."""
+"""The sandbox, from inside: the same battery in each kind of sandbox, and the checks on what it exposes."""
 
 import json
 import os
@@ -26,17 +26,17 @@ def docker_config():
 
 
 def backends(world):
-    """A daemon for every kind of box. One that this machine cannot give fails; it is never passed over."""
+    """A daemon for every kind of sandbox. One that this machine cannot provide fails; it is never skipped."""
     yield "bubblewrap as root", world.target()
     yield "bubblewrap as a user", world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     if os.environ.get("RINGBACK_TEST_WITHOUT_DOCKER"):
-        print("   LEFT OUT: containers, as RINGBACK_TEST_WITHOUT_DOCKER says", flush=True)
+        print("   LEFT OUT: containers, because RINGBACK_TEST_WITHOUT_DOCKER is set", flush=True)
     else:
         yield "a container", world.target("docker", config=docker_config())
 
 
 def everywhere(world, script, expected):
-    """What a script says in every kind of box; `expected` is a text, or a function that checks what was said."""
+    """The output of a script in every kind of sandbox; `expected` is a text, or a function that checks the output."""
     for name, target in backends(world):
         said = target.run(script.replace("PROBES", str(target.probes))).strip()
         if callable(expected):
@@ -112,7 +112,7 @@ END"""
 
 @quick
 def device_nodes_of_the_host_keep_their_mode(world):
-    """`chmod` in the box changes no node outside, by name or by a file that is open, and the nodes still work."""
+    """`chmod` in the sandbox changes no node outside, by name or through an open file, and the nodes still work."""
     script = """chmod 640 /dev/full; chown 1:1 /dev/full; touch -d 1971-01-01 /dev/full
 python3 -c "import os; os.fchmod(0, 0o640)" < /dev/full; python3 -c "import os; os.fchmod(0, 0o640)"
 head -c 1 /dev/zero > /dev/null && echo works"""
@@ -122,7 +122,7 @@ head -c 1 /dev/zero > /dev/null && echo works"""
             now = {it: mode(it) for it in nodes}
             assert now == nodes, f"{name}: {now}"
             assert "works" in said, f"{name}: {said}"
-            # Whatever its input is, it comes from outside.
+            # Its input comes from outside.
             command = ["/usr/bin/python3", "-c", "import os; [os.fchmod(it, 0o640) for it in (0, 1, 2)]"]
             target.tool("container_exec", project_id=target.project(), command=command)
             now = {it: mode(it) for it in nodes}
@@ -143,10 +143,10 @@ def a_lease_is_refused(world):
 
 @quick
 def a_crash_starts_no_handler_outside(world):
-    """The kernel passes a core of one byte to no pipe; what runs in the box cannot change that."""
+    """The kernel passes a core of one byte to no pipe; nothing in the sandbox can change that."""
 
     def check(name, _, said):
-        # Whether a change is refused or passed over, nothing changes.
+        # Whether a change is refused or ignored, nothing changes.
         lines = said.splitlines()
         assert lines[0] == lines[-2] == "core 1 1", f"{name}: {said}"
         assert lines[-1] == "files done", f"{name}: {said}"
@@ -176,7 +176,8 @@ END""")
 
 @quick
 def nothing_survives_the_end_of_a_session(world):
-    """What forks twice, ignores signals and leaves its group ends with it, and so do its mounts and groups."""
+    """A process that forks twice, ignores signals and leaves its group ends with the sandbox, and so do its mounts
+    and cgroups."""
     for name, target in backends(world):
         seconds = f"47{os.getpid() % 1000:03}{len(name)}"
         script = f"(trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep {seconds}' >/dev/null 2>&1 &) & true"
@@ -204,7 +205,7 @@ def nothing_survives_a_killed_daemon(world):
 
 @quick
 def a_layer_that_cannot_be_given_is_refused_by_name(world):
-    """A user without control groups, with the default limits, gets no session, and reads why."""
+    """A user without cgroups, with the default limits, gets no session, and an error that explains why."""
     with world.another(config=SHOWN, user=STRANGER) as target:
         refused = target.tool("session_message", project_id=target.project(), message="true")
         assert refused.status >= 400, refused

@@ -1,4 +1,4 @@
-"""Pages of other sites: what a browser sends for them, by hand, and by a real one in the slow profile."""
+"""Pages of other sites: the requests of a browser, by hand, and by a real one in the slow profile."""
 
 import contextlib
 import http.client
@@ -49,12 +49,12 @@ ROUTES = [
 
 
 def open_target(world):
-    """Where no token guards anything, the rules for browsers are all there is."""
+    """Without tokens, the rules for browsers are the only protection."""
     return world.target("open", arguments=["--open"])
 
 
 def asked(target, method, path, **headers):
-    """The status of an answer; a stream is left at once."""
+    """The status of an answer; a stream is closed immediately."""
 
     connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=20)
     try:
@@ -159,7 +159,7 @@ setTimeout(() => {
 
 
 class Honest:
-    """A client whose stream was there first: it answers what it is asked."""
+    """A client whose stream was open first: it answers its calls."""
 
     def __init__(self, target):
         self.target = target
@@ -190,7 +190,7 @@ class Honest:
 
 
 class Site:
-    """A web site with one page, at a name that is no loopback name and leads here."""
+    """A web site with one page, at a name that is not a loopback name and leads here."""
 
     def __init__(self, page):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -208,7 +208,7 @@ class Site:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def words(self, home):
-        """How Chromium shows it. What it would refuse by itself in some versions is switched off."""
+        """How Chromium shows it. Protections of some versions are switched off."""
         program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
         assert program, "this case needs Chromium: `apt install chromium`"
         off = "LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests,PrivateNetworkAccessSendPreflights"
@@ -228,8 +228,8 @@ class Site:
 
 @quick
 def a_page_in_a_real_browser_opens_nothing(world):
-    """Chromium shows a page of another site that tries all that a page can: it reads nothing, runs nothing, and takes
-    no call from the client that is there."""
+    """Chromium shows a page of another site that tries everything a page can: it reads nothing, runs nothing, and
+    takes no call from the connected client."""
     target = open_target(world)
     honest = Honest(target)
     assert honest.is_heard()

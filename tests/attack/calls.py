@@ -1,4 +1,4 @@
-"""Every system call there is a number for, with odd arguments, in each kind of box."""
+"""Every system call number, with odd arguments, in each kind of sandbox."""
 
 import re
 import time
@@ -9,7 +9,7 @@ from world import device_nodes, mode, quick
 
 
 def host():
-    """What no box may change, as it is now."""
+    """The current state of what no sandbox may change."""
     read = {
         path: Path(path).read_text()
         for path in (

@@ -1,4 +1,4 @@
-"""Clients that were there before: what the systems of the specification's pages send, as they send it."""
+"""Earlier clients: what the systems of the specification's pages send, as they send it."""
 
 import json
 import socket
@@ -33,7 +33,7 @@ def an_empty_session_id_means_none(world):
     session = target.agent("true", project_id=target.project(key_level="write"), create_workspace=True)
     session.said()
     with session.relay() as relay:
-        # As that client begins, by which it is known.
+        # The first line of that client, by which it is recognized.
         relay.socket.sendall(f"OUBLIETTE-DOWNSTREAM {session.project}\n".encode())
         answer = relay.ask("session_message", message="echo from the child", session_id="")
         assert "result" in answer, answer
@@ -62,7 +62,7 @@ def a_second_project_of_one_name_is_a_conflict(world):
 
 
 class Handshaken:
-    """A client of MCP with a session, and its GET stream."""
+    """An MCP client with an MCP session, and its GET stream."""
 
     VERSION = "2025-11-25"
 
@@ -94,7 +94,7 @@ class Handshaken:
         self.stream.settimeout(10)
         while word not in text:
             piece = self.stream.recv(65536)
-            assert piece and time.monotonic() < ends_at, f"only this was told: {text!r}"
+            assert piece and time.monotonic() < ends_at, f"only this was sent: {text!r}"
             text += piece
 
 

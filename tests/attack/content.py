@@ -1,4 +1,4 @@
-"""Content is what its hash says, and belongs to whoever stored it."""
+"""Content matches its hash, and belongs to the principal that stored it."""
 
 import secrets
 import subprocess
@@ -11,7 +11,7 @@ def stored(target, data, token="", kind="text/plain"):
 
 
 def file_of(target, digest):
-    """Where a blob lies on the disk."""
+    """The path of a blob on the disk."""
     rest = [it for it in (target.data / "blobs").rglob("*") if it.is_file()]
     places = [it for it in rest if digest.endswith(it.name) or it.name in digest and len(it.name) > 20]
     assert len(places) == 1, (digest, rest)
@@ -32,7 +32,7 @@ def cut(path):
 
 @quick
 def damaged_content_is_not_served_and_heals(world):
-    """By every reader; the right bytes put in its place are served again."""
+    """By every reader; once the right bytes are put back, they are served again."""
     target = world.target()
     for damage in (flip, cut):
         data = secrets.token_bytes(300_000)
@@ -79,7 +79,7 @@ def the_doctor_finds_damaged_content(world):
 
 @quick
 def storing_tells_nothing_of_what_others_stored(world):
-    """The same answer, whether or not somebody else has the same bytes, and a type of one's own."""
+    """The same answer, whether or not another principal has the same bytes, and a type of its own."""
     target = world.target()
     first, _ = target.new_token("write")
     second, _ = target.new_token("write")

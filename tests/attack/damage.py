@@ -1,4 +1,4 @@
-"""Data directories that something has happened to, and those that others could read."""
+"""Damaged data directories, and those that others could read."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def filled(world):
 
 
 def written_through(database):
-    """Its log is written into it, or that would repair it."""
+    """Writes its log into it; otherwise the log would repair the damage."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -51,7 +51,7 @@ def damages(rng):
 
 
 def starts(world, directory, home):
-    """Starts a daemon there: it answers, or it says in one line why it does not. Never a panic, never silence."""
+    """Starts a daemon there: it answers, or explains in one line why it does not. Never a panic, never silence."""
     words = [
         str(world.shared_binary),
         "serve",
@@ -77,7 +77,7 @@ def starts(world, directory, home):
             said[0] += process.stdout.read() or b""
             return said[0].endswith(b"\n") or process.poll() is not None
 
-        eventually(told, "it says where it listens, or ends", START_LIMIT)
+        eventually(told, "it reports its addresses, or ends", START_LIMIT)
         text = (home / "log").read_text(errors="replace")
         assert "panicked" not in text and "overflowed" not in text, text[-2000:]
         if said[0].endswith(b"\n"):
@@ -158,7 +158,7 @@ def a_data_directory_that_others_can_read_is_refused(world):
 
 @quick
 def every_file_is_its_owners_alone(world):
-    """Also where the daemon is started with a loose mask."""
+    """Even if the daemon is started with a loose umask."""
     had = os.umask(0)
     try:
         with world.another() as target:

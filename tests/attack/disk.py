@@ -7,9 +7,9 @@ from pathlib import Path
 
 from world import MIB, STRANGER, WITHOUT_GROUPS, Options, eventually, quick, slow
 
-# A small disk: the daemon's own files and a little.
+# A small disk: the daemon's own files and a little more.
 SMALL = "size=96m,nr_inodes=20000"
-# One that is only quick: on a busy disk, 15,000 directories take their time.
+# One that is only fast: on a busy disk, 15,000 directories take their time.
 LARGE = "size=1g"
 DEEP = """python3 - <<'END'
 import os
@@ -25,7 +25,7 @@ echo closed"""
 
 
 def delete(target, session, tool="workspace_delete"):
-    """Deletes what a session left, and looks whether it is gone."""
+    """Deletes what a session left, and checks that it is gone."""
     path = session.path()
     home = Path(str(path).replace("/workspaces/", "/homes/"))
     assert session.end().status == 200
@@ -53,7 +53,7 @@ def a_deep_tree_is_deleted_and_the_daemon_lives(world):
 
 @quick
 def a_deep_tree_is_looked_through_and_the_daemon_lives(world):
-    """Whatever of the answers, none of them takes the daemon with it."""
+    """Whatever the answers are, none of them ends the daemon."""
     with world.another(disk=LARGE) as target:
         session = target.agent(DEEP, create_workspace=True)
         session.said()
@@ -67,7 +67,7 @@ def a_deep_tree_is_looked_through_and_the_daemon_lives(world):
 
 @quick
 def closed_and_read_only_directories_are_deleted(world):
-    """As Go's module cache makes them; also by a daemon that is not root."""
+    """As Go's module cache makes them; also with a daemon that is not root."""
     for target in (world.target(), world.target("user", config=WITHOUT_GROUPS, user=STRANGER)):
         for tool in ("workspace_delete", "project_delete"):
             session = target.agent(CLOSED, create_workspace=True)
@@ -170,7 +170,8 @@ def a_command_that_fills_the_disk_is_ended(world):
 
 @quick
 def a_sparse_file_does_not_fill_the_disk(world):
-    """A hole takes nothing until it is read into the store: then it counts before it is stored, and nobody is ended."""
+    """A hole takes nothing until it is read into the store: then it counts before it is stored, and no session is
+    ended."""
     with world.another(disk=LARGE) as target:
         other = target.agent("head -c 5M /dev/zero > innocent", create_workspace=True)
         other.said()
@@ -190,7 +191,7 @@ def a_sparse_file_does_not_fill_the_disk(world):
 
 
 def race(target, seconds):
-    """An agent swaps a directory for a link without a pause while the daemon reads, writes and packs below it."""
+    """An agent continuously swaps a directory for a link while the daemon reads, writes and packs below it."""
     outside = target.home / "outside"
     outside.mkdir(exist_ok=True)
     (outside / "secret").write_text("SECRET OF THE HOST")

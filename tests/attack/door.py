@@ -1,4 +1,4 @@
-"""The doors of a session: to its model, where the key must stay outside, and to the network."""
+"""The model proxy of a session, where the key must stay outside, and its network proxy."""
 
 import base64
 import gzip
@@ -15,7 +15,7 @@ TEXT = f"you sent {KEY} to me " * 20
 
 
 class Provider:
-    """A provider that gives away what it can: it repeats the key in every form, and notes what it is asked."""
+    """A provider that leaks what it can: it repeats the key in every form, and records its requests."""
 
     def __init__(self):
         self.heads = []
@@ -72,7 +72,7 @@ class Provider:
         request.wfile.write(body)
 
 
-# Asks by each path, and says everything that came: status, headers, and the bytes as they are.
+# Sends a request to each path, and prints every answer: status, headers, and the raw bytes.
 ASK = """python3 - <<'END'
 import base64, http.client, json, os
 place = os.environ['BASE'].split('//')[1]
@@ -101,7 +101,7 @@ env = {{ BASE = "{{model}}" }}
 
 
 def plain(answer):
-    """Everything that a body can be read as."""
+    """Everything that a body can be decoded as."""
     body = base64.b64decode(answer["body"])
     readings = [body]
     for decode in (gzip.decompress, zlib.decompress, lambda it: gzip.decompress(gzip.decompress(it))):
@@ -114,7 +114,7 @@ def plain(answer):
 
 @quick
 def no_answer_of_a_provider_carries_the_key_out(world):
-    """Compressed once or twice, in a header, in parts, or in a form that nobody knows."""
+    """Compressed once or twice, in a header, in parts, or in an unknown form."""
     key_file = world.home / "model.key"
     key_file.touch(mode=0o600)
     key_file.write_text(KEY)
@@ -182,4 +182,4 @@ def nobody_is_reached_who_is_not_listed(world):
             connection.close()
         except BlockingIOError:
             return
-        raise AssertionError("somebody was reached who is not listed")
+        raise AssertionError("a place that is not listed was reached")

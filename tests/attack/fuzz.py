@@ -10,7 +10,7 @@ import time
 from wire import frame_parts, new_id, pack
 from world import LIMIT, Options, quick, slow
 
-# Messages of each kind in the quick profile; the slow one has so many times more.
+# Messages of each kind in the quick profile; the slow one multiplies them.
 COUNT, MORE = 1000, 20
 
 
@@ -19,7 +19,7 @@ def count():
 
 
 def value(rng, depth=0):
-    """Something that JSON can say."""
+    """A random JSON value."""
     kind = rng.randrange(9 if depth < 4 else 6)
     if kind == 0:
         return rng.choice([None, True, False])
@@ -57,11 +57,11 @@ def mutated(rng, data):
 
 
 def send(port, data):
-    """One connection: all of the data, then whatever is answered; an answer need not come."""
+    """One connection: all of the data, then any answer; an answer need not come."""
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as it:
         it.sendall(data)
         it.shutdown(socket.SHUT_WR)
-        # Streams go on, and half a request may wait for its other half: what counts is who is asked next.
+        # Streams go on, and half a request may wait for its other half: only the next request counts.
         it.settimeout(0.5)
         answer = b""
         while len(answer) < 65536 and b"text/event-stream" not in answer and (piece := it.recv(65536)):
@@ -160,7 +160,7 @@ def no_message_of_mcp_harms_the_daemon(world):
 
 @quick
 def no_arguments_harm_the_daemon(world):
-    """Noise for the fields that each tool has, by its own schema."""
+    """Noise for the fields of each tool, according to its schema."""
     target, rng = world.target(), random.Random(Options.seed)
     tools = target.request("GET", "/v1/tools").json["tools"]
     costly = (
@@ -211,7 +211,7 @@ def frame(rng):
 
 @quick
 def no_greeting_harms_the_daemon(world):
-    """Noise where ZeroMQ shakes hands."""
+    """Noise in the ZeroMQ handshake."""
     target, rng = world.target(), random.Random(Options.seed)
     greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00PLAIN" + bytes(15) + b"\0" + bytes(31)
     hello = b"\x04\x1a\x05HELLO\x06anyone\x0c" + b"x" * 12
@@ -249,7 +249,7 @@ def no_line_of_an_agent_harms_the_daemon(world):
 
 @quick
 def no_event_of_an_agent_harms_the_daemon(world):
-    """What an agent writes to its output, in place of the lines it should."""
+    """Noise in an agent's output, instead of valid lines."""
     target, rng = world.target(), random.Random(Options.seed)
     lines = []
     for _ in range(count()):

@@ -1,4 +1,4 @@
-"""Keys: what an agent's key opens, what a child gets, what ends with a token."""
+"""Session keys: what an agent's key permits, what a child gets, what ends with a token."""
 
 from world import LIMIT, Relay, eventually, quick
 
@@ -61,7 +61,7 @@ def a_session_key_deletes_no_other_workspace(world):
 
 @quick
 def a_narrowed_key_is_not_widened_by_a_child(world):
-    """The session has a key of level read in a project that gives write: so has a session that its agent starts."""
+    """The session has a key with scope read in a project that grants write: so has a session that its agent starts."""
     target = world.target()
     project = target.project(key_level="write")
     narrow, _ = target.new_token("read")
@@ -82,7 +82,7 @@ def a_narrowed_key_is_not_widened_by_a_child(world):
 
 
 def child_said(relay, session_id):
-    """What a child of the session says, as its parent hears it."""
+    """The messages of a child of the session, as its parent gets them."""
     texts, since = [], -1
     for _ in range(LIMIT):
         page = relay.ask("session_events", session_id=session_id, since_index=since, wait_ms=1000)["result"]
@@ -119,7 +119,7 @@ def key_level_admin_is_invalid(world):
 
 @quick
 def no_agent_makes_lists_or_revokes_tokens(world):
-    """Whatever its key may do: also one that an administrator passed on."""
+    """Whatever its key permits, even if an administrator passed it on."""
     target = world.target()
     passed, token_id = target.new_token("admin")
     project = target.project()
@@ -159,7 +159,7 @@ def no_agent_widens_a_network(world):
 
 @quick
 def no_agent_answers_its_own_question(world):
-    """An agent that asks for permission, with an administrator's key, does not give it to itself."""
+    """An agent that requests permission, with an administrator's key, cannot grant it itself."""
     target = world.target()
     passed, token_id = target.new_token("admin")
     script = '{"ask":{"tool":"rm -rf /"}}\n{"print":{}}'
@@ -208,7 +208,8 @@ def revoking_a_token_ends_its_sessions(world):
 
 @quick
 def sessions_that_a_key_starts_count_in_the_tree(world):
-    """`max_agents` and `max_depth` hold however a session is started: by its socket, or by a tool with its key."""
+    """`max_agents` and `max_depth` apply however a session is started: through its socket, or by a tool with its
+    key."""
     target = world.target()
     limits = {"max_agents": 3, "max_depth": 2, "max_sessions": 20}
     project = target.project(key_level="write", limits=limits)

@@ -1,4 +1,4 @@
-"""Rounds of `kill -9` under load: whatever was acknowledged is there afterwards, and nothing is there twice."""
+"""Rounds of `kill -9` under load: everything acknowledged is there afterwards, and nothing is there twice."""
 
 import collections
 import contextlib
@@ -12,16 +12,16 @@ import time
 
 from world import SHOWN, Options, eventually, processes, quick, slow
 
-# Acknowledged things of earlier rounds that each round looks at again.
+# How many acknowledged things of earlier rounds each round checks again.
 SAMPLE = 40
-# Every so often an agent is at work, too.
+# Every this many rounds an agent is at work, too.
 WITH_AGENT = 10
 
 Kept = collections.namedtuple("Kept", "kind name proof")
 
 
 class Worker(threading.Thread):
-    """Makes things over HTTP until the daemon is gone, and notes what was acknowledged."""
+    """Makes things over HTTP until the daemon is gone, and records what was acknowledged."""
 
     def __init__(self, target, seed):
         super().__init__(daemon=True)
@@ -77,7 +77,7 @@ class Worker(threading.Thread):
 
 
 def look(target, kept):
-    """Whether an acknowledged thing is there, whole, once."""
+    """Whether an acknowledged thing is there, complete, once."""
     if kept.kind == "project":
         assert target.done("project_get", project_id=kept.name)["name"] == kept.proof, kept
     elif kept.kind == "blob":

@@ -1,4 +1,4 @@
-"""What the kernel counts by user and by process: descriptors, watches, half-open connections."""
+"""What the kernel counts per user and per process: descriptors, watches, half-open connections."""
 
 import http.client
 import socket
@@ -13,7 +13,7 @@ WATCHES = Path("/proc/sys/fs/epoll/max_user_watches")
 
 
 def idle_connections(target, count):
-    """As many as come about: those that the daemon closes at once are no failure."""
+    """As many as possible: those that the daemon closes immediately are not failures."""
     made = []
     for _ in range(count):
         try:
@@ -41,7 +41,7 @@ def the_limit_on_open_files_is_raised(world):
 
 @quick
 def a_thousand_idle_connections_stall_nobody(world):
-    """With no more descriptors to be had: an answer, if only 503, and whoever is connected goes on in full."""
+    """Without free descriptors: an answer, if only 503, and connected clients go on in full."""
     with world.another(files="1024:1024") as target:
         project = target.project()
         known = http.client.HTTPConnection("127.0.0.1", target.port, timeout=20)
@@ -88,7 +88,7 @@ def half_handshakes_hold_nobody_up(world):
 
 
 def use_up_watches(world, watches):
-    """An agent that uses up the user's watches is ended, and the daemon is reached again."""
+    """An agent that uses up the user's watches is ended, and the daemon is reachable again."""
     target = world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     honest = target.agent("true", create_workspace=True)
     honest.said()
@@ -103,14 +103,14 @@ def use_up_watches(world, watches):
 
 
 def said_in(session):
-    """What its probes have written; the file is there before the daemon can be asked."""
+    """The output of its probes; the file exists before the daemon answers."""
     places = list((session.target.data / "workspaces").glob(f"{session.workspace}/out"))
     return places[0].read_text() if places else ""
 
 
 @quick
 def an_agent_that_uses_up_watches_is_ended(world):
-    """With few of them for everybody, so that it takes a moment; the kernel's own number is in the slow profile."""
+    """With a low limit, so that it takes a moment; the kernel's own limit is in the slow profile."""
     had = WATCHES.read_text()
     WATCHES.write_text("60000")
     try:
@@ -126,7 +126,7 @@ def an_agent_that_uses_up_all_watches_is_ended(world):
 
 @quick
 def an_agent_leaves_others_their_inotify_instances(world):
-    """The kernel counts them by user, and a box has the daemon's user: so a box may have only some."""
+    """The kernel counts them per user, and a sandbox has the daemon's user: so a sandbox may have only some."""
     target = world.target("user", config=WITHOUT_GROUPS, user=STRANGER)
     session = target.agent(
         f"{target.probes}/watches inotify 100000 > out 2>&1 & sleep 1; cat out", create_workspace=True
@@ -153,7 +153,7 @@ def an_agent_leaves_others_their_inotify_instances(world):
 
 @quick
 def no_argument_keeps_the_daemon_from_others(world):
-    """A reader calls all tools that it may with texts of half a MiB, at once; others are answered meanwhile."""
+    """A reader concurrently calls all tools that it may with texts of half a MiB; others are answered meanwhile."""
     with world.another() as target:
         token, _ = target.new_token("read")
         tools = target.request("GET", "/v1/tools", token=token).json["tools"]

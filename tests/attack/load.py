@@ -1,4 +1,4 @@
-"""Load: many callers, clients whose streams come and go, and one right outcome for each call."""
+"""Load: many callers, clients whose streams come and go, and one correct outcome for each call."""
 
 import contextlib
 import http.client
@@ -55,7 +55,7 @@ class Flapping:
         nonce = re.search(rb'"nonce":\s*"([^"]+)"', event)[1].decode()
         body = {"requestID": request, "result": {"status": "success", "title": "t", "output": nonce}}
         status = self.target.request("POST", "/client-tools/result", body).status
-        # Taken once; a second answer of a call that came again is refused.
+        # Accepted once; a second answer to a repeated call is refused.
         if status not in (200, 404) or status == 200 and nonce in self.taken:
             self.wrong.append(f"an answer of {nonce} got {status}")
         if status == 200:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attacks a built daemon from outside, and from inside of its boxes. Root only: it mounts small disks.
+"""Attacks a built daemon from outside, and from inside its sandboxes. Root only: it mounts small disks.
 
     python tests/attack/main.py target/release/ringback [--slow] [--rounds N] [--minutes N] [--seed N] [NAME...]
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import world as base  # noqa: E402
 
-# In this order; a file of cases registers them when it is imported.
+# In this order; a file registers its cases when it is imported.
 AREAS = [
     "keys",
     "scopes",
@@ -41,14 +41,14 @@ AREAS = [
     "kills",
     "side_by_side",
 ]
-# Seconds for the whole run: whatever hangs is a failure.
+# Seconds for the whole run: a hang is a failure.
 QUICK_LIMIT, SLOW_LIMIT = 400, 6 * 3600
 
 
 def arguments():
     parser = argparse.ArgumentParser(description="Attacks a built daemon.")
     parser.add_argument("binary")
-    parser.add_argument("names", nargs="*", help="cases or files of cases; all if there is none")
+    parser.add_argument("names", nargs="*", help="cases or files of cases; all by default")
     parser.add_argument("--slow", action="store_true", help="run the slow cases in place of the quick ones")
     parser.add_argument("--rounds", type=int, help="rounds of kill -9 (3; 1000 with --slow)")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long the two agents work side by side")
@@ -61,7 +61,7 @@ def is_wanted(case, names):
 
 
 def run(case, world):
-    """Whether the case held; says so either way."""
+    """Whether the case passed; prints the result either way."""
     started = time.monotonic()
     try:
         case(world)

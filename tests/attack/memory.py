@@ -11,7 +11,7 @@ MEMORY = 300
 
 
 class Watch:
-    """Notes the most memory that the daemon had."""
+    """Records the daemon's peak memory."""
 
     def __init__(self, target):
         self.target, self.most, self.is_over = target, target.resident(), False
@@ -53,7 +53,7 @@ def what_agents_say_does_not_fill_the_memory(world):
 
 @quick
 def an_ended_session_keeps_no_memory(world):
-    """Five sessions one after the other: what each said is given back when it ends."""
+    """Five sessions one after the other: the memory of each is released when it ends."""
     with world.another() as target, Watch(target) as watch:
         for _ in range(5):
             session = target.agent("flood 65 1000000", create_workspace=True)
@@ -68,7 +68,7 @@ def an_ended_session_keeps_no_memory(world):
 
 @quick
 def endless_output_and_endless_lines_are_bounded(world):
-    """An agent whose lines never end, and a stream of them that nobody reads."""
+    """An agent whose lines never end, and an event stream that no client reads."""
     config = SHOWN + '[sessions.agents.endless]\ncommand = ["/bin/sh", "-c", "tr \'\\\\\\\\0\' x < /dev/zero"]\n'
     with world.another(config=config) as target, Watch(target) as watch:
         session = target.agent("hello", agent="endless", create_workspace=True)

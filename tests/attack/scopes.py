@@ -1,4 +1,4 @@
-"""The matrix: every tool, level and edge; every route and bad credential; strangers and their ids."""
+"""The matrix: every tool, scope and edge; every route and bad credential; strangers and their IDs."""
 
 import json
 import uuid
@@ -7,7 +7,7 @@ from wire import MSGPACK, REQUEST, pack
 from world import quick
 
 LEVELS = ["read", "write", "admin"]
-# Routes that need no token, by their documentation.
+# Routes that need no token, according to their documentation.
 OPEN = ("/health", "/ready", "/metrics", "/docs", "/v1/openapi.json")
 MODERN = "2026-07-28"
 
@@ -24,7 +24,7 @@ def all_tools(target):
 
 
 def mcp(target, token, method, params, path="/mcp"):
-    """One request by itself."""
+    """A single request."""
     meta = {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "attack", "version": "1"},
@@ -38,13 +38,13 @@ def mcp(target, token, method, params, path="/mcp"):
 
 
 def above(tools, level):
-    """The tools that a level does not reach."""
+    """The tools that a scope does not permit."""
     return [name for name, scope in tools.items() if LEVELS.index(scope) > LEVELS.index(level)]
 
 
 @quick
 def a_level_calls_nothing_above_it_over_http(world):
-    """Also with arguments that do not fit: the scope is looked at first."""
+    """Even with invalid arguments: the scope is checked first."""
     target = world.target()
     tools = all_tools(target)
     assert len(tools) > 60, len(tools)
@@ -89,7 +89,7 @@ def a_level_calls_nothing_above_it_over_hoot01(world):
 
 @quick
 def a_level_calls_nothing_above_it_in_a_session(world):
-    """And what an agent is shown is what its key can call."""
+    """An agent is shown exactly the tools that its key can call."""
     target = world.target()
     tools = all_tools(target)
     for level in LEVELS[:2]:
@@ -103,7 +103,7 @@ def a_level_calls_nothing_above_it_in_a_session(world):
             listed = [it["name"] for it in relay.ask("oubliette_tools", api_key=key)["result"]["tools"]]
             assert not set(listed) & set(above(tools, level)), listed
             for name in listed:
-                # Never carried out: no tool takes this.
+                # Never runs: no tool accepts this.
                 answer = relay.ask("oubliette_call_tool", api_key=key, tool=name, arguments=[])
                 text = json.dumps(answer)
                 assert "-32002" not in text and "permission_denied" not in text, f"listed, but refused: {name}: {text}"
@@ -158,7 +158,7 @@ def no_route_takes_a_bad_credential(world):
 
 @quick
 def a_stranger_cannot_tell_what_is_there(world):
-    """An id that is somebody else's looks like one that is nobody's."""
+    """An ID of another principal looks like an unknown one."""
     target = world.target()
     project = target.project()
     session = target.agent("true", project_id=project, create_workspace=True)

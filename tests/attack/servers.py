@@ -1,4 +1,4 @@
-"""Programs that the daemon starts for a session, and what is hidden whatever the configuration shows."""
+"""Programs that the daemon starts for a session, and what is hidden whatever the configuration exposes."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from world import Target, quick
 
-# What an agent plants: it notes where it ran, if it can.
+# What an agent plants: it records where it ran, if it can.
 PLANT = "import os; open(os.environ.get('MARK', '{mark}'), 'w').write(str(os.getuid())); import sys; sys.exit(0)"
 
 
@@ -17,7 +17,7 @@ def started(target, session, server, caller="srv"):
 
 
 def plant(session, mark):
-    """Files by which programs outside would run what the agent wrote: in the workspace and in the home."""
+    """Files through which programs outside would run the agent's code: in the workspace and in the home."""
     code = PLANT.format(mark=mark)
     script = f"""cat > mcp_server_git.py <<'END'
 {code}
@@ -36,7 +36,7 @@ echo planted"""
 
 @quick
 def no_file_of_an_agent_runs_outside(world):
-    """A module, a package or a start file that an agent planted is run by no program outside of a box."""
+    """A module, package or startup file that an agent planted is not run by any program outside a sandbox."""
     target = world.target()
     with tempfile.TemporaryDirectory() as directory:
         mark = Path(directory, "mark")
@@ -62,7 +62,7 @@ def no_file_of_an_agent_runs_outside(world):
 
 @quick
 def a_server_runs_in_a_box_of_its_own(world):
-    """It reads neither the data directory nor, unless that is asked for, the workspace; it writes nothing outside."""
+    """It reads neither the data directory nor, unless requested, the workspace; it writes nothing outside."""
     target = world.target()
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
@@ -97,7 +97,7 @@ def a_server_sees_the_workspace_as_it_was_asked_for(world):
 
 @quick
 def a_link_does_not_show_the_data_directory(world):
-    """Hidden means canonical: the data directory below a link, and what is beside it shown."""
+    """Hidden means canonical: the data directory below a link, with its neighbours exposed."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         real = Path(directory, "real/parent")
@@ -123,7 +123,7 @@ class Linked(Target):
 
 
 def read_by_an_agent(target, script):
-    """What an agent reads; nothing if no session starts."""
+    """The text that an agent reads; empty if no session starts."""
     answer = target.tool("session_message", project_id=target.project(), message=script)
     if answer.status != 200:
         assert answer.code in ("INVALID_REQUEST", "INTERNAL_ERROR", "BUSY", "CONFLICT", "TOOL_ERROR", "FORBIDDEN"), (
@@ -144,7 +144,7 @@ def read_by_an_agent(target, script):
 
 @quick
 def key_files_are_hidden_whatever_is_shown(world):
-    """The key of a provider below a directory that is shown, by its own path and by a link."""
+    """The key of a provider below an exposed directory, by its own path and through a link."""
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
         key = Path(directory, "shown/model.key")
@@ -164,7 +164,7 @@ def key_files_are_hidden_whatever_is_shown(world):
 
 
 class StartsOrNot:
-    """A daemon whose configuration may be refused: then there is nothing to attack, and one line says why."""
+    """A daemon whose configuration may be refused: then there is nothing to attack, and one line explains why."""
 
     def __init__(self, world, config):
         try:

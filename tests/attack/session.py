@@ -1,4 +1,4 @@
-"""A session, seen by whoever started it and by its agent."""
+"""A session, seen by its caller and by its agent."""
 
 import contextlib
 import json
@@ -6,12 +6,12 @@ import socket
 import time
 from pathlib import Path
 
-# Seconds. Generous, because a loaded machine is not a broken daemon; what takes longer has failed.
+# Seconds. Generous, because a loaded machine is not a broken daemon; anything slower has failed.
 LIMIT = 40
 
 
 class Session:
-    """A session, seen by whoever started it and, through its socket, by its agent."""
+    """A session, seen by its caller and, through its socket, by its agent."""
 
     def __init__(self, target, fields, message):
         self.target, self.token = target, fields.pop("token", "")
@@ -31,7 +31,7 @@ class Session:
         return page["events"]
 
     def said(self, limit=None):
-        """What the agent said until it rested or ended."""
+        """The agent's messages until it rested or ended."""
         texts, ends_at = [], time.monotonic() + (limit or self.limit)
         while time.monotonic() < ends_at:
             events = self.events()
@@ -56,7 +56,7 @@ class Session:
         return Path(shown["workspace_path"])
 
     def key(self):
-        """The key that its agent has, whatever the user passed; empty if it has none."""
+        """The agent's key, whatever the user passed; empty if it has none."""
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
                 variables = dict(it.split("=", 1) for it in path.read_text().split("\0") if "=" in it)
@@ -65,7 +65,7 @@ class Session:
         raise AssertionError(f"no agent of {self.id} runs")
 
     def socket(self):
-        """Where its agent calls, as the host sees it."""
+        """The socket that its agent calls, as the host sees it."""
         [place] = self.places
         return str(place)
 
@@ -106,7 +106,7 @@ class Relay:
         raise AssertionError("the daemon closed the connection")
 
     def call(self, key, tool, **arguments):
-        """Calls one of the daemon's tools with a key: `("ok", result)`, or `(kind, message)` of what kept it."""
+        """Calls one of the daemon's tools with a key: `("ok", result)`, or `(kind, message)` of the error."""
         answer = self.ask("oubliette_call_tool", api_key=key, tool=tool, arguments=arguments)
         if "error" in answer:
             return answer["error"]["data"]["kind"], answer["error"]["message"]

@@ -1,4 +1,4 @@
-"""Two agents on one daemon with default limits and a small disk: one is hostile in every way there is a case for, the
+"""Two agents on one daemon with default limits and a small disk: one is hostile in every way that a case covers, the
 other does its work. The work gets done, the daemon stays small, and nothing of the hostile one is left."""
 
 import json
@@ -14,7 +14,7 @@ from world import Options, Session, device_nodes, eventually, mode, processes, q
 DISK = "size=384m,nr_inodes=60000"
 MARK = "481516"
 
-# What the hostile agent does, one after the other, each in a session of its own. It ends itself, or is ended.
+# The attacks of the hostile agent, one after the other, each in a session of its own. It ends itself, or is ended.
 ATTACKS = {
     **{f"fills the disk: {name}": f"({filler}) 2>/dev/null; sleep 20" for name, filler in FILLERS.items()},
     "digs": DEEP,
@@ -38,7 +38,7 @@ HONEST = 'python3 PROBES/relay.py caller_tool \'{"tool":"next","arguments":{"n":
 
 
 class Honest(threading.Thread):
-    """Whoever started the honest agent: tells it what to do next, and answers its calls."""
+    """The caller of the honest agent: gives it its next task, and answers its calls."""
 
     def __init__(self, target, ends_at):
         super().__init__(daemon=True)
@@ -81,7 +81,7 @@ def attack(target, project, name, script):
     """One session of the hostile agent, from its start until nothing of it is left."""
     started = target.tool("session_message", project_id=project, message="true", create_workspace=True, limit=30)
     if started.status != 200:
-        # None is started while the disk is full; that is an answer.
+        # No session is started while the disk is full; that is an answer.
         assert started.status in (429, 503, 507, 502, 409), f"{name}: {started}"
         return
     begun = started.json["result"]
@@ -131,7 +131,7 @@ def side_by_side(world, seconds):
 
 
 def is_gone(target, project, honest):
-    """Processes, files, control groups and mounts of the hostile agent."""
+    """Processes, files, cgroups and mounts of the hostile agent."""
     deleted = target.tool("project_delete", project_id=project)
     assert deleted.status == 200, deleted
     eventually(lambda: not processes(f"sleep\0{MARK}"), "its processes are gone")
@@ -143,7 +143,7 @@ def is_gone(target, project, honest):
     def boxes():
         return sorted((target.data / "sandbox/boxes").iterdir())
 
-    eventually(lambda: len(boxes()) <= 1, "its boxes are gone")
+    eventually(lambda: len(boxes()) <= 1, "its sandboxes are gone")
     own = [line for note in boxes() for line in note.read_text().splitlines()]
     own += [line for note in (target.data / "sandbox/next").glob("*") for line in note.read_text().splitlines()]
     names = {Path(it).name for it in own}
@@ -157,7 +157,7 @@ def is_gone(target, project, honest):
 
 
 def is_of(target, group):
-    """Whether a control group has a process of this daemon's boxes."""
+    """Whether a cgroup has a process of this daemon's sandboxes."""
     pids = Path(group, "cgroup.procs").read_text().split()
     return any(
         str(target.home) in Path(f"/proc/{pid}/mountinfo").read_text() for pid in pids if os.path.exists(f"/proc/{pid}")

@@ -1,4 +1,4 @@
-"""What the cases share: daemons to attack, sessions with a hostile agent, and what they may not change.
+"""Shared by the cases: daemons to attack, sessions with a hostile agent, and what they may not change.
 
 The daemon's harness is that of `tests/interop`; this adds what an attacker needs.
 """
@@ -25,7 +25,7 @@ from session import LIMIT, Relay, Session  # noqa: E402, F401
 from wire import STOP_LIMIT, Daemon, Peer  # noqa: E402
 
 PROBES = Path(__file__).parent / "probes"
-# A user that nobody else is: what the kernel counts by user is then of this suite alone.
+# A user of its own: what the kernel counts per user then belongs to this suite alone.
 STRANGER = 64123
 MIB = 1 << 20
 
@@ -33,13 +33,13 @@ QUICK, SLOW = [], []
 
 
 def quick(function):
-    """A case of every day."""
+    """A case of the quick profile."""
     QUICK.append(function)
     return function
 
 
 def slow(function):
-    """A case of the slow profile alone."""
+    """A case of the slow profile only."""
     SLOW.append(function)
     return function
 
@@ -49,13 +49,13 @@ class Refused(AssertionError):
 
 
 class Options:
-    """How far the slow cases go."""
+    """The extent of the slow cases."""
 
     rounds, minutes, seed, is_slow = 3, 10.0, None, False
 
 
 class Answer:
-    """Of HTTP: a status, headers, and a body which is usually JSON."""
+    """An HTTP answer: a status, headers, and a body which is usually JSON."""
 
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -66,7 +66,7 @@ class Answer:
 
     @property
     def code(self):
-        """The code of an error; empty if it is none."""
+        """The code of an error; empty for a success."""
         try:
             return self.json["error"]["code"]
         except (ValueError, KeyError, TypeError):
@@ -77,7 +77,7 @@ class Answer:
 
 
 class Target(Daemon):
-    """A daemon with a configuration, as root or as a user without rights, and a hostile agent in its boxes.
+    """A daemon with a configuration, as root or as an unprivileged user, and a hostile agent in its sandboxes.
 
     `config` is TOML; `{probes}` and `{home}` in it stand for directories. `disk` puts the data directory on a small
     disk of its own: options of a tmpfs.
@@ -126,13 +126,13 @@ class Target(Daemon):
     def start(self):
         if not self.is_prepared:
             self.prepare()
-        # With `--open` there is none.
+        # `--open` needs no token.
         self.token = None
         super().start()
         self.port = int(self.http.rsplit(":", 1)[1])
 
     def clean_up(self):
-        """Asked to stop first: one that is killed leaves its control groups to the next start."""
+        """Stops it gracefully first: a killed one leaves its cgroups to the next start."""
         if self.is_running():
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
@@ -145,7 +145,7 @@ class Target(Daemon):
         remove_tree(self.home / "data")
         super().clean_up()
 
-    # What a caller does.
+    # Actions of a caller.
 
     def request(self, method, path, body=None, token="", headers=None, limit=LIMIT):
         """One request on a connection of its own. `token` is the first one unless another, or None, is given."""
@@ -165,12 +165,12 @@ class Target(Daemon):
             connection.close()
 
     def tool(self, tool, arguments=None, token="", limit=LIMIT, query="", **fields):
-        """Calls a tool over HTTP, whatever comes of it."""
+        """Calls a tool over HTTP, whatever the outcome."""
         path = f"/v1/tools/{tool}/call{query}"
         return self.request("POST", path, {**(arguments or {}), **fields}, token, limit=limit)
 
     def done(self, tool, arguments=None, **rest):
-        """Calls a tool that must succeed, and gives its result."""
+        """Calls a tool that must succeed, and returns its result."""
         answer = self.tool(tool, arguments, **rest)
         if answer.status not in (200, 202):
             raise Refused(f"{tool}: {answer}")
@@ -185,14 +185,14 @@ class Target(Daemon):
         return made["token"], made["token_id"]
 
     def agent(self, message="true", **fields):
-        """A new session whose agent is the hostile one."""
+        """A new session with the hostile agent."""
         fields.setdefault("project_id", None)
         if fields["project_id"] is None:
             fields["project_id"] = self.project()
         return Session(self, fields, message)
 
     def run(self, script, **fields):
-        """What a script says in a box of its own."""
+        """The output of a script in a sandbox of its own."""
         session = self.agent(script, **fields)
         try:
             return session.said()
@@ -200,11 +200,11 @@ class Target(Daemon):
             session.end()
 
     def sockets(self):
-        """Those of sessions, as the host sees them: nothing but their time tells whose they are."""
+        """Those of sessions, as the host sees them: only their age shows which session they belong to."""
         return set((self.home / "run").rglob("relay.sock"))
 
     def resident(self):
-        """MiB of memory the daemon has now."""
+        """The daemon's current memory in MiB."""
         text = Path(f"/proc/{self.process_id()}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+) kB", text)[1]) // 1024
 
@@ -230,7 +230,7 @@ class Target(Daemon):
             yield peer
 
 
-# The agent: a message is a script for the shell, and what that prints is what it says.
+# The agent: a message is a shell script, and its output is the answer.
 AGENT = """
 [sessions]
 agent = "shell"
@@ -241,7 +241,7 @@ command = ["{binary}", "scripted-agent", "--acp"]
 protocol = "acp"
 """
 SHOWN = '[sandbox]\nreadOnly = ["{probes}"]\n'
-# Control groups belong to root here: another user can keep no limits that need them, and says so.
+# cgroups belong to root here: another user cannot set the limits that need them, and has to opt out.
 WITHOUT_GROUPS = SHOWN + 'memory = "none"\nprocesses = "none"\ncpu = "none"\n'
 
 
@@ -253,7 +253,7 @@ class World:
         self.context = zmq.Context()
         self.home = Path(tempfile.mkdtemp(prefix="attack-"))
         self.home.chmod(0o755)
-        # Where it was built, only its builder may be allowed to go.
+        # Only the user that built it may have access to the build directory.
         self.shared_binary = self.home / "ringback"
         shutil.copy(self.binary, self.shared_binary)
         self.shared_binary.chmod(0o755)
@@ -274,7 +274,7 @@ class World:
             path.chmod(0o755)
 
     def target(self, name="root", **options):
-        """A daemon that several cases use, by name; one that does not run any more is replaced."""
+        """A daemon that several cases share, by name; one that is not running any more is replaced."""
         if name in self.kept and not self.kept[name].answers():
             self.kept.pop(name).clean_up()
         if name not in self.kept:
@@ -284,7 +284,7 @@ class World:
 
     @contextlib.contextmanager
     def another(self, config=SHOWN, **options):
-        """A daemon of one case's own."""
+        """A daemon for one case."""
         target = Target(self, config=config, **options)
         try:
             yield target
@@ -302,7 +302,7 @@ class World:
 
 
 def remove_tree(path):
-    """Removes what agents leave: deep, closed and read-only directories, which Python's own does not."""
+    """Removes what agents leave: deep, closed and read-only directories, which Python's own function does not."""
     subprocess.run(["rm", "-rf", str(path)], check=False, stderr=subprocess.DEVNULL, timeout=900)
 
 
@@ -312,7 +312,7 @@ def mode(path):
 
 @contextlib.contextmanager
 def device_nodes():
-    """What modes the host's device nodes have; whatever an attack makes of them is undone."""
+    """The modes of the host's device nodes; changes by an attack are undone."""
     had = {f"/dev/{it}": mode(f"/dev/{it}") for it in ("null", "zero", "full", "random", "urandom", "tty")}
     try:
         yield had
@@ -322,7 +322,7 @@ def device_nodes():
 
 
 def eventually(condition, what, limit=LIMIT):
-    """Waits until the condition holds, and gives what it gave."""
+    """Waits until the condition holds, and returns its value."""
     ends_at = time.monotonic() + limit
     while not (held := condition()):
         assert time.monotonic() < ends_at, f"not within {limit} s: {what}"

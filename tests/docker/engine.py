@@ -1,7 +1,7 @@
-"""A container engine for tests: `engine.py up` says where it is, `engine.py down` ends it.
+"""A container engine for tests: `engine.py up` prints its socket, `engine.py down` ends it.
 
-The first test that wants one starts it; it ends by itself when none has asked for it for a while, so
-that nothing is left running whatever becomes of the tests. It needs root and `dockerd`, has no network
+The first test that needs one starts it; it ends on its own when it has not been used for a while, so
+that nothing is left running whatever happens to the tests. It needs root and `dockerd`, has no network
 and no registry, and one image, which is made here: busybox, and room to mount a system over it.
 
 `RINGBACK_TEST_DOCKER` names an engine to use instead; it gets the same image.
@@ -25,7 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # Short: the path of a socket has a limit.
 DIRECTORY = "/tmp/ringback-engine-" + hashlib.sha256(ROOT.encode()).hexdigest()[:8]
 SOCKET = DIRECTORY + "/docker.sock"
-# Touched by everybody who asks.
+# Touched at every use.
 USED = DIRECTORY + "/used"
 LOG = DIRECTORY + ".log"
 LOCK = DIRECTORY + ".lock"
@@ -33,7 +33,7 @@ LOCK = DIRECTORY + ".lock"
 IDLE_SECONDS = 120
 # A machine that compiles meanwhile is slow.
 START_SECONDS = 60
-# Whoever has this group may use the engine: the tests' user without any rights.
+# Members of this group may use the engine: the tests' unprivileged user.
 NOBODYS_GROUP = "65534"
 IMAGE = "ringback-test"
 BUSYBOX = "/bin/busybox"
@@ -53,7 +53,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def ask(path, method, url, body=None, seconds=60):
-    """The status of an answer, and the answer; 0 if nobody answers."""
+    """The status of an answer, and the answer; 0 without an answer."""
     connection = Connection(path, seconds)
     try:
         connection.request(method, url, body)
@@ -70,7 +70,7 @@ def answers(path):
 
 
 def image():
-    """A system of busybox alone; its libraries' places are there to be mounted on."""
+    """A system of busybox alone, with mount points for libraries."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         def add(name, kind, link="", content=b"", mode=0o755):
@@ -134,7 +134,7 @@ def start():
 
 
 def keep():
-    """Runs the engine until nobody wants it, and removes everything of it."""
+    """Runs the engine until it is no longer needed, and removes everything of it."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     clean()
     os.mkdir(DIRECTORY)
@@ -166,7 +166,7 @@ def is_wanted():
 
 
 def clean():
-    """What an engine that was killed left: its helper, mounts and files."""
+    """Removes the remains of a killed engine: its helper, mounts and files."""
     with contextlib.suppress(FileNotFoundError, ValueError, ProcessLookupError):
         with open(DIRECTORY + "/exec/containerd/containerd.pid") as pid:
             os.kill(int(pid.read()), signal.SIGKILL)
@@ -179,11 +179,11 @@ def clean():
 
 
 def down():
-    """Tells the keeper that nobody wants the engine, and waits for its end."""
+    """Asks the supervisor to end the engine, and waits for its end."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(USED)
     if not answers(SOCKET):
-        # Its keeper was killed.
+        # Its supervisor was killed.
         clean()
     until = time.monotonic() + START_SECONDS
     while os.path.exists(DIRECTORY):

@@ -1,4 +1,4 @@
-//! The container engine of the tests, which all of them share: a module of each of their programs.
+//! The container engine of the tests, which all of them share: a module of each test program.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What its one image is called.
+/// The name of its only image.
 pub(crate) const IMAGE: &str = "ringback-test";
-/// Leaves out what needs an engine, in so many words.
+/// Explicitly skips tests that need an engine.
 const WITHOUT: &str = "RINGBACK_TEST_WITHOUT_DOCKER";
 
-/// Where it is; it is started if it does not run. `None` where the tests are told to do without.
-#[expect(clippy::print_stderr, reason = "a test that is left out says so")]
+/// Returns its socket, and starts it if necessary. `None` if such tests are skipped.
+#[expect(clippy::print_stderr, reason = "a skipped test is reported")]
 pub(crate) fn socket() -> Option<&'static str> {
     static SOCKET: OnceLock<Option<String>> = OnceLock::new();
     let socket = SOCKET.get_or_init(|| {
@@ -28,7 +28,7 @@ pub(crate) fn socket() -> Option<&'static str> {
     socket.as_deref()
 }
 
-/// The containers of whoever keeps its files in this directory.
+/// Returns the containers of the daemon with this state directory.
 pub(crate) fn containers(state: &Path) -> Vec<String> {
     let Ok(instance) = std::fs::read_to_string(state.join("instance")) else { return Vec::new() };
     let filters = format!("%7B%22label%22:%5B%22ringback.instance={}%22%5D%7D", instance.trim());
@@ -37,7 +37,7 @@ pub(crate) fn containers(state: &Path) -> Vec<String> {
     listed.iter().map(|container| container["Id"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What the engine says to a question.
+/// Sends a request to the engine and returns its answer.
 fn ask(path: &str) -> serde_json::Value {
     let mut stream = UnixStream::connect(socket().unwrap()).unwrap();
     write!(stream, "GET {path} HTTP/1.0\r\n\r\n").unwrap();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets real agents, goose and opencode, call a tool of a real daemon. Only their model is scripted.
+"""Runs real agents, goose and opencode, that call a tool of a real daemon. Only their model is scripted.
 
     python tests/interop/agents.py target/release/ringback target/node [NAME...]
 
@@ -24,7 +24,7 @@ from wire import Daemon, Peer
 # Seconds for one agent, and for the whole script: on a quiet machine they take one and six each.
 LIMIT = 150
 WHOLE_LIMIT = 600
-# Seconds for what an agent leaves behind to go.
+# Seconds for an agent's leftovers to go.
 LEAVE_LIMIT = 5
 PROMPT = "Store the text."
 
@@ -46,7 +46,7 @@ class Home:
         own.write_text(f"data_dir = {json.dumps(str(data))}\n[http]\nlisten = \"{address}\"\n")
 
     def environment(self):
-        """Nothing of whoever runs the tests but where programs are."""
+        """Nothing of the environment of the tests' user except the program path."""
         return self.model.offline() | {
             "PATH": os.environ["PATH"],
             "HOME": str(self.path),
@@ -58,7 +58,7 @@ class Home:
         }
 
     def install(self, agent):
-        """The documented way to set an agent up."""
+        """The documented way to set up an agent."""
         ringback = str(Path(self.daemon.binary).resolve())
         done = subprocess.run(
             [ringback, "mcp", "install", agent, "--yes"], env=self.environment(), timeout=LIMIT,
@@ -67,7 +67,7 @@ class Home:
         assert done.returncode == 0, done.stderr
 
     def run(self, *command, **variables):
-        """Runs an agent to its end, and ends what it left behind. Returns what it said."""
+        """Runs an agent to its end, and ends its leftovers. Returns its output."""
         log = self.path / "said"
         with open(log, "wb") as said:
             agent = subprocess.Popen(
@@ -86,7 +86,7 @@ class Home:
 
 
 def end_group(agent):
-    """Ends an agent and all that it started."""
+    """Ends an agent and everything it started."""
     ends_at = time.monotonic() + LEAVE_LIMIT
     try:
         os.killpg(agent.pid, signal.SIGTERM)
@@ -101,7 +101,7 @@ def end_group(agent):
 
 
 class World:
-    """The daemon under test, and where the agents are."""
+    """The daemon under test, and the agents' directory."""
 
     def __init__(self, binary, node_dir):
         self.context = zmq.Context()
@@ -111,7 +111,7 @@ class World:
         self.opencode_program = str(modules / "opencode-linux-x64-baseline/bin/opencode")
 
     def prove(self, use):
-        """Lets an agent store a text that nobody else knows, and looks for it on both sides."""
+        """Lets an agent store a unique text, and looks for it on both sides."""
         text = secrets.token_hex(16).encode()
         arguments = {"data": base64.b64encode(text).decode(), "mime_type": "text/plain"}
         with Model(("cas_store", arguments)) as model:
@@ -121,7 +121,7 @@ class World:
             took = time.monotonic() - started
             assert FINAL in said, said
             results = model.results()
-            assert len(results) == 1, f"the model was told {results}\n{said}"
+            assert len(results) == 1, f"the model got {results}\n{said}"
             told = results[0]
             stray = f", refused: {', '.join(sorted(set(model.strayed)))}" if model.strayed else ""
         # The model never knew the hash: it can only come from the daemon.
@@ -150,7 +150,7 @@ class World:
 
 
 def hash_in(text):
-    """The one hash in a text that has a JSON object somewhere."""
+    """The only hash in a text with a JSON object somewhere in it."""
     result, _ = json.JSONDecoder().raw_decode(text[text.index("{"):])
     return result["hash"]
 
@@ -182,7 +182,7 @@ def goose_calls_a_tool_over_http(world):
     def use(home):
         path = home.config / "goose/config.yaml"
         path.parent.mkdir(parents=True)
-        # YAML takes JSON.
+        # JSON is valid YAML.
         path.write_text(json.dumps({"extensions": {"ringback": {
             "type": "streamable_http", "name": "ringback", "enabled": True, "timeout": LIMIT,
             "uri": f"{world.daemon.http}/mcp",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lets schemathesis read the committed API document and try on a real daemon what it allows, and what not.
+"""Lets schemathesis read the committed API document and try what it allows and forbids on a real daemon.
 
     python tests/interop/api.py target/release/ringback schemas/openapi.json
 
-Streams without an end are left out: they are tried where their events are read.
+Endless streams are left out: they are tested where their events are read.
 """
 
 import subprocess
@@ -33,8 +33,8 @@ def main():
     binary, document = sys.argv[1], Path(sys.argv[2]).absolute()
     program = Path(sys.executable).parent / "schemathesis"
     hooks = {"SCHEMATHESIS_HOOKS": "api_hooks", "PYTHONPATH": str(Path(__file__).parent.absolute())}
-    # Nobody ends the sessions that requests open by chance; one more than a project may have is 503, as it
-    # should be, and is tried where that is known beforehand.
+    # Sessions that requests open by chance are never ended; one more than a project may have is 503, as it should be,
+    # and is tested where that is predictable.
     with Daemon(binary, RINGBACK_SESSIONS__MAX_SESSIONS=SESSIONS_MAX) as daemon:
         run = subprocess.run(
             [

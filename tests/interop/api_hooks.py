@@ -1,14 +1,14 @@
-"""What schemathesis is told before each request of `api.py`."""
+"""Hooks of schemathesis before each request of `api.py`."""
 
 import schemathesis
 
-# Tools of clients that the fuzzer itself has registered: nobody holds a stream for them, so a call waits
-# for one until its time is up and is 504 then, as it should be.
+# Tools of clients that the fuzzer itself has registered: without an open stream, a call waits for one until it times
+# out and is 504 then, as it should be.
 UNATTENDED = "client_"
 NOBODY = "client_nobody_nothing"
 
-# Milliseconds. A call that is given less may be 504, as the caller asked for; how deadlines end calls is
-# tried where the outcome is known beforehand.
+# Milliseconds. A shorter deadline may result in 504, as the caller requested; how deadlines end calls is tested where
+# the outcome is predictable.
 DEADLINE_LEAST = 30_000
 
 

@@ -22,7 +22,7 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 from wire import Daemon
 
 ROOT = Path(__file__).parents[2]
-# Seconds for one check: whatever hangs is a failure.
+# Seconds for one check: a hang is a failure.
 LIMIT = 60
 CHECKS = []
 ERAS = ["legacy", "auto"]
@@ -77,7 +77,7 @@ async def start(client, message, tools, caller_id="me", **fields):
 
 
 async def poll(client, session):
-    """The first call that waits."""
+    """The first waiting call."""
     with anyio.fail_after(LIMIT):
         while True:
             asked = await call(client, "caller_tool_requests", session_id=session, wait_ms=5000)
@@ -86,7 +86,7 @@ async def poll(client, session):
 
 
 async def finish(client, session):
-    """What the agent said, once it has nothing more to do."""
+    """The agent's messages, once it has finished."""
     said, since = [], -1
     with anyio.fail_after(LIMIT):
         while True:
@@ -151,7 +151,7 @@ def a_callers_error_is_the_agents_error(world):
 
 @asynccontextmanager
 async def listening(world, mode):
-    """A client that hears calls on a stream, and the queue they come to."""
+    """A client that receives calls on a stream, and the queue for them."""
     heard = asyncio.Queue()
 
     async def on_log(params):
@@ -188,7 +188,7 @@ async def is_told_on_its_stream(world, mode):
 
 @check
 def a_caller_is_told_on_its_stream(world):
-    """REQ-CTR-003: the event; with a handshake without asking for a level first."""
+    """REQ-CTR-003: the event; with a handshake without setting a log level first."""
     for mode in ERAS:
         asyncio.run(is_told_on_its_stream(world, mode))
 
@@ -257,7 +257,7 @@ async def has_its_tools_changed(world, mode):
 
 @check
 def declaring_again_replaces_the_tools_of_a_running_session(world):
-    """REQ-CTR-002: the list changes live, and what was removed cannot be called."""
+    """REQ-CTR-002: the list changes live, and removed tools cannot be called."""
     for mode in ERAS:
         asyncio.run(has_its_tools_changed(world, mode))
 
@@ -307,7 +307,7 @@ def the_caller_of_the_documentation_works_as_printed(world):
 
 
 def run(function, world):
-    """Whether the check passed; says so either way."""
+    """Whether the check passed; prints the result either way."""
     try:
         function(world)
     except Exception:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets a TypeScript program hold a line over HTTP, with nothing but `fetch`.
+"""Runs a TypeScript program that keeps a line open over HTTP, with nothing but `fetch`.
 
     python tests/interop/client_tools.py target/release/ringback target/node
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from wire import Daemon
 
 HERE = Path(__file__).parent
-# Seconds for the whole script: whatever hangs is a failure.
+# Seconds for the whole script: a hang is a failure.
 LIMIT = 120
 
 

@@ -1,5 +1,5 @@
-"""Lets a program be the agent of a session: in a box without a network, with a tool of whoever started the session,
-and a model whose key it never sees. Only the model is scripted."""
+"""Runs a program as the agent of a session: in a sandbox without a network, with a caller tool, and a model whose
+key it never sees. Only the model is scripted."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ TOOL = {
 }
 
 
-# Where Node packages have the agents.
+# The agents' paths in the Node packages.
 PROGRAMS = {
     "claude": "@anthropic-ai/claude-code-linux-x64/claude",
     "codex": "@openai/codex/bin/codex.js",
@@ -32,11 +32,11 @@ PROGRAMS = {
     "goose": "@aaif/goose-binary-linux-x64/bin/goose",
     "opencode": "opencode-linux-x64-baseline/bin/opencode",
 }
-# Where their providers want the key, if not where most do.
+# The header of the key, for providers that use another one than most.
 HEADERS = {"claude": "x-api-key", "gemini": "x-goog-api-key"}
-# Those that are started for each message: they tell nothing but their answer, and ask nothing.
+# Those that run once for each message: they report only their answer, and request no permissions.
 ONE_SHOT = ["claude", "codex"]
-# Those that do not tell what a turn took.
+# Those that do not report the usage of a turn.
 WITHOUT_USAGE = ["gemini"]
 
 
@@ -48,7 +48,7 @@ def toml(value):
 
 
 class World:
-    """Where the programs are."""
+    """The directories of the programs."""
 
     def __init__(self, binary, node_dir):
         self.binary, self.modules = binary, Path(node_dir).resolve() / "node_modules"
@@ -79,14 +79,14 @@ class World:
 
 
 class Caller:
-    """Whoever started a session: answers its tool, and what the agent asks permission for."""
+    """The caller of a session: answers its tool calls and the agent's permission requests."""
 
     def __init__(self, client, session, answer):
         self.client, self.session, self.answer = client, session, answer
         self.asked, self.allowed, self.since = [], [], -1
 
     async def turn(self):
-        """Everything up to the end of a turn. Returns what happened."""
+        """Reads up to the end of a turn. Returns the events."""
         events = []
         with anyio.fail_after(LIMIT):
             while not any(event.get("status") == "idle" for event in events):
@@ -147,11 +147,11 @@ async def converse(world, model, agent, message, permissions):
             completion = next(event for event in events if event["type"] == "completion")
             assert agent in WITHOUT_USAGE or completion["usage"]["total_tokens"] > 0, completion
         assert bool(caller.allowed) == (permissions == "ask"), caller.allowed
-        # A second message goes on with the same conversation.
+        # A second message continues the same conversation.
         await call(client, "session_message", session_id=begun["session_id"], message="Again.")
         assert FINAL in said(await caller.turn())
         assert PROMPT in json.dumps(model.requests[-1]["messages"]), model.requests[-1]
-        # What the agent keeps for itself is not what it made.
+        # The agent's own files are not part of its work.
         changed = await call(
             client, "workspace_diff", project_id=project["project_id"], workspace_id=begun["workspace_id"],
         )
@@ -187,7 +187,7 @@ def prove(world, agent, permissions, resumes=True):
 
 
 async def create(world, model, agent, name):
-    """With a key of the user's own an agent makes a project, and says what came of it."""
+    """With the user's own key an agent makes a project, and reports the result."""
     async with connected(world.daemon) as client:
         project = await call(client, "project_create", name=f"interop {secrets.token_hex(4)}")
         token = await call(client, "token_create", name="for the agent", scope="write")

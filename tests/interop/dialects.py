@@ -1,11 +1,11 @@
-"""The ways in which agents ask a model: the chat completions and the responses of OpenAI, the messages of Anthropic,
-and Gemini. A script speaks chat completions; whatever an agent asks in another way is told to it in that one, and its
-answer is told to the agent in the agent's own."""
+"""The APIs with which agents call a model: the chat completions and the responses of OpenAI, the messages of
+Anthropic, and Gemini. A script speaks chat completions; requests in other APIs are translated into that one, and its
+answers back into the agent's own."""
 
 import json
 
 NAME = "scripted"
-# What every answer is said to have taken.
+# The reported usage of every answer.
 TOKENS = 1
 
 
@@ -105,7 +105,7 @@ class Responses:
 
     @staticmethod
     def asked(request):
-        # Those of one server may come together, with a name of their own.
+        # Tools of one server may be grouped, with a name of their own.
         named = [it for group in request.get("tools", []) for it in group.get("tools", [group])]
         tools = [tool(it["name"]) for it in named if "name" in it]
         messages = []

@@ -100,7 +100,7 @@ def iopub_needs_a_token(world):
     with Subscriber(world.context, world.daemon.iopub, "oub_" + "0" * 64, [""]) as stranger:
         with world.peer() as peer:
             peer.wait_for_job(peer.start_job(10))
-        # Longer than the period of `heads`, which everybody who is let in receives.
+        # Longer than the period of `heads`, which every admitted subscriber receives.
         try:
             message = stranger.receive(limit=7)
         except Silence:

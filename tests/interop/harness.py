@@ -1,4 +1,4 @@
-"""The daemon under test, and what the checks share."""
+"""The daemon under test, and helpers for the checks."""
 
 import zmq
 

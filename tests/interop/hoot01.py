@@ -21,12 +21,12 @@ import events
 import crashes
 from harness import CHECKS, World
 
-# Seconds for the whole script: whatever hangs is a failure.
+# Seconds for the whole script: a hang is a failure.
 WHOLE_LIMIT = 300
 
 
 def run(function, world):
-    """Whether the check passed; says so either way."""
+    """Whether the check passed; prints the result either way."""
     try:
         if not world.daemon.is_running():
             world.daemon.start()

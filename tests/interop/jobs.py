@@ -1,4 +1,4 @@
-"""Jobs, streams, cancelling and repeats."""
+"""Jobs, streams, cancellation and repeats."""
 
 from harness import assert_error, check
 from wire import CANCEL, new_id
@@ -34,7 +34,7 @@ def wait_ms_brings_the_result_or_the_job(world):
 
 
 def read_stream(peer, request_id):
-    """`stream_start`, the chunks, and what ended the stream."""
+    """`stream_start`, the chunks, and the end of the stream."""
     start = peer.reply(request_id)
     assert start["kind"] == "stream_start", start
     chunks = []

@@ -3,9 +3,9 @@
 
     python tests/interop/mcp_conformance.py target/release/ringback target/node
 
-What needs tools, resources or prompts that only the suite's own server has is listed in
-`tests/interop/mcp/conformance-REVISION.yml`; the suite fails if one of those passes after all. What it
-runs without counting it, it says nothing about; that is compared here with a list, both ways.
+Checks that need tools, resources or prompts of the suite's own server are listed in
+`tests/interop/mcp/conformance-REVISION.yml`; the suite fails if one of those passes. It does not
+compare checks that it runs without scoring; those are compared here with a list, both ways.
 """
 
 import re
@@ -17,8 +17,8 @@ from wire import Daemon
 
 REVISIONS = ["2026-07-28", "2025-11-25"]
 LISTS = Path(__file__).parent / "mcp"
-# What the suite runs without counting it, and what fails of it: the tasks extension is not there, and
-# the others need tools that only the suite's own server has.
+# The checks that the suite runs without scoring, and those of them that fail: the tasks extension is missing, and the
+# others need tools of the suite's own server.
 UNSCORED = {
     "2026-07-28": {
         "tasks-lifecycle", "tasks-capability-negotiation", "tasks-wire-fields",
@@ -28,12 +28,12 @@ UNSCORED = {
     },
     "2025-11-25": {"json-schema-2020-12"},
 }
-# Seconds for one revision: whatever hangs is a failure.
+# Seconds for one revision: a hang is a failure.
 LIMIT = 300
 
 
 class OpenDaemon(Daemon):
-    """A daemon that asks for no tokens: the suite has none."""
+    """A daemon without tokens: the suite has none."""
 
     def command(self):
         return [*super().command(), "--open"]
@@ -59,7 +59,7 @@ def run(daemon, node_dir, revision):
 
 
 def is_as_listed(summary, compared, unscored):
-    """Whether what the suite does not compare by itself fails and passes as listed; says where not."""
+    """Whether the unscored checks fail and pass as listed; prints the differences."""
     failed = set(re.findall(r"^✗ ([\w-]+):", summary, re.MULTILINE))
     failed -= set(re.findall(r"^  - ([\w-]+)", compared, re.MULTILINE))
     for name in sorted(failed - unscored):

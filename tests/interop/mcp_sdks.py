@@ -24,7 +24,7 @@ from runner import check, main
 from wire import Daemon
 
 HERE = Path(__file__).parent
-# Seconds for one program, and for the whole script: whatever hangs is a failure.
+# Seconds for one program, and for the whole script: a hang is a failure.
 LIMIT = 60
 WHOLE_LIMIT = 300
 LONG_MS = 60_000
@@ -60,7 +60,7 @@ class World:
         return self.daemon.environment() | {"RINGBACK_API_KEY": self.daemon.token}
 
     def run(self, command, **variables):
-        """What a program prints that must succeed, and what it complains about."""
+        """The output of a program that must succeed, and its error output."""
         done = subprocess.run(
             command, cwd=self.node_dir, timeout=LIMIT, text=True, capture_output=True,
             env=self.environment() | variables,
@@ -93,7 +93,7 @@ class World:
         ]
 
     def inspect(self, era, *arguments):
-        """What the Inspector prints."""
+        """The output of the Inspector."""
         printed, _ = self.run(self.inspector(era, *arguments))
         return json.loads(printed)["result"]
 
@@ -184,7 +184,7 @@ def the_python_sdk_works_over_stdio_without_a_handshake(world):
 
 
 def asking(world, directory):
-    """A daemon whose agent asks for permission."""
+    """A daemon whose agent requests permission."""
     config = Path(directory, "config.toml")
     command = json.dumps([world.binary, "scripted-agent", "--acp"])
     config.write_text(
@@ -231,7 +231,7 @@ def a_client_answers_what_an_agent_asks(world):
 
 
 class Line:
-    """A client of `/client-tools` with one tool, and the events that come to it."""
+    """A client of `/client-tools` with one tool, and its events."""
 
     def __init__(self, world, http):
         self.http = http
@@ -264,19 +264,19 @@ class Line:
 
 
 class Changes:
-    """How often a client was told that its list of tools is another one."""
+    """How often a client was notified that its tool list has changed."""
 
     def __init__(self):
         self.count = 0
         self.changed = anyio.Event()
 
     async def on_message(self, message):
-        """With a handshake, the news come by themselves."""
+        """With a handshake, notifications come unasked."""
         if getattr(message, "method", None) == "notifications/tools/list_changed":
             self.heard()
 
     async def listen(self, client, *, task_status):
-        """Without one, they are asked for."""
+        """Without one, they are subscribed to."""
         async with client.listen(tools_list_changed=True) as changes:
             task_status.started()
             async for _ in changes:
@@ -294,7 +294,7 @@ class Changes:
 
 
 async def tool_on_a_line(world, client, changes, group):
-    """It comes, is called, a call is taken back, and it goes; the client is told of it."""
+    """It connects, is called, a call is cancelled, and it leaves; the client is notified of each."""
     async with create_mcp_http_client(headers=world.headers()) as http:
         line = Line(world, http)
         before = changes.count

@@ -1,4 +1,4 @@
-"""A model for agents that follows a script, on loopback, streamed or not, in whichever way an agent asks."""
+"""A model for agents that follows a script, on loopback, streamed or not, in any of the agents' APIs."""
 
 import json
 import threading
@@ -9,13 +9,13 @@ from dialects import DIALECTS, NAME, Gemini
 
 __all__ = ["FINAL", "NAME", "Model"]
 FINAL = "The script is over."
-# Where providers want a key.
+# The providers' headers for a key.
 CREDENTIALS = ["Authorization", "x-api-key", "x-goog-api-key"]
 
 
 class Model:
-    """Calls tools, each once, in their order, and keeps what it was asked and where else an agent wanted to go.
-    At the end it says that the script is over, or repeats the tools' answers."""
+    """Calls tools, each once, in order, and records its requests and the other places an agent wanted to reach. At
+    the end it says that the script is over, or repeats the tools' answers."""
 
     def __init__(self, *calls, repeats=False):
         self.calls = calls
@@ -44,13 +44,13 @@ class Model:
         self.thread.join()
 
     def offline(self):
-        """Variables that send every request to elsewhere here, where it is refused at once."""
+        """Variables that redirect every other request here, where it is refused immediately."""
         ways_out = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"]
         outside = {name: self.url for way in ways_out for name in (way, way.lower())}
         return outside | {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
     def answer(self, request):
-        """The message that follows on a request."""
+        """The answer to a request."""
         self.requests.append(request)
         offered = [tool["function"]["name"] for tool in request.get("tools", [])]
         results = tool_results(request)
@@ -64,7 +64,7 @@ class Model:
         return {"role": "assistant", "content": None, "tool_calls": [call]}
 
     def results(self):
-        """What the agent told of the tool's answer, in the first request that has it."""
+        """What the agent passed on of the tool's answer, in the first request that has it."""
         return next(filter(None, map(tool_results, self.requests)), [])
 
 
@@ -84,7 +84,7 @@ class Conversation(BaseHTTPRequestHandler):
             return self.refuse()
         request = json.loads(body)
         if dialect is Gemini:
-            # It says so in the path alone.
+            # Only the path shows it.
             request["stream"] = path.endswith(":streamGenerateContent")
         message = self.model.answer(dialect.asked(request))
         self.send(200, *dialect.answer(request, message))

@@ -1,4 +1,4 @@
-"""Music: the daemon's own tools, and a model that a worker serves."""
+"""Music: the daemon's own tools, and a music service as a worker."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ TOOL = "lab_musicgen_generate"
 
 @contextmanager
 def the_model(world):
-    """The worker as a program of its own, once it has said that it serves."""
+    """The worker as a program of its own, once it reports that it serves."""
     program = Path(__file__).with_name("musicgen_worker.py")
     variables = {"RINGBACK_DAEMON": world.daemon.hoot, "RINGBACK_TOKEN": world.daemon.token}
     worker = subprocess.Popen(
@@ -33,7 +33,7 @@ def the_model(world):
 
 
 def follow(peer, request_id):
-    """The chunks of a stream, and what comes after them."""
+    """The chunks of a stream, and what follows them."""
     assert (start := peer.reply(request_id))["kind"] == "stream_start", start
     chunks = []
     while (reply := peer.reply(request_id))["kind"] == "stream_chunk":
@@ -57,7 +57,7 @@ def a_model_in_python_serves_what_the_daemon_has_no_service_for(world):
         assert artifact["creator"] == "ada" and "mine" in artifact["tags"], artifact
         again = peer.reply(peer.start(asked))["response"]["artifacts"][0]
         assert again["content_hash"] == made["content_hash"], "the same words, another sound"
-        # What a worker made is content like any other: the daemon's own tools hear it.
+        # A worker's result is content like any other: the daemon's own tools accept it.
         heard = peer.success("beatthis_analyze", {"audio_hash": made["content_hash"]}, wait_ms=15000)
         assert heard["type"] == "beats_analyzed", heard
 
@@ -77,14 +77,14 @@ def a_model_in_python_is_checked_fails_and_is_cancelled(world):
         while (reply := peer.reply(followed))["kind"] == "stream_chunk":
             pass
         assert_error(reply, "cancelled", "cancelled", certainty="may_have_run")
-        # It was told, and is free for the next one.
+        # It was cancelled, and is free for the next call.
         done = peer.reply(call(prompt="after that", duration=0.5))
         assert done["kind"] == "success", done
 
 
 @contextmanager
 def refusing_service():
-    """A model service that refuses everything, and the headers that it was sent."""
+    """A music service that refuses everything, and the headers it got."""
     seen = []
 
     class Refusal(BaseHTTPRequestHandler):

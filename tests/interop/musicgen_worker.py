@@ -1,7 +1,7 @@
-"""A model as a HOOT01 worker: `musicgen_generate`, for a daemon without such a service.
+"""A music service as a HOOT01 worker: `musicgen_generate`, for a daemon without such a service.
 
-It takes and answers what the daemon's own tool does; only the name says who does it:
-`lab_musicgen_generate`. The model here hums notes that it draws from the words. Put yours in `hum`.
+It has the input and output of the daemon's own tool; only the name differs:
+`lab_musicgen_generate`. The one here hums notes that it derives from the words. Put yours in `hum`.
 
     RINGBACK_DAEMON=tcp://127.0.0.1:5580 RINGBACK_TOKEN=.. python tests/interop/musicgen_worker.py
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Lets the agents whose packages are too large for every day be the agents of sessions: Claude Code and Codex, which are
-started for each message, and Gemini CLI, driven by the Agent Client Protocol.
+"""Runs the agents whose packages are too large for daily use as the agents of sessions: Claude Code and Codex, which
+run once for each message, and Gemini CLI, driven by the Agent Client Protocol.
 
     python tests/interop/other_agents.py target/release/ringback target/agents [NAME...]
 """
@@ -19,7 +19,7 @@ def codex_is_an_agent_of_a_session(world):
     prove(world, "codex", "allow")
 
 
-# Gemini CLI says that it can take up a conversation, and when it is asked to it finds none.
+# Gemini CLI claims that it can resume a conversation, but then does not find it.
 
 
 @check

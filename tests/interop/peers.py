@@ -1,4 +1,4 @@
-"""Who a peer is: tokens, identities, kinds of sockets."""
+"""The identity of a peer: tokens, routing IDs, kinds of sockets."""
 
 import os
 import tempfile
@@ -75,7 +75,7 @@ def an_expired_token_does_not_work(world):
         made = admin.success("token_create", fields)
         with world.peer(made["token"]) as peer:
             peer.success("ping")
-            # Waits by the daemon's clock: this job ends after the token has.
+            # Waits by the daemon's clock: this job ends after the token does.
             admin.wait_for_job(admin.start_job(3000))
             assert_no_longer_served(world, peer, made["token"])
 

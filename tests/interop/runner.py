@@ -1,4 +1,4 @@
-"""Runs the checks of a script that is given a daemon's program and a directory with Node packages."""
+"""Runs the checks of a script that gets a daemon's program and a directory with Node packages."""
 
 import signal
 import sys
@@ -13,7 +13,7 @@ def check(function):
 
 
 def run(function, world):
-    """Whether the check passed; says so either way."""
+    """Whether the check passed; prints the result either way."""
     try:
         function(world)
     except Exception:
@@ -24,8 +24,8 @@ def run(function, world):
 
 
 def main(make_world, limit):
-    """Runs all checks, or those named on the command line, and ends the process: whatever is not done
-    within so many seconds is a failure."""
+    """Runs all checks, or those named on the command line, and ends the process: exceeding the time limit in seconds
+    is a failure."""
     if len(sys.argv) < 3:
         sys.exit(f"usage: {sys.argv[0]} RINGBACK_BINARY NODE_DIRECTORY [NAME...]")
     signal.signal(signal.SIGALRM, lambda *_: sys.exit(f"not done within {limit} s"))

@@ -4,8 +4,8 @@ hootenanny, the program that oubliette puts beside an agent, and the caller that
 
     python tests/interop/seed_clients.py target/release/ringback target/node [NAME...]
 
-Nothing here uses a library of this project or knows its documentation: what is sent is what those programs
-send. `--inside` is the program beside the agent; the daemon starts it as the agent of a session.
+Nothing here uses a library or the documentation of this project: it sends what those programs send.
+`--inside` is the program beside the agent; the daemon starts it as the agent of a session.
 """
 
 import json
@@ -23,7 +23,7 @@ import uuid
 LIMIT = 60
 WHOLE_LIMIT = 240
 
-# The requests of hootenanny's Python client that this daemon has a tool for, with fields that it takes.
+# The requests of hootenanny's Python client that this daemon has a tool for, with fields that it accepts.
 TOOLS = {
     "ping": {},
     "list_tools": {},
@@ -162,7 +162,7 @@ class Caller:
                         self.events.put(message["params"])
 
     def next_request(self):
-        """The next call of a tool of the caller's, as `notifications/message` tells it."""
+        """The next call of a caller tool, from `notifications/message`."""
         until = time.monotonic() + LIMIT
         while True:
             params = self.events.get(timeout=max(0.1, until - time.monotonic()))
@@ -172,7 +172,7 @@ class Caller:
 
 
 class Inside:
-    """The program beside the agent: one line to greet with, then JSON-RPC with integer ids from 0."""
+    """The program beside the agent: one line as a greeting, then JSON-RPC with integer ids from 0."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -207,7 +207,7 @@ class Inside:
                 return message.get("result")
 
     def session_message(self, message):
-        """Starts a child with an empty id, and asks for its events every half second until it is done."""
+        """Starts a child with an empty id, and polls its events every half second until it is done."""
         child = self.call("session_message", message=message, session_id="")
         assert child["spawned"] is True, child
         until = time.monotonic() + LIMIT
@@ -226,7 +226,7 @@ def say(**event):
 
 
 def inside():
-    """An agent that does all that the program beside it offers, and says what came of it."""
+    """An agent that does everything the program beside it offers, and reports the results."""
     for line in sys.stdin:
         try:
             if "be the child" in line:
@@ -245,7 +245,7 @@ def inside():
                     "listed": listed["isError"] is False and listed["content"][0]["type"] == "text",
                 }
                 say(type="message", text=json.dumps(report))
-        except Exception as error:  # What went wrong is what the check looks for.
+        except Exception as error:  # The check looks for this error.
             say(type="message", text=json.dumps({"failed": repr(error)}))
         say(type="done")
 
@@ -273,7 +273,7 @@ def oubliettes_caller_and_client_meet(world):
 
 
 def an_opened_session_rings_back_on_the_standing_stream(world):
-    """Whoever opens a session for an agent elsewhere gets its calls like whoever starts one here."""
+    """The caller that opens a session for an agent elsewhere gets its calls like the caller of a local one."""
     caller = Caller(world.daemon.http, world.daemon.token)
     opened = caller.tool("session_open", caller_id="ant", caller_tools=[{"name": "send"}])
     agent = Caller.__new__(Caller)
@@ -307,7 +307,7 @@ def wait_for_report(caller, session):
 
 
 class World:
-    """A daemon whose agent is this very file."""
+    """A daemon whose agent is this file."""
 
     def __init__(self, binary, _node):
         from wire import Daemon

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lets real agents, goose and opencode, be the agents of sessions, driven by the Agent Client Protocol.
+"""Runs real agents, goose and opencode, as the agents of sessions, driven by the Agent Client Protocol.
 
     python tests/interop/session_agents.py target/release/ringback target/node [NAME...]
 """
@@ -49,7 +49,7 @@ def opencode_asks_before_it_calls(world):
 
 @check
 def goose_works_on_a_copy_as_the_readme_says(world):
-    """Its first example, as it is typed: the agent changes a file, rings back, and what it changed is applied."""
+    """Its first example, as typed: the agent changes a file, rings back, and its changes are applied."""
     text, line = secrets.token_hex(16), secrets.token_hex(16)
     calls = [("shell", {"command": f"echo {line} > made.txt"}), ("here_notify", {"text": text})]
     with Model(*calls) as model, tempfile.TemporaryDirectory() as directory:

@@ -64,7 +64,7 @@ class Frame:
         self.header = parts[7] if self.content_type == RAW_BINARY else None
 
     def envelope(self):
-        """The ResponseEnvelope, wherever it stands."""
+        """The ResponseEnvelope, wherever it is."""
         assert self.command == REPLY, f"command {self.command} instead of a Reply"
         assert self.service == "", "the service of a Reply is empty"
         assert self.content_type in (MSGPACK, RAW_BINARY), self.content_type
@@ -94,7 +94,7 @@ def secured(socket, token, server_key=None):
 
 
 class Peer:
-    """A DEALER (or REQ) that tells apart the replies to its requests."""
+    """A DEALER (or REQ) that matches replies with its requests."""
 
     def __init__(self, context, address, token, identity=None, kind=zmq.DEALER, server_key=None):
         self.socket = secured(context.socket(kind), token, server_key)
@@ -123,7 +123,7 @@ class Peer:
         self.socket.send_multipart(parts)
 
     def receive(self, request_id, limit=ANSWER_LIMIT):
-        """The next frame with this id. Others wait for whoever asks for them."""
+        """The next frame with this id. Others are kept for later calls."""
         ends_at = time.monotonic() + limit
         while not self.inbox[request_id]:
             left_ms = int((ends_at - time.monotonic()) * 1000)
@@ -171,7 +171,7 @@ class Peer:
         return self.success("job_status", {"job_id": job_id})
 
     def handshake(self, limit=ANSWER_LIMIT):
-        """`accepted` or `refused`, whichever the connection is first."""
+        """`accepted` or `refused`, whichever comes first."""
         refused = (
             zmq.EVENT_HANDSHAKE_FAILED_AUTH,
             zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
@@ -215,11 +215,11 @@ class Subscriber:
         return parts[0].decode(), unpack(parts[1])
 
     def heads(self):
-        """The next `heads`; what comes before it is passed over."""
+        """The next `heads`; earlier messages are skipped."""
         return self.collect_until(lambda topic, _: topic == "heads")[-1][1]
 
     def collect_until(self, condition, limit=ANSWER_LIMIT):
-        """Everything up to and including what the condition is true for."""
+        """Everything up to and including the first message that meets the condition."""
         seen = []
         ends_at = time.monotonic() + limit
         while not seen or not condition(*seen[-1]):
@@ -283,7 +283,7 @@ class Daemon:
             readable = left > 0 and select.select([self.process.stdout], [], [], left)[0]
             assert readable, f"the daemon did not say where it listens within {START_LIMIT} s"
             byte = os.read(self.process.stdout.fileno(), 1)
-            assert byte, f"the daemon stopped at once with code {self.process.wait(STOP_LIMIT)}"
+            assert byte, f"the daemon stopped immediately with code {self.process.wait(STOP_LIMIT)}"
             line += byte
         return line
 

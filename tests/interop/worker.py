@@ -2,7 +2,7 @@
 they wait.
 
 One thread, one DEALER. Every running tool takes a step in turn; a Cancel closes it between two steps.
-Started as a program it serves the tools that `ringback verify worker` asks for.
+Started as a program it serves the tools that `ringback verify worker` calls.
 """
 
 import os
@@ -16,18 +16,18 @@ from zmq.utils.monitor import recv_monitor_message
 from wire import CANCEL, DISCONNECT, HEARTBEAT, MSGPACK, READY, REPLY, REQUEST
 from wire import Frame, frame_parts, new_id, pack, secured, unpack
 
-# Seconds between two signs of life; the daemon takes 30 s of silence for the end.
+# Seconds between two heartbeats; the daemon takes 30 s of silence for the end.
 HEARTBEAT_EVERY = 5
 # Milliseconds to wait for a frame while tools are running, and while none is.
 BUSY_POLL, IDLE_POLL = 2, 100
 
 
 class ToolError(Exception):
-    """What a tool raises to answer with an error of its own."""
+    """Raised by a tool to answer with an error of its own."""
 
 
 class Worker:
-    """Serves tools of a service until it is left."""
+    """Serves tools of a service until the context is left."""
 
     def __init__(self, context, address, token, service, tools):
         self.context, self.address, self.token = context, address, token
@@ -51,7 +51,7 @@ class Worker:
 
     def run(self):
         self.socket = secured(self.context.socket(zmq.DEALER), self.token)
-        # ZeroMQ connects again by itself after a lost connection, but Ready belongs to each.
+        # ZeroMQ reconnects automatically, but each connection needs its own Ready.
         connections = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
         self.socket.connect(self.address)
         self.running = {}
@@ -60,7 +60,7 @@ class Worker:
         while not self.stopping.is_set():
             while connections.poll(0):
                 recv_monitor_message(connections)
-                # What was given on a connection before has failed there.
+                # Calls of the previous connection have failed.
                 self.running.clear()
                 self.ready_id = self.offer()
             if self.socket.poll(BUSY_POLL if self.running else IDLE_POLL):

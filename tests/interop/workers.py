@@ -1,4 +1,4 @@
-"""Tools that a worker offers: typed input, progress, errors, cancel, and what happens when it goes."""
+"""Tools of a worker: typed input, progress, errors, cancellation, and what happens when it leaves."""
 
 import json
 import subprocess
@@ -100,7 +100,7 @@ def a_cancel_reaches_the_worker(world):
         ends_at = time.monotonic() + ANSWER_LIMIT
         while not worker.cancelled:
             if time.monotonic() > ends_at:
-                raise Silence("the worker was not told")
+                raise Silence("the worker was not notified")
             time.sleep(0.01)
 
 

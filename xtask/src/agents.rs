@@ -1,11 +1,11 @@
-//! `cargo xtask agents`: the agents whose packages are too large for every day, in sessions.
+//! `cargo xtask agents`: runs agents whose packages are too large for daily use in sessions.
 
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "agents",
-    about: "Let Claude Code, Codex and Gemini CLI be agents of sessions; fetches about 800 MB",
+    about: "Run Claude Code, Codex and Gemini CLI as agents of sessions; downloads about 800 MB",
     run: Run::Alone(run),
 };
 

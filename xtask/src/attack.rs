@@ -1,12 +1,12 @@
-//! `cargo xtask attack`: the attack suite against the built daemon, as root. The slow profile takes hours and is
-//! asked for: `cargo xtask attack --slow [--rounds N] [--minutes N] [NAME…]`.
+//! `cargo xtask attack`: the attack suite against the built daemon, as root. The slow profile takes
+//! hours and has to be requested: `cargo xtask attack --slow [--rounds N] [--minutes N] [NAME…]`.
 
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "attack",
-    about: "Attack the built daemon from outside and from its boxes; --slow for the long profile",
+    about: "Attack the built daemon from outside and from sandboxes; --slow for the long profile",
     run: Run::With(run),
 };
 
@@ -16,7 +16,7 @@ fn run(steps: &mut Steps, arguments: &[&str]) -> Outcome {
     suite(steps, arguments)
 }
 
-/// The suite alone; the daemon is built.
+/// Runs the suite alone; the daemon has to be built.
 pub(crate) fn suite(steps: &mut Steps, arguments: &[&str]) -> Outcome {
     let mut suite = interop::script(steps, "tests/attack/main.py");
     suite.args(arguments);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: measures the built daemon against the bare alternatives.
+//! `cargo xtask bench`: measures the built daemon against bare alternatives.
 
 use std::process::Command;
 
@@ -7,12 +7,12 @@ use crate::{Run, Subcommand};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "bench",
-    about: "Measure the daemon; `bench --help` names the benchmarks",
+    about: "Measure the daemon; `bench --help` lists the benchmarks",
     run: Run::With(run),
 };
 
 fn run(steps: &mut Steps, arguments: &[&str]) -> Outcome {
-    // What is built for use is what is measured.
+    // Measures the build that is meant for use.
     let build = "build --profile dist --package ringback --package ringback-bench";
     steps.command("build", steps.cargo(build))?;
     let mut bench = Command::new(steps.root().join("target/dist/ringback-bench"));

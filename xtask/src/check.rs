@@ -7,7 +7,7 @@ use crate::{Run, Subcommand, tidy};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "check",
-    about: "Format, lints, tidy, tests, doctests, docs; writes nothing",
+    about: "Check format, lints, tidy, tests, doctests, docs; writes nothing",
     run: Run::Alone(run),
 };
 
@@ -27,15 +27,15 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
 
 fn tests(steps: &mut Steps) -> Outcome {
     let ran = run_tests(steps);
-    // The container engine that tests have started would end by itself, but later.
+    // The tests' container engine would end on its own, but later.
     let mut engine = Command::new("python3");
     engine.args(["tests/docker/engine.py", "down"]);
-    let ended = steps.command("end of the container engine", engine);
+    let ended = steps.command("stop the container engine", engine);
     ran.and(ended)
 }
 
-/// nextest runs each test in its own process and stops one that hangs; `cargo test` is the
-/// substitute that every toolchain has.
+/// nextest runs each test in its own process and stops one that hangs; `cargo test` is the fallback
+/// that every toolchain has.
 fn run_tests(steps: &mut Steps) -> Outcome {
     if nextest_is_installed(steps.cargo("nextest --version")) {
         steps.command("tests", steps.cargo("nextest run --release --workspace"))

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: the one command that proves a clone: it installs what is missing, then runs
+//! `cargo xtask ci`: the one command that verifies a clone: it installs what is missing, then runs
 //! everything.
 
 use std::process::Command;
@@ -8,14 +8,14 @@ use crate::{Run, Subcommand, attack, check, conformance, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "ci",
-    about: "Everything: install what tests need, check, and the runs against a real daemon",
+    about: "Run everything: install what tests need, check, and test against a real daemon",
     run: Run::Alone(run),
 };
 
 fn run(steps: &mut Steps) -> Outcome {
     prepare::run(steps)?;
     check::run(steps)?;
-    // The README's first command compiles by itself; what it runs is what the tests have built.
+    // The README's first command is only compiled; the demo runs what the tests have built.
     steps.command("first command", steps.cargo("check --release"))?;
     interop::build(steps)?;
     let mut demo = Command::new("target/release/ringback");

@@ -5,7 +5,7 @@ use crate::{Run, Subcommand, interop, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "conformance",
-    about: "Run the official MCP suite; what it cannot ask for here is listed and must stay so",
+    about: "Run the official MCP suite; known exceptions are listed and must stay the same",
     run: Run::Alone(run),
 };
 

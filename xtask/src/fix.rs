@@ -1,11 +1,11 @@
-//! `cargo xtask fix`: what a program can put right by itself.
+//! `cargo xtask fix`: fixes what a program can fix.
 
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand, tidy};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "fix",
-    about: "Apply what clippy suggests, format the sources, draw the picture of the crates",
+    about: "Apply clippy's suggestions, format the sources, draw the picture of the crates",
     run: Run::Alone(run),
 };
 

@@ -1,11 +1,11 @@
-//! `cargo xtask golden`: writes the golden vectors anew; the ordinary tests compare them.
+//! `cargo xtask golden`: rewrites the golden vectors; the ordinary tests compare them.
 
 use crate::steps::{Outcome, Steps};
 use crate::{Run, Subcommand};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "golden",
-    about: "Write the golden vectors in schemas/ anew; look at the diff before committing",
+    about: "Rewrite the golden vectors in schemas/; check the diff before committing",
     run: Run::Alone(run),
 };
 

@@ -1,5 +1,5 @@
-//! `cargo xtask interop`: programs that are not ours talk to a real daemon: a Python script that knows
-//! only the wire, a TypeScript program that offers tools, the official SDKs of MCP, and agents.
+//! `cargo xtask interop`: foreign programs talk to a real daemon: a Python script that knows only
+//! the wire format, a TypeScript program that offers tools, the official MCP SDKs, and agents.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::{Run, Subcommand, prepare};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "interop",
-    about: "Let Python, TypeScript, the SDKs of MCP and agents talk to the built daemon",
+    about: "Test Python, TypeScript, the MCP SDKs and agents against the built daemon",
     run: Run::Alone(run),
 };
 
@@ -33,17 +33,17 @@ pub(crate) fn run(steps: &mut Steps) -> Outcome {
     steps.command("interop of the API document", api)
 }
 
-/// Builds the daemon with the tests of the workspace: alone it would have other features of its
-/// dependencies, and be compiled a second time.
+/// Builds the daemon with the tests of the workspace: on its own it would have other dependency
+/// features, and be compiled a second time.
 pub(crate) fn build(steps: &mut Steps) -> Outcome {
     steps.command("build", steps.cargo("test --release --workspace --no-run --quiet"))
 }
 
-/// A Python script that is given the built daemon.
+/// Returns the command for a Python script with the built daemon as its argument.
 pub(crate) fn script(steps: &Steps, path: &str) -> Command {
     let mut script = Command::new(prepare::python(steps.root()));
     script.args([path, "target/release/ringback"]);
-    // The sources stay as they are, also beside them.
+    // Writes nothing next to the sources.
     script.env("PYTHONDONTWRITEBYTECODE", "1");
     script
 }

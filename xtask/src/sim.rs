@@ -5,7 +5,7 @@ use crate::{Run, Subcommand};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "sim",
-    about: "Simulate: --seed N [--rounds R] [--history FROM]; the same seed is the same run",
+    about: "Run the simulator: --seed N [--rounds R] [--history FROM]; a seed always runs the same",
     run: Run::With(run),
 };
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// How a subcommand, or one of its steps, ended.
+/// The result of a subcommand, or of one of its steps.
 pub(crate) type Outcome = Result<(), Failed>;
 
 /// The step that ended the run.
@@ -32,10 +32,10 @@ struct Finished {
 }
 
 impl Steps {
-    /// Steps in the workspace that this crate belongs to.
+    /// Returns steps in the workspace of this crate.
     pub(crate) fn in_workspace() -> anyhow::Result<Self> {
         let manifest_dir = std::env::var_os("CARGO_MANIFEST_DIR")
-            .context("cannot find the workspace: start this as `cargo xtask`")?;
+            .context("cannot find the workspace: run this as `cargo xtask`")?;
         let root = Path::new(&manifest_dir).parent().context("xtask has no parent directory")?;
         Ok(Self::in_directory(root))
     }
@@ -48,7 +48,7 @@ impl Steps {
         &self.root
     }
 
-    /// A `cargo` command; cargo tells its own path to what it runs.
+    /// Returns a `cargo` command; cargo passes its own path to its children.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(program);
@@ -62,7 +62,7 @@ impl Steps {
         let start = Instant::now();
         let code = match command.current_dir(&self.root).status() {
             Ok(status) if status.success() => None,
-            // A child ended by a signal has no code; a shell would say 128 + signal.
+            // A child ended by a signal has no code; a shell would report 128 + signal.
             Ok(status) => Some(status.code().and_then(|code| u8::try_from(code).ok())),
             Err(error) => {
                 eprintln!("cannot start `{}`: {error}", shown(&command));
@@ -72,7 +72,7 @@ impl Steps {
         self.finish(name, start, code.map(|code| code.unwrap_or(1)))
     }
 
-    /// Runs a step that is a function of this program.
+    /// Runs a function of this program as a step.
     pub(crate) fn function(
         &mut self,
         name: &str,
@@ -87,7 +87,7 @@ impl Steps {
         self.finish(name, start, result.err().map(|_| 1))
     }
 
-    /// The table of all steps so far; empty for a run of one step or none.
+    /// Returns the table of all steps so far; empty for fewer than two steps.
     pub(crate) fn summary(&self) -> String {
         if self.finished.len() < 2 {
             return String::new();
@@ -113,7 +113,7 @@ impl Steps {
     }
 }
 
-/// The command as a person would type it.
+/// Returns the command as a person would type it.
 fn shown(command: &Command) -> String {
     let variables = command.get_envs().map(|(key, value)| {
         format!("{}={}", key.display(), quoted(value.unwrap_or_else(|| OsStr::new(""))))

@@ -1,6 +1,6 @@
 //! `cargo xtask tidy`: the house rules as tests over `cargo metadata` and the sources.
 //!
-//! Each rule is a function from what was read to [`Finding`]s; `tidy-exceptions.toml` names the
+//! Each rule is a function from what was read to [`Finding`]s; `tidy-exceptions.toml` lists the
 //! places where a rule is broken on purpose, each with its reason.
 
 mod arrows;
@@ -29,15 +29,15 @@ use source::Tree;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "tidy",
-    about: "The house rules: arrows, sizes, docs, words",
+    about: "Check the house rules: arrows, sizes, docs, words",
     run: Run::Alone(run),
 };
 
-/// One place where a rule does not hold.
+/// A place that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Finding {
     rule: &'static str,
-    /// From the workspace root, with `/`.
+    /// Relative to the workspace root, with `/`.
     path: String,
     /// Counted from 1; 0 is the file as a whole.
     line: usize,
@@ -91,7 +91,7 @@ fn report(findings: &[Finding], n_files: usize) -> anyhow::Result<()> {
     }
     if !findings.is_empty() {
         bail!(
-            "{} places break a house rule (tidy-exceptions.toml is for the rest)",
+            "{} places break a house rule (fix them, or list them in tidy-exceptions.toml)",
             findings.len()
         );
     }
@@ -99,7 +99,7 @@ fn report(findings: &[Finding], n_files: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether `path` lies in `directory`, by whole components.
+/// Returns whether `path` is in `directory`, by whole components.
 fn is_in(path: &str, directory: &str) -> bool {
     Path::new(path).starts_with(directory)
 }

@@ -19,22 +19,22 @@ use crate::tail::Tail;
 use crate::talk::{Control, Out, Talk, Wait};
 use crate::text::Text;
 
-/// An agent that does not read what was written for it is not listened to beyond this.
+/// The output of an agent that leaves more input than this unread is not read.
 const UNREAD_BYTES_MAX: usize = 64 * 1024;
-/// How long what an agent says is kept back in case that it goes on.
+/// How long output is held back in case more follows.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long an agent that is of no use any more may take to end.
+/// How long an agent that has failed may take to end.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// How much of a line that is no event is shown.
+/// How much of an invalid output line is shown.
 const SAMPLE_CHARS_MAX: usize = 200;
 
 type Input = Box<dyn AsyncWrite + Send + Unpin>;
 type Output = Box<dyn AsyncRead + Send + Unpin>;
 
-/// A running agent. Ask for its next event again and again: that is what drives it.
+/// A running agent. It runs only while its next event is awaited.
 ///
-/// Dropping it ends the agent and everything that it started at once.
-#[must_use = "an agent that nobody drives does nothing, and one that is dropped is ended"]
+/// Dropping it ends the agent and everything it started immediately.
+#[must_use = "an agent runs only while its events are awaited, and ends when dropped"]
 pub struct Agent {
     process: Box<dyn AgentProcess>,
     stdin: Option<Input>,
@@ -43,16 +43,16 @@ pub struct Agent {
     lines: Lines,
     tail: Tail,
     inbox: Inbox,
-    /// How many aborts came before the last message: those do not mean its turn.
+    /// The number of aborts before the last message: those do not apply to its turn.
     n_aborts: u64,
     talk: Talk,
-    /// What is being written, and what is to be told.
+    /// Pending input for the agent, and pending events.
     out: Out,
     garbage: Option<Garbage>,
     phase: Phase,
-    /// What it has to do, and until when.
+    /// What it has to do, and by when.
     waiting: Option<(Wait, Instant)>,
-    /// When what it said is told even if it does not go on.
+    /// When held-back output is reported even if no more follows.
     quiet_at: Option<Instant>,
     limits: AgentLimits,
 }
@@ -70,9 +70,9 @@ enum Phase {
     Terminating {
         kill_at: Instant,
     },
-    /// It has ended; what it said may still be on its way.
+    /// It has ended; some of its output may still be unread.
     Draining {
-        /// `None` if the system could not say.
+        /// `None` if the system could not report it.
         status: Option<ExitStatus>,
         until: Instant,
     },
@@ -80,10 +80,10 @@ enum Phase {
 }
 
 impl Agent {
-    /// Starts an agent that speaks in lines.
+    /// Starts an agent that speaks the line protocol.
     ///
     /// # Errors
-    /// When there is nothing to start.
+    /// If the program cannot be started.
     pub fn start(spec: &AgentSpec) -> Result<(Self, AgentHandle), StartError> {
         Self::start_with(spec, |_, _| Talk::Lines)
     }
@@ -91,7 +91,7 @@ impl Agent {
     /// Starts an agent that speaks the Agent Client Protocol.
     ///
     /// # Errors
-    /// When there is nothing to start.
+    /// If the program cannot be started.
     pub fn start_acp(
         spec: &AgentSpec,
         options: AcpOptions,
@@ -102,7 +102,7 @@ impl Agent {
         })
     }
 
-    /// Starts a program that is told everything at once, and whose output is what it says.
+    /// Starts a program that gets all of its input at the start, and whose output is its answer.
     pub(crate) fn start_output(
         spec: &AgentSpec,
         input: &[u8],
@@ -145,7 +145,7 @@ impl Agent {
         Ok((agent, handle))
     }
 
-    /// The next thing that happens; `None` after the end.
+    /// Returns the next event; `None` after the end.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -222,7 +222,7 @@ impl Agent {
         }
         self.talk.pause(is_end, &mut self.out);
         self.quiet_at = self.talk.holds().then(|| Instant::now() + QUIET);
-        // However much of it there is, one event for each time something was read.
+        // One event for each read, however much garbage there is.
         self.out.events.extend(self.garbage.take().map(Garbage::event));
         self.settle();
     }
@@ -269,7 +269,7 @@ impl Agent {
     fn on_written(&mut self, written: &io::Result<usize>) {
         match written {
             Ok(n) if *n > 0 => drop(self.out.bytes.drain(..*n)),
-            // It does not read any more; its end will follow, or the owner's patience ends.
+            // It has closed its input; it will end, or run into a timeout.
             Ok(_) | Err(_) => {
                 self.stdin = None;
                 self.out.bytes.clear();
@@ -279,7 +279,7 @@ impl Agent {
         self.close_if_told();
     }
 
-    /// Something was said: what is expected of the agent now?
+    /// Updates what is expected of the agent after input or output.
     fn settle(&mut self) {
         if std::mem::take(&mut self.out.is_over) {
             self.give_up();
@@ -291,7 +291,7 @@ impl Agent {
         });
     }
 
-    /// One that is told everything when it is started sees the end of its input then.
+    /// Closes the input of an agent that gets all of it at the start.
     fn close_if_told(&mut self) {
         if self.out.bytes.is_empty() && self.talk.ends_after_start() {
             self.stdin = None;
@@ -307,7 +307,7 @@ impl Agent {
     fn on_terminate(&mut self, grace: Duration) {
         let kill_at = Instant::now() + grace;
         let kill_at = match self.phase {
-            // Who is in more of a hurry is right.
+            // The earlier deadline wins.
             Phase::Terminating { kill_at: before } => before.min(kill_at),
             Phase::Running | Phase::Draining { .. } | Phase::Over => {
                 self.process.terminate();
@@ -321,7 +321,7 @@ impl Agent {
         match self.phase {
             Phase::Terminating { .. } => {
                 self.process.kill();
-                // The kill cannot be refused: only the end can be next.
+                // A kill cannot be refused: the next event is the end.
                 self.phase = Phase::Running;
                 self.waiting = None;
             }
@@ -340,7 +340,7 @@ impl Agent {
     }
 
     fn on_exit(&mut self, exited: io::Result<ExitStatus>) {
-        // What it started may outlive it, and would hold its output open.
+        // Its children may outlive it, and would keep its output open.
         self.process.kill();
         self.stdin = None;
         self.out.bytes.clear();
@@ -370,7 +370,7 @@ impl Agent {
 
 impl Drop for Agent {
     fn drop(&mut self) {
-        // After its end its number may be another's.
+        // After its end its number may be reused.
         if !matches!(self.phase, Phase::Over) {
             self.process.kill();
         }

@@ -12,14 +12,14 @@ use crate::spec::{AgentProcess, AgentSpec, Exiting, Launched, StartError};
 #[derive(Debug)]
 pub(crate) struct Plain {
     pub(crate) child: Child,
-    /// Where signals go, if it has a group of its own.
+    /// The target of signals, if it has a group of its own.
     pub(crate) group: Option<Pid>,
 }
 
 /// Starts the program of a spec as a plain child, in a process group of its own.
 ///
 /// # Errors
-/// When there is no such program, or no such directory.
+/// If the program or the directory does not exist.
 pub fn spawn(spec: &AgentSpec) -> Result<Launched, StartError> {
     let mut child = command(spec).spawn().map_err(|source: io::Error| StartError::Spawn {
         command: spec.command.clone(),

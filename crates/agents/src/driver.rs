@@ -1,4 +1,4 @@
-//! An agent, whatever way it is talked to.
+//! An agent, whatever its protocol.
 
 use crate::acp::AcpOptions;
 use crate::agent::Agent;
@@ -8,22 +8,22 @@ use crate::handle::AgentHandle;
 use crate::one_shot::{OneShot, OneShotAgent};
 use crate::spec::{AgentSpec, StartError};
 
-/// How an agent is talked to.
+/// The protocol of an agent.
 #[derive(Debug, Clone)]
 pub enum Protocol {
-    /// In JSON lines of our own (`docs/agents.md`).
+    /// Ringback's own JSON lines (`docs/agents.md`).
     Lines,
-    /// By the Agent Client Protocol.
+    /// The Agent Client Protocol.
     Acp(AcpOptions),
-    /// By being started for each message.
+    /// One run of the program for each message.
     OneShot(OneShot),
 }
 
-/// An agent under way. Ask for its next event again and again: that is what drives it.
+/// A running agent. It runs only while its next event is awaited.
 ///
-/// Dropping it ends the agent and everything in its process group at once.
+/// Dropping it ends the agent and everything in its process group immediately.
 #[derive(Debug)]
-#[must_use = "an agent that nobody drives does nothing, and one that is dropped is ended"]
+#[must_use = "an agent runs only while its events are awaited, and ends when dropped"]
 pub struct Driver(Kind);
 
 #[derive(Debug)]
@@ -32,23 +32,23 @@ enum Kind {
     OneShot(Box<OneShotAgent>),
 }
 
-/// Why there is no agent.
+/// Why an agent was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// It was not started.
+    /// The program did not start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// It was not set up.
+    /// Its files were not written.
     #[error(transparent)]
     File(#[from] WriteFileError),
 }
 
 impl Driver {
-    /// Starts an agent that finds these files in its home. One that is started for each
-    /// message is not started before the first.
+    /// Starts an agent, after writing these files to its home. An agent that runs once for each
+    /// message is not started before the first one.
     ///
     /// # Errors
-    /// When there is nothing to start, or a file cannot be written.
+    /// If the program cannot be started, or a file cannot be written.
     pub fn start(
         spec: AgentSpec,
         protocol: Protocol,
@@ -71,7 +71,7 @@ impl Driver {
         }
     }
 
-    /// The next thing that happens; `None` after the end.
+    /// Returns the next event; `None` after the end.
     ///
     /// # Cancel safety
     /// Nothing is lost.

@@ -5,33 +5,33 @@ use serde::Serialize;
 
 use crate::permission::PermissionOption;
 
-/// What happened. Up to [`Self::Done`] each is a line that an agent may write; the others only the
-/// driver tells.
+/// An event. Up to [`Self::Done`], each is a line of text that an agent may write; only the driver
+/// reports the others.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
     /// The agent says something.
     Message {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// What the agent thinks on its way to what it says.
+    /// The agent's reasoning before its answer.
     Thought {
-        /// What.
+        /// The text.
         text: String,
     },
     /// The agent calls a tool.
     ToolCall {
-        /// Its own name for the call.
+        /// The agent's ID for the call.
         id: String,
         /// The tool's name, as the agent sees it.
         tool: String,
-        /// As the agent gave them.
+        /// As the agent wrote them.
         arguments: Box<RawValue>,
     },
-    /// A call has come out.
+    /// A call has returned.
     ToolResult {
-        /// The agent's name for the call.
+        /// The agent's ID for the call.
         id: String,
         /// The tool's name, as the agent sees it.
         tool: String,
@@ -40,69 +40,69 @@ pub enum AgentEvent {
         /// The result as the agent got it.
         result: Box<RawValue>,
     },
-    /// Something worth a line in a log.
+    /// A log message.
     Log {
-        /// What.
+        /// The text.
         text: String,
     },
-    /// The agent cannot go on with what it was told to do.
+    /// The agent cannot complete its task.
     Error {
-        /// Why.
+        /// The reason.
         text: String,
     },
-    /// The agent has done what the last message asked for, and waits for the next.
+    /// The agent has finished with the last message, and waits for the next.
     Done,
-    /// What the agent means to do.
+    /// The agent's plan.
     Plan {
-        /// In its order.
+        /// In the agent's order.
         entries: Vec<PlanEntry>,
     },
-    /// The agent asks whether it may go on.
+    /// The agent requests permission.
     PermissionRequest {
-        /// What it is answered by; no two questions of a session have the same.
+        /// The ID for the answer, unique within a session.
         id: String,
-        /// The call that it is about, as the agent names it.
+        /// The tool call that it is about, by the agent's ID.
         call: String,
-        /// The tool, or what the agent calls that which it wants to do.
+        /// The tool, or the agent's title for the action.
         tool: String,
-        /// The answers that it offers.
+        /// The options for the answer.
         options: Vec<PermissionOption>,
     },
-    /// It was answered.
+    /// A permission request was answered.
     PermissionAnswer {
-        /// Which question.
+        /// The ID of the request.
         id: String,
-        /// The option; without one the question was taken back.
+        /// The option; absent if the request was cancelled.
         option: Option<String>,
         /// `caller`, `policy` or `abort`.
         by: String,
     },
-    /// The agent's own name for the conversation, by which it may be taken up again.
+    /// The agent's own ID for the conversation, with which it may be resumed.
     Conversation {
-        /// The name.
+        /// The ID.
         id: String,
-        /// Whether it goes on where another agent stopped.
+        /// Whether it resumes the conversation of an earlier agent.
         is_resumed: bool,
     },
     /// A turn has ended, and the agent waits for the next message.
     Completion {
-        /// Why.
+        /// The reason.
         stop: StopReason,
-        /// What it cost, where the agent tells.
+        /// Its usage, if the agent reports it.
         usage: Option<Usage>,
     },
-    /// Lines that are no event.
+    /// Output that is not an event.
     AgentGarbage {
-        /// How many in a row.
+        /// The number of consecutive lines of text.
         lines: u64,
-        /// The start of the first.
+        /// The start of the first one.
         sample: String,
     },
     /// The agent has ended.
     AgentExited {
-        /// What it ended with.
+        /// Its exit code.
         code: Option<i32>,
-        /// What it was ended by.
+        /// The signal that ended it.
         signal: Option<i32>,
         /// The end of its error output.
         stderr: String,
@@ -112,27 +112,27 @@ pub enum AgentEvent {
 /// A step of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanEntry {
-    /// What is to be done.
+    /// The text.
     pub text: String,
-    /// How far it is: `pending`, `in_progress`, `completed`, or what the agent says.
+    /// Its state: `pending`, `in_progress`, `completed`, or the agent's own word.
     pub status: String,
 }
 
-/// Why a turn has ended.
+/// Why a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
-    /// The agent has done what it was told.
+    /// The agent has finished.
     EndTurn,
-    /// Its model may say no more.
+    /// The model has reached its token limit.
     MaxTokens,
-    /// It may ask its model no more.
+    /// The agent has reached its limit of model requests.
     MaxTurnRequests,
-    /// It will not.
+    /// The agent refuses.
     Refusal,
-    /// It was told to stop.
+    /// It was cancelled.
     Cancelled,
-    /// It says something else.
+    /// Another reason.
     Other,
 }
 
@@ -147,19 +147,19 @@ pub struct Usage {
     pub total_tokens: u64,
 }
 
-/// What an agent is told.
+/// A message to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Message {
-    /// To do something.
+    /// A task or question.
     Message {
-        /// What.
+        /// The text.
         text: String,
     },
 }
 
 impl AgentEvent {
-    /// Reads a line of an agent; `None` if it is no event.
+    /// Reads a line of an agent's output; `None` if it is not an event.
     #[must_use]
     pub fn decode(line: &[u8]) -> Option<Self> {
         Limits::default().check(line).ok()?;
@@ -187,18 +187,18 @@ impl AgentEvent {
         })
     }
 
-    /// The line that tells it.
+    /// Returns it as a line of text.
     ///
     /// # Panics
-    /// Never: what is put in is JSON or plain data.
+    /// Never: it consists of JSON or plain data.
     #[must_use]
     pub fn encode(&self) -> String {
-        serde_json::to_string(self).expect("JSON and plain data can be written")
+        serde_json::to_string(self).expect("JSON and plain data can be serialized")
     }
 }
 
 impl StopReason {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -213,7 +213,7 @@ impl StopReason {
 }
 
 impl Message {
-    /// Reads a line to an agent; `None` if it is no message.
+    /// Reads an input line of an agent; `None` if it is not a message.
     #[must_use]
     pub fn decode(line: &[u8]) -> Option<Self> {
         Limits::default().check(line).ok()?;
@@ -224,13 +224,13 @@ impl Message {
         }
     }
 
-    /// The line that tells it.
+    /// Returns it as a line of text.
     ///
     /// # Panics
-    /// Never: what is put in is plain data.
+    /// Never: it consists of plain data.
     #[must_use]
     pub fn encode(&self) -> String {
-        serde_json::to_string(self).expect("plain data can be written")
+        serde_json::to_string(self).expect("plain data can be serialized")
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Rule: an agent cannot say that it has ended.
+    /// Rule: an agent cannot report its own end.
     #[test]
     fn what_is_no_event_of_an_agent_is_not_read() {
         for line in [

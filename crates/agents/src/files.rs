@@ -1,5 +1,5 @@
-//! Files that an agent finds in its home when it starts. Its home belongs to an agent that may have
-//! been there before: nothing is written through a link it may have made.
+//! Configuration files in an agent's home. An earlier agent may have changed the home: nothing is
+//! written through a link.
 
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 /// A file for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where, below its home.
+    /// Its path, relative to the home.
     pub path: PathBuf,
-    /// What is in it. Never a secret: it stays there.
+    /// Its content. Never a secret: the file stays there.
     pub text: String,
 }
 
@@ -26,10 +26,10 @@ pub struct WriteFileError {
     source: io::Error,
 }
 
-/// Writes files below a directory, in place of those that are there.
+/// Writes files below a directory, and replaces existing ones.
 ///
 /// # Errors
-/// When one cannot be written, also because a link is on its way.
+/// If a file cannot be written, for example because a link is on its path.
 pub fn write_files(home: &Path, files: &[ConfigFile]) -> Result<(), WriteFileError> {
     for file in files {
         write_file(home, file)
@@ -59,7 +59,7 @@ fn write_file(home: &Path, file: &ConfigFile) -> io::Result<()> {
     std::fs::File::from(written).write_all(file.text.as_bytes())
 }
 
-/// The names on a path that only goes down.
+/// Returns the names of a path that only descends.
 fn names(path: &Path) -> io::Result<Vec<&std::ffi::OsStr>> {
     let name = |component| match component {
         Component::Normal(name) => Ok(name),
@@ -98,7 +98,7 @@ mod tests {
         std::os::unix::fs::symlink(&victim, home.path().join("file")).unwrap();
         assert!(write_files(home.path(), &file("dir/new", "x")).is_err());
         assert!(!outside.path().join("new").exists());
-        // The link itself makes room.
+        // The link itself is replaced.
         write_files(home.path(), &file("file", "x")).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "mine");
         for path in ["../out", "/tmp/out", ""] {

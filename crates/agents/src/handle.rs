@@ -1,4 +1,4 @@
-//! How an agent is reached.
+//! Handles for agents.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,13 +10,13 @@ use crate::attached::Attached;
 use crate::event::Message;
 use crate::talk::Control;
 
-/// Messages that wait for an agent that does not read.
+/// The most messages that wait for an agent that does not read.
 const MESSAGES_MAX: usize = 16;
-/// Answers and aborts that wait for an agent that does not read.
+/// The most answers and aborts that wait for an agent that does not read.
 const CONTROLS_MAX: usize = 16;
 
-/// Sends messages to an agent, and ends it. When all of its handles are dropped, an agent learns
-/// that there will be no more messages by the end of its standard input.
+/// Sends messages to an agent, and ends it. When all of its handles are dropped, the agent's
+/// standard input is closed to signal that no more messages follow.
 #[derive(Debug, Clone)]
 pub struct AgentHandle {
     messages: mpsc::Sender<Told>,
@@ -27,14 +27,14 @@ pub struct AgentHandle {
     line_bytes_max: usize,
 }
 
-/// A message on its way.
+/// A message to be delivered.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) text: String,
     pub(crate) attached: Vec<Attached>,
-    /// How many bytes of a line are left for what is attached.
+    /// How many bytes of its input line are left for attachments.
     pub(crate) room: usize,
-    /// How many aborts came before it: those do not mean it.
+    /// The number of aborts before it: those do not apply to it.
     pub(crate) n_aborts: u64,
 }
 
@@ -42,25 +42,25 @@ pub(crate) struct Told {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     pub(crate) messages: mpsc::Receiver<Told>,
-    /// A message that was taken from the queue and is the next.
+    /// A message that was taken from the queue and is next.
     pub(crate) held: Option<Told>,
     pub(crate) controls: mpsc::Receiver<Control>,
     pub(crate) terminate: watch::Receiver<Option<Duration>>,
 }
 
-/// Why a message was not taken.
+/// Why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// It has ended.
     #[error("the agent has ended")]
     Gone,
-    /// Messages that it has not read wait already.
-    #[error("the agent has not read the messages before this one; try again later")]
+    /// Earlier messages are still unread.
+    #[error("the agent has not read earlier messages; try again later")]
     Busy,
     /// The message is too long.
-    #[error("the message is longer than the {line_bytes_max} bytes that a line may have")]
+    #[error("the message is longer than the limit of {line_bytes_max} bytes")]
     TooLarge {
-        /// How many bytes a line may have.
+        /// The limit of an input line in bytes.
         line_bytes_max: usize,
     },
 }
@@ -81,19 +81,19 @@ impl AgentHandle {
         (handle, Inbox { messages, held: None, controls, terminate })
     }
 
-    /// Gives the agent a message.
+    /// Sends the agent a message.
     ///
     /// # Errors
-    /// When it is not taken; then the agent does not see it.
+    /// If it is not accepted; then the agent does not see it.
     pub fn send(&self, text: impl Into<String>) -> Result<(), SendError> {
         self.send_with(text, Vec::new())
     }
 
-    /// Gives the agent a message with files that are in its workspace. One that can be shown what is
-    /// in them is, as far as a line has room; others find them there.
+    /// Sends the agent a message with attachments, which are in its workspace. Their content is
+    /// included if the agent supports it and it fits into an input line.
     ///
     /// # Errors
-    /// When it is not taken; then the agent does not see it.
+    /// If it is not accepted; then the agent does not see it.
     pub fn send_with(
         &self,
         text: impl Into<String>,
@@ -110,33 +110,33 @@ impl AgentHandle {
         self.messages.try_send(told).map_err(|error| SendError::of(&error))
     }
 
-    /// Answers what the agent asked permission for; without an option the question is taken back.
-    /// An answer that was not offered, or that comes late, changes nothing; an event tells.
+    /// Answers a permission request; without an option the request is cancelled. An answer that was
+    /// not offered, or comes late, changes nothing, and is reported as an event.
     ///
     /// # Errors
-    /// When it is not taken.
+    /// If it is not accepted.
     pub fn answer(&self, id: impl Into<String>, option: Option<String>) -> Result<(), SendError> {
         let answer = Control::Answer { id: id.into(), option };
         self.controls.try_send(answer).map_err(|error| SendError::of(&error))
     }
 
-    /// Asks the agent to stop what it does, and takes back the messages that it has not seen. One
-    /// that cannot be asked, or does not stop in time, is ended.
+    /// Asks the agent to stop its turn, and takes back messages it has not seen. An agent that
+    /// cannot be asked, or does not stop in time, is ended.
     ///
     /// # Errors
-    /// When there is nobody to ask.
+    /// If the agent has ended.
     pub fn abort(&self) -> Result<(), SendError> {
         let number = self.n_aborts.fetch_add(1, Ordering::AcqRel) + 1;
         self.controls.try_send(Control::Abort { number }).map_err(|error| SendError::of(&error))
     }
 
-    /// Asks the agent and all of its group to end, and ends them after `grace`. The agent's last
-    /// event tells when it is done.
+    /// Asks the agent and its whole process group to end, and kills them after `grace`. The agent's
+    /// last event marks the end.
     pub fn terminate(&self, grace: Duration) {
         self.terminate.send_replace(Some(grace));
     }
 
-    /// The agent's process, which is also its group.
+    /// Returns the agent's process, which is also its process group.
     #[must_use]
     pub const fn pid(&self) -> Option<u32> {
         self.pid
@@ -144,7 +144,7 @@ impl AgentHandle {
 }
 
 impl Inbox {
-    /// Takes back what was said before an abort. How many messages that is.
+    /// Takes back the messages before an abort, and returns their number.
     pub(crate) fn take_back(&mut self, abort: u64) -> usize {
         let mut n_taken = 0;
         loop {
@@ -168,7 +168,7 @@ impl SendError {
     }
 }
 
-/// The next message; `None` when there will be none.
+/// Returns the next message; `None` when no more can come.
 ///
 /// # Cancel safety
 /// Nothing is lost.
@@ -185,7 +185,7 @@ pub(crate) async fn next_message(
 pub(crate) async fn asked_to_end(terminate: &mut watch::Receiver<Option<Duration>>) -> Duration {
     loop {
         if terminate.changed().await.is_err() {
-            // Every handle is gone, and nobody can ask any more.
+            // Every handle is gone, so no request can come.
             return std::future::pending().await;
         }
         if let Some(grace) = *terminate.borrow_and_update() {

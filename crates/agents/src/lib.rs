@@ -1,31 +1,31 @@
-//! Drives an agent program, a child process, and tells what it does: by the Agent Client Protocol,
-//! in JSON lines of our own, or by starting it once for each message (`docs/agents.md`). Knows how
-//! some agents are started ([`preset`]), and has one that does what a script says.
+//! Drives an agent program, a child process, and reports its actions: with the Agent Client
+//! Protocol, with Ringback's own JSON lines, or by running it once for each message
+//! (`docs/agents.md`). Has presets for some agents ([`preset`]), and an agent that runs a script.
 //!
 //! Main types:
 //!
-//! * [`Driver`]: an agent under way, however it is talked to ([`Protocol`]); [`AgentHandle`] sends
-//!   messages, answers what it asks permission for, stops it and ends it.
-//! * [`AgentSpec`]: which program, with what environment, where; a [`Launcher`] starts it in a place
-//!   of its own.
-//! * [`AgentEvent`]: what happened.
+//! * [`Driver`]: a running agent, whatever its protocol ([`Protocol`]); [`AgentHandle`] sends
+//!   messages, answers permission requests, stops it and ends it.
+//! * [`AgentSpec`]: its program, environment and directory; a [`Launcher`] starts it elsewhere,
+//!   such as in a sandbox.
+//! * [`AgentEvent`]: an event.
 //! * [`Agent`]: one process of an agent.
 //! * [`Programs`]: where agents are installed, and what belongs to each.
-//! * [`preset`]: agents that are known by name, and whether they are there.
+//! * [`preset`]: agents known by name, and whether they are installed.
 //! * [`scripted`]: the scripted agent, as a program.
-//! * [`server::ToolServer`]: an MCP server that is started for its tools, and spoken to over its pipes.
+//! * [`server::ToolServer`]: an MCP server that is started for its tools, and its pipes.
 //!
 //! Invariants:
 //!
-//! * An agent has a process group of its own and no environment but the one it is given. When an
+//! * An agent has a process group of its own and only the environment it is given. When an
 //!   [`Agent`] is dropped, nothing of its group is left.
-//! * No task is started: whoever owns an [`Agent`] drives it by asking for the next event.
+//! * No task is started: the owner of an [`Agent`] drives it by awaiting the next event.
 //! * The last event is [`AgentEvent::AgentExited`], and there is exactly one.
-//! * Lines, queues and what is kept of the error output have limits. What an agent writes that makes
-//!   no sense is told as [`AgentEvent::AgentGarbage`], and stops nothing.
-//! * An agent that does not begin or stop a conversation in time is ended.
+//! * Lines of text, queues and the kept error output have limits. Invalid output is reported as
+//!   [`AgentEvent::AgentGarbage`], and stops nothing.
+//! * An agent that does not start or stop a conversation in time is ended.
 //! * Nothing is written through a link in an agent's home.
-//! * No edge, no session and no store is known here.
+//! * This crate knows no edges, sessions or stores.
 
 mod acp;
 mod agent;

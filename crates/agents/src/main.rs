@@ -1,4 +1,4 @@
-//! `ringback-scripted-agent`: an agent that does what a script says.
+//! `ringback-scripted-agent`: an agent that runs a script.
 
 use std::process::ExitCode;
 

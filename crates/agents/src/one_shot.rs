@@ -1,5 +1,5 @@
-//! Agents without a protocol: a program that is started for each message, whose output is what it
-//! says and whose end is the end of its turn.
+//! Agents without a protocol: a program that runs once for each message. Its output is the answer,
+//! and its exit is the end of the turn.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -12,28 +12,28 @@ use crate::spec::AgentSpec;
 use crate::talk::Control;
 use crate::template::fill;
 
-/// How long a program that is to stop may take.
+/// How long a program may take to stop.
 const ABORT_GRACE: Duration = Duration::from_secs(2);
 
-/// The name of the conversation that a program continues by itself.
+/// The ID of a conversation that the program continues on its own.
 const LAST: &str = "last";
 
-/// How a message becomes a program's run.
+/// How to run the program for a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OneShot {
-    /// Its arguments after those of the spec; `{message}` stands for the message. Where no argument
-    /// has it, the message is what the program reads.
+    /// Its arguments after those of the spec; `{message}` stands for the message. If no argument
+    /// contains it, the message is the program's input.
     pub args: Vec<String>,
-    /// The same for every message but the first of a conversation; empty if the agent has no way to
+    /// The same for every message but the first of a conversation; empty if the agent cannot
     /// continue one, and every message is a conversation of its own.
     pub args_again: Vec<String>,
-    /// Whether an agent before this one has begun the conversation.
+    /// Whether an earlier agent has started the conversation.
     pub is_begun: bool,
 }
 
-/// An agent of many runs. Ask for its next event again and again: that is what drives it.
+/// An agent of many runs. It runs only while its next event is awaited.
 #[derive(Debug)]
-#[must_use = "an agent that nobody drives does nothing"]
+#[must_use = "an agent runs only while its events are awaited"]
 pub(crate) struct OneShotAgent {
     spec: AgentSpec,
     shot: OneShot,
@@ -41,11 +41,11 @@ pub(crate) struct OneShotAgent {
     inbox: Inbox,
     run: Option<(Agent, AgentHandle)>,
     phase: Phase,
-    /// Turns that ended before they began.
+    /// Turns that ended before they started.
     n_taken_back: usize,
-    /// How many aborts came before the last message: those do not mean its run.
+    /// The number of aborts before the last message: those do not apply to its run.
     n_aborts: u64,
-    /// What happened and is told next.
+    /// The next event to report.
     held: Option<AgentEvent>,
 }
 
@@ -79,7 +79,7 @@ impl OneShotAgent {
         (agent, handle)
     }
 
-    /// The next thing that happens; `None` after the end.
+    /// Returns the next event; `None` after the end.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -148,7 +148,7 @@ impl OneShotAgent {
                 let how = match (code, signal) {
                     (Some(code), _) => format!("with code {code}"),
                     (None, Some(signal)) => format!("by signal {signal}"),
-                    (None, None) => "without telling how".to_owned(),
+                    (None, None) => "for an unknown reason".to_owned(),
                 };
                 AgentEvent::Error { text: format!("the agent ended {how}\n{}", stderr.trim_end()) }
             }
@@ -157,7 +157,7 @@ impl OneShotAgent {
 
     fn on_message(&mut self, message: Option<Told>) -> Option<AgentEvent> {
         let Some(Told { text: message, n_aborts, .. }) = message else {
-            // There will be no more.
+            // No more messages can come.
             self.phase = Phase::Over;
             return Some(ended());
         };
@@ -210,7 +210,7 @@ impl OneShotAgent {
 }
 
 impl OneShot {
-    /// The arguments for a message, and what the program reads.
+    /// Returns the arguments for a message, and the program's input.
     fn call(&self, message: &str) -> (Vec<OsString>, Vec<u8>) {
         let is_again = self.is_begun && !self.args_again.is_empty();
         let args = if is_again { &self.args_again } else { &self.args };

@@ -1,31 +1,31 @@
-//! Whether an agent may do what it asks for.
+//! Answers to an agent's permission requests.
 
 use serde::Serialize;
 
-/// Who answers an agent that asks for permission.
+/// Who answers an agent's permission requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Permissions {
-    /// Whoever follows the agent, by [`crate::AgentHandle::answer`]. Until then it waits.
+    /// The agent's owner, with [`crate::AgentHandle::answer`]. Until then it waits.
     #[default]
     Ask,
-    /// Everything is allowed, once each time.
+    /// Every request is allowed, once.
     Allow,
-    /// Nothing is.
+    /// Every request is denied.
     Deny,
 }
 
-/// One of the answers that an agent offers.
+/// An option of a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PermissionOption {
-    /// What it is answered by.
+    /// Its ID.
     pub id: String,
-    /// What a person reads.
+    /// Its name for people.
     pub name: String,
-    /// What it means.
+    /// Its meaning.
     pub kind: PermissionKind,
 }
 
-/// What an answer means.
+/// The meaning of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionKind {
@@ -37,7 +37,7 @@ pub enum PermissionKind {
     RejectOnce,
     /// No, and do not ask again.
     RejectAlways,
-    /// Something that only its name tells.
+    /// Something else, which its name explains.
     Other,
 }
 
@@ -52,7 +52,7 @@ impl PermissionKind {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -77,7 +77,7 @@ impl Permissions {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,10 +87,10 @@ impl Permissions {
         }
     }
 
-    /// The answer of this policy: `None` if somebody has to be asked, `Some(None)` if none of the
-    /// options says what it wants.
+    /// Returns the policy's answer: `None` if the caller has to decide, `Some(None)` if no option
+    /// matches the policy.
     pub(crate) fn choose(self, options: &[PermissionOption]) -> Option<Option<String>> {
-        // What holds for this time comes before what holds from now on.
+        // A single grant is preferred over a lasting one.
         let wanted = match self {
             Self::Ask => return None,
             Self::Allow => [PermissionKind::AllowOnce, PermissionKind::AllowAlways],
@@ -114,7 +114,7 @@ mod tests {
         kinds.iter().map(option).collect()
     }
 
-    /// Rule: a policy never grants more than the one request it was asked about, if it can.
+    /// Rule: a policy grants only the single request it is asked about, if possible.
     #[test]
     fn a_policy_takes_what_holds_once() {
         use PermissionKind::{AllowAlways, AllowOnce, Other, RejectAlways, RejectOnce};

@@ -1,4 +1,4 @@
-//! Which answer an agent gets that asks for permission: by the tool that it names.
+//! Answers to permission requests by the name of the tool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,20 +6,20 @@ use globset::{Glob, GlobMatcher};
 
 use crate::permission::Permissions;
 
-/// Rules, of which the first that fits counts, and what holds where none does.
+/// A list of rules, of which the first match counts, and a default.
 #[derive(Debug, Clone, Default)]
 pub struct Policy {
     rules: Vec<(GlobMatcher, Permissions)>,
     otherwise: Permissions,
 }
 
-/// A policy that may be replaced while an agent is under way: its next question is answered by it.
+/// A policy that may be replaced while an agent is running; it applies to the next request.
 #[derive(Debug, Clone, Default)]
 pub struct SharedPolicy(Arc<Mutex<Policy>>);
 
-/// A pattern that is none.
+/// An invalid pattern.
 #[derive(Debug, thiserror::Error)]
-#[error("`{pattern}` is no pattern for names of tools")]
+#[error("`{pattern}` is not a valid pattern for tool names")]
 pub struct PatternError {
     pattern: String,
     #[source]
@@ -27,10 +27,11 @@ pub struct PatternError {
 }
 
 impl Policy {
-    /// A policy of rules, each a pattern (`*` is anything, `?` one character) and what it means.
+    /// Returns a policy of rules, each a pattern (`*` is anything, `?` one character) and its
+    /// answer.
     ///
     /// # Errors
-    /// When a pattern is none.
+    /// If a pattern is invalid.
     pub fn new<'a>(
         otherwise: Permissions,
         rules: impl IntoIterator<Item = (&'a str, Permissions)>,
@@ -43,15 +44,15 @@ impl Policy {
         Ok(Self { rules: rules.into_iter().map(rule).collect::<Result<_, _>>()?, otherwise })
     }
 
-    /// What holds for a tool.
+    /// Returns the answer for a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Permissions {
         let found = self.rules.iter().find(|(pattern, _)| pattern.is_match(tool));
         found.map_or(self.otherwise, |(_, answer)| *answer)
     }
 
-    /// What holds whatever the tool is; `Ask` if that depends. An agent that cannot ask, or that
-    /// need not, is started as this says.
+    /// Returns the answer for every tool; `Ask` if it varies. It decides how an agent is started
+    /// that cannot or need not ask.
     #[must_use]
     pub fn overall(&self) -> Permissions {
         let is_same = self.rules.iter().all(|(_, answer)| *answer == self.otherwise);
@@ -71,7 +72,7 @@ impl SharedPolicy {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = policy;
     }
 
-    /// What holds for a tool now.
+    /// Returns the current answer for a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Permissions {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).of(tool)
@@ -89,7 +90,7 @@ mod tests {
     use super::Permissions::{Allow, Ask, Deny};
     use super::*;
 
-    /// Rule: the first rule that fits counts, and where none does, what holds otherwise.
+    /// Rule: the first matching rule counts, otherwise the default.
     #[test]
     fn the_first_rule_that_fits_counts() {
         let rules = [("bash: ls*", Allow), ("bash*", Deny), ("read ?", Allow)];
@@ -108,7 +109,8 @@ mod tests {
         assert!(Policy::new(Ask, [("[", Deny)]).unwrap_err().to_string().contains("`[`"));
     }
 
-    /// Rule: an agent is told not to ask only where every answer would be the same.
+    /// Rule: an agent is started without permission requests only if every answer would be the
+    /// same.
     #[test]
     fn what_holds_overall_is_what_holds_for_every_tool() {
         for (otherwise, rule, expected) in

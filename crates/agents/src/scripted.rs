@@ -1,5 +1,5 @@
-//! The scripted agent: a program that does what a script says and speaks real MCP to its server. It
-//! stands in for an agent with a model wherever the way of a call matters and not who thought of it.
+//! The scripted agent: a program that runs a script and speaks real MCP to its server. It replaces
+//! an agent with a model where only the path of a call matters.
 
 mod acp;
 mod mcp;
@@ -20,13 +20,13 @@ use self::output::Output;
 use self::runner::{Runner, Stopped};
 use crate::event::{AgentEvent, Message};
 
-/// What `sysexits.h` calls a wrong use of a command.
+/// The usage error of `sysexits.h`.
 const EXIT_USAGE: u8 = 64;
 /// The longest message that is read.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
 const HELP: &str = "\
-An agent that does what a script says, for trying out sessions and for tests.
+An agent that runs a script, for trying out sessions and for tests.
 
 Usage: ringback-scripted-agent [--script FILE] [--modern] [-- SERVER [ARGS...]]
        ringback-scripted-agent --acp [--modern]
@@ -39,7 +39,7 @@ Usage: ringback-scripted-agent [--script FILE] [--modern] [-- SERVER [ARGS...]]
 
 Messages come on standard input and events go to standard output, as JSON lines.";
 
-/// What to run.
+/// The command line.
 #[derive(Debug)]
 struct Options {
     script: Option<PathBuf>,
@@ -48,8 +48,8 @@ struct Options {
     server: Vec<OsString>,
 }
 
-/// The whole program: takes messages until its standard input ends, or a script says so. The
-/// arguments come without the program's own name.
+/// Runs the whole program: takes messages until its standard input ends, or a script ends it. The
+/// arguments exclude the program's own name.
 pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let options = match options(args) {
         Ok(Some(options)) => options,
@@ -58,14 +58,14 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Err(error) => {
-            log(&format!("{error}; `--help` shows what there is"));
+            log(&format!("{error}; run with `--help` for usage"));
             return ExitCode::from(EXIT_USAGE);
         }
     };
     let code = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
             let code = runtime.block_on(run(options));
-            // A read of standard input may still be under way on a thread of its own.
+            // A thread may still be reading standard input.
             runtime.shutdown_background();
             code
         }
@@ -75,7 +75,7 @@ pub fn main_entry(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             log(&error);
-            // Whoever drives the agent reads this one.
+            // The driver of the agent reads this event.
             drop(Output::default().tell(&AgentEvent::Error { text: error }));
             ExitCode::FAILURE
         }
@@ -124,7 +124,7 @@ async fn run(options: Options) -> Result<u8, String> {
     loop {
         while let Some(line) = lines.pop() {
             let Some(Message::Message { text }) = message(&line) else {
-                runner.output.log("a line on standard input is no message")?;
+                runner.output.log("an input line is not a message")?;
                 continue;
             };
             let steps = match script::parse(script.as_deref().unwrap_or(&text), &text) {
@@ -155,6 +155,6 @@ fn message(line: &Line<'_>) -> Option<Message> {
 }
 
 fn log(line: &str) {
-    // Nobody may listen there, which is no reason to stop.
+    // A closed standard error is no reason to stop.
     drop(writeln!(std::io::stderr(), "ringback-scripted-agent: {line}"));
 }

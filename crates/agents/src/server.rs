@@ -1,5 +1,5 @@
-//! A small MCP client over the pipes of a server that it starts. The scripted agent has its tools from
-//! one, and so has a session whose caller is a server.
+//! A small MCP client over the pipes of a server that it starts. The scripted agent gets its tools
+//! from one, and so does a session whose caller is a tool server.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -19,31 +19,31 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::child::Plain;
 use crate::spec::{AgentProcess, Launched};
 
-/// The longest line of the server.
+/// The longest output line of the server.
 const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// What may wait to be read by the server.
+/// The most bytes that may wait for the server to read them.
 const OUTGOING_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// A server that has not answered its first requests by then will not. Some are fetched first.
+/// How long a server may take to answer its first requests. Some are downloaded first.
 const START_WAIT: Duration = Duration::from_secs(30);
-/// A list that goes on after so many pages is none.
+/// The most pages of a tool list.
 const PAGES_MAX: usize = 1000;
-/// How much of its complaints is read, and dropped, at once.
+/// How much error output is read, and dropped, in one go.
 const DROPPED_BYTES: usize = 4096;
 
-/// A server that is a child of this process, and ends with its group.
+/// A server that is a child of this process, and ends with its process group.
 #[derive(Clone)]
 pub struct ServerSpec {
     /// The program.
     pub command: OsString,
-    /// Its arguments. They are for everybody to see.
+    /// Its arguments. Every user can see them.
     pub args: Vec<OsString>,
-    /// Which protocol to speak to it.
+    /// The protocol era to use.
     pub era: Era,
-    /// What its environment has besides this process's own.
+    /// Environment variables in addition to those of this process.
     pub more_env: Vec<(String, String)>,
 }
 
-/// Names of the environment, not what they stand for.
+/// Shows the names of environment variables, not their values.
 impl fmt::Debug for ServerSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.more_env.iter().map(|(name, _)| name).collect();
@@ -56,7 +56,7 @@ impl fmt::Debug for ServerSpec {
     }
 }
 
-/// What is wrong with a server.
+/// An error of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// It cannot be started.
@@ -64,22 +64,22 @@ pub enum ServerError {
     Spawn {
         /// The program.
         command: OsString,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// It has ended, or closed its output.
     #[error("the server has ended")]
     Ended,
-    /// It cannot be heard or told anything.
-    #[error("the server cannot be talked to: {0}")]
+    /// Its pipes failed.
+    #[error("cannot communicate with the server: {0}")]
     Io(#[from] io::Error),
     /// It does not read.
-    #[error("the server does not take requests any more")]
+    #[error("the server does not read requests any more")]
     Full,
-    /// It says something that is no message.
-    #[error("the server sent no message: {0}")]
+    /// Its output is not a message.
+    #[error("the server sent an invalid message: {0}")]
     Garbage(String),
-    /// It will not talk, or tell its tools.
+    /// It refuses the handshake, or to list its tools.
     #[error("the server refuses: {0}")]
     Refused(String),
     /// It takes too long.
@@ -87,10 +87,10 @@ pub enum ServerError {
     Late,
 }
 
-/// What a request came to.
+/// The result of a request.
 pub type ServerAnswer = Result<Box<RawValue>, Box<RawValue>>;
 
-/// What is said of a request that was refused.
+/// Returns the message of a refused request.
 #[must_use]
 pub fn refusal(error: &RawValue) -> String {
     let said = Object::of(error).ok().and_then(|fields| Some(fields.text("message")?.into_owned()));
@@ -104,7 +104,7 @@ pub struct ServerTool {
     pub name: String,
     /// What it does.
     pub description: Option<String>,
-    /// The JSON Schema of its input, as the server tells it.
+    /// The JSON Schema of its input, as the server sent it.
     pub input_schema: Option<String>,
 }
 
@@ -119,34 +119,33 @@ impl ServerTool {
     }
 }
 
-/// What a server says.
+/// A message from a server.
 #[derive(Debug)]
 pub enum Heard {
     /// The answer to a request.
     Answer(u64, ServerAnswer),
-    /// Its list of tools is another one.
+    /// Its tool list has changed.
     Changed,
-    /// How far a request is.
+    /// The progress of a request.
     Progress {
-        /// Which request.
+        /// The request.
         id: u64,
-        /// How far.
+        /// The progress.
         percent: f32,
-        /// In words.
+        /// A description.
         message: String,
     },
 }
 
-/// A server of tools. Ask for what it says next again and again: that is what drives it, also what is
-/// written to it.
+/// A tool server. It runs, and is written to, only while its next message is awaited.
 ///
 /// Dropping it ends it with everything it started.
 pub struct ToolServer {
     process: Box<dyn AgentProcess>,
     stdin: Box<dyn AsyncWrite + Send + Unpin>,
     stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it complains about: read, so that it never waits for a reader, and dropped, because there
-    /// may be secrets in it.
+    /// Its error output: read, so that it never blocks, and dropped, because it may contain
+    /// secrets.
     stderr: Option<Box<dyn AsyncRead + Send + Unpin>>,
     dropped: Vec<u8>,
     lines: Lines,
@@ -163,10 +162,10 @@ impl fmt::Debug for ToolServer {
 }
 
 impl ToolServer {
-    /// Starts a server as a child of this process and shakes hands with it, as the era wants it.
+    /// Starts a server as a child of this process and shakes hands with it, according to the era.
     ///
     /// # Errors
-    /// When it cannot be started, or does not answer as a server would.
+    /// If it cannot be started, or does not behave like an MCP server.
     ///
     /// # Cancel safety
     /// Dropping the future ends what was started.
@@ -178,16 +177,16 @@ impl ToolServer {
         let spawn = |source| ServerError::Spawn { command: spec.command.clone(), source };
         let mut child = spawned.map_err(spawn)?;
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(spawn(io::Error::other("it was started without its pipes")));
+            return Err(spawn(io::Error::other("the server was started without its pipes")));
         };
         let process = Box::new(Plain { child, group: None });
         Self::greeted(process, Box::new(stdin), Box::new(stdout), None, spec.era).await
     }
 
-    /// Shakes hands with a server that somebody else has started, in a place of its own.
+    /// Shakes hands with a server that was started elsewhere, such as in a sandbox.
     ///
     /// # Errors
-    /// When it does not answer as a server would.
+    /// If it does not behave like an MCP server.
     ///
     /// # Cancel safety
     /// Dropping the future ends the server.
@@ -244,10 +243,10 @@ impl ToolServer {
         }
     }
 
-    /// Puts a request on its way, and gives its id.
+    /// Queues a request, and returns its ID.
     ///
     /// # Errors
-    /// When too much waits to be read already.
+    /// If too much is waiting to be read.
     pub fn ask(&mut self, method: &str, params: &RawValue) -> Result<u64, ServerError> {
         #[derive(Serialize)]
         struct Request<'a> {
@@ -263,12 +262,12 @@ impl ToolServer {
             Era::Modern => with_meta(params),
         };
         let request = Request { jsonrpc: "2.0", id, method, params: &params };
-        let line = to_raw_value(&request).expect("a request can be written as JSON");
+        let line = to_raw_value(&request).expect("a request can be serialized as JSON");
         self.tell(line.get())?;
         Ok(id)
     }
 
-    /// Takes a request back.
+    /// Cancels a request.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -279,10 +278,10 @@ impl ToolServer {
         self.tell(&line)
     }
 
-    /// What the server says next.
+    /// Returns the server's next message.
     ///
     /// # Errors
-    /// When it is of no use any more.
+    /// If the server has failed.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -295,10 +294,10 @@ impl ToolServer {
         }
     }
 
-    /// Waits until the server has all that was asked.
+    /// Waits until everything is written to the server.
     ///
     /// # Errors
-    /// When it is of no use any more.
+    /// If the server has failed.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -309,7 +308,7 @@ impl ToolServer {
         Ok(())
     }
 
-    /// Writes or reads something, whichever goes.
+    /// Writes or reads, whichever is possible.
     async fn step(&mut self) -> Result<(), ServerError> {
         let is_writing = !self.outgoing.is_empty();
         let is_complaining = self.stderr.is_some();
@@ -335,10 +334,10 @@ impl ToolServer {
         }
     }
 
-    /// Puts a call of a tool on its way, whose input is JSON, and gives its id. Its progress is told.
+    /// Queues a tool call with JSON input, and returns its ID. Its progress is reported.
     ///
     /// # Errors
-    /// When too much waits to be read already, or the input is no JSON.
+    /// If too much is waiting to be read, or the input is not JSON.
     pub fn call(&mut self, tool: &str, input: &[u8]) -> Result<u64, ServerError> {
         let garbage = |error: serde_json::Error| ServerError::Garbage(error.to_string());
         let input: &RawValue = serde_json::from_slice(input).map_err(garbage)?;
@@ -347,17 +346,17 @@ impl ToolServer {
         self.ask("tools/call", &raw(format!(r#"{{"name":{tool},"arguments":{input},{meta}}}"#)))
     }
 
-    /// All tools, as the server tells them.
+    /// Returns all tools of the server.
     ///
     /// # Errors
-    /// When it does not tell them.
+    /// If the server does not list them.
     pub async fn tools(&mut self, until: Instant) -> Result<Vec<ServerTool>, ServerError> {
         let (mut tools, mut cursor) = (Vec::new(), None::<String>);
         for _ in 0..PAGES_MAX {
             let params = match &cursor {
                 None => raw("{}".to_owned()),
                 Some(cursor) => {
-                    let text = serde_json::to_string(cursor).expect("a text can be written");
+                    let text = serde_json::to_string(cursor).expect("a text can be serialized");
                     raw(format!(r#"{{"cursor":{text}}}"#))
                 }
             };
@@ -368,20 +367,21 @@ impl ToolServer {
                 Object::of(&page).map_err(|error| ServerError::Garbage(error.to_string()))?;
             let listed: Option<Vec<Box<RawValue>>> =
                 page.get("tools").and_then(|raw| serde_json::from_str(raw.get()).ok());
-            let listed = listed.ok_or_else(|| ServerError::Garbage("no tools".to_owned()))?;
+            let listed =
+                listed.ok_or_else(|| ServerError::Garbage("the answer has no tools".to_owned()))?;
             tools.extend(listed.iter().filter_map(|tool| ServerTool::of(tool)));
             match page.text("nextCursor") {
                 Some(next) => cursor = Some(next.into_owned()),
                 None => return Ok(tools),
             }
         }
-        Err(ServerError::Garbage("a list without an end".to_owned()))
+        Err(ServerError::Garbage("the tool list does not end".to_owned()))
     }
 
-    /// Waits for the answer to a request; what else is said meanwhile comes afterwards.
+    /// Waits for the answer to a request; other messages are returned afterwards.
     ///
     /// # Errors
-    /// When the server is of no use any more, or takes too long.
+    /// If the server has failed, or takes too long.
     pub async fn answer(&mut self, id: u64, until: Instant) -> Result<ServerAnswer, ServerError> {
         let mut others = VecDeque::new();
         let answer = loop {
@@ -397,17 +397,17 @@ impl ToolServer {
         answer
     }
 
-    /// Asks the server and all of its group to end, and ends them after `grace`.
+    /// Asks the server and its whole process group to end, and kills them after `grace`.
     pub async fn stop(mut self, grace: Duration) {
         self.process.terminate();
-        // Whether it ends by itself or not: dropping the rest ends all that it started.
+        // Either way, dropping the rest ends everything it started.
         drop(timeout(grace, self.process.wait()).await);
     }
 
     fn on_lines(&mut self) -> Result<(), ServerError> {
         while let Some(line) = self.lines.pop() {
             let Line::Whole(line) = line else {
-                return Err(ServerError::Garbage("a line that is too long".to_owned()));
+                return Err(ServerError::Garbage("a line is too long".to_owned()));
             };
             if line.trim_ascii().is_empty() {
                 continue;
@@ -442,13 +442,13 @@ impl Drop for ToolServer {
     }
 }
 
-/// Reads a piece of what a server complains about; nothing once it is over.
+/// Reads a part of a server's error output; nothing after its end.
 async fn complaint(
     stderr: &mut Option<Box<dyn AsyncRead + Send + Unpin>>,
     dropped: &mut [u8],
 ) -> usize {
     match stderr {
-        // What cannot be read is over as well.
+        // A failed read is the end as well.
         Some(stderr) => stderr.read(dropped).await.unwrap_or_default(),
         None => 0,
     }
@@ -469,7 +469,7 @@ fn answered(id: &Id, outcome: Result<&RawValue, &RawValue>) -> Option<Heard> {
     Some(Heard::Answer(digits.parse().ok()?, outcome))
 }
 
-/// Progress of a request whose token is its own id.
+/// Returns the progress of a request whose token is its own ID.
 fn progress(params: &Object<'_>) -> Option<Heard> {
     let number = |name: &str| params.get(name)?.get().parse::<f32>().ok();
     let id = params.get("progressToken")?.get().parse().ok()?;
@@ -479,9 +479,9 @@ fn progress(params: &Object<'_>) -> Option<Heard> {
     Some(Heard::Progress { id, percent, message })
 }
 
-/// Nothing was offered that a server could ask for, but that somebody is there.
+/// Answers a request from the server. Only `ping` is supported.
 fn reply_to(request: &ringback_mcp_wire::Request<'_>) -> String {
-    let id = serde_json::to_string(&request.id).expect("an id can be written");
+    let id = serde_json::to_string(&request.id).expect("an ID can be serialized");
     if request.method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
     }
@@ -490,10 +490,10 @@ fn reply_to(request: &ringback_mcp_wire::Request<'_>) -> String {
 }
 
 fn raw(json: String) -> Box<RawValue> {
-    RawValue::from_string(json).expect("JSON that is written here")
+    RawValue::from_string(json).expect("JSON that is built here is valid")
 }
 
-/// Parameters that say which version they are of.
+/// Adds the protocol version to parameters.
 fn with_meta(params: &RawValue) -> Box<RawValue> {
     let meta = format!(
         r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{}","io.modelcontextprotocol/clientCapabilities":{{}}}}"#,

@@ -12,61 +12,62 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// The program of an agent and what it gets.
+/// The program of an agent and its surroundings.
 #[derive(Clone)]
 pub struct AgentSpec {
     /// The program.
     pub command: PathBuf,
-    /// Its arguments. They are for everybody to see.
+    /// Its arguments. Every user can see them.
     pub args: Vec<OsString>,
-    /// All of its environment: nothing of this process's own is passed on.
+    /// Its whole environment: nothing of this process's own is passed on.
     pub env: Vec<(OsString, OsString)>,
-    /// The directory it works in.
+    /// Its working directory.
     pub workspace: PathBuf,
-    /// Where it keeps things for itself, and finds its files.
+    /// The directory for its own files and its configuration.
     pub home: PathBuf,
     /// Its limits.
     pub limits: AgentLimits,
-    /// Who starts its processes, if not the driver itself as plain children.
+    /// Starts its processes; without one the driver starts plain children.
     pub launcher: Option<Arc<dyn Launcher>>,
 }
 
-/// Starts the processes of an agent in a place of their own, such as a sandbox.
+/// Starts the processes of an agent elsewhere, such as in a sandbox.
 pub trait Launcher: fmt::Debug + Send + Sync {
-    /// Starts the program of `spec` with its three pipes. May block, and is called within a runtime.
+    /// Starts the program of `spec` with its three pipes. May block, and is called within a
+    /// runtime.
     ///
     /// # Errors
-    /// When it does not run. The text is for whoever wanted the agent.
+    /// If it does not run. The text is shown to the user.
     fn launch(&self, spec: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>>;
 }
 
 /// A process that a [`Launcher`] has started.
 pub struct Launched {
-    /// What it reads. Dropping it is the end of its input.
+    /// Its input. Dropping it closes the input.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What it says.
+    /// Its output.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it complains about.
+    /// Its error output.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
-    /// What is waited for and signalled.
+    /// The process, to wait for and to signal.
     pub process: Box<dyn AgentProcess>,
 }
 
-/// The process of an agent with all that it started. Dropping it ends it.
+/// The process of an agent with everything it started. Dropping it ends it.
 pub trait AgentProcess: fmt::Debug + Send {
     /// Its number, if it has one on this machine.
     fn id(&self) -> Option<u32>;
 
-    /// Waits for its end. Nothing is lost when that is given up and tried again.
+    /// Waits for its end. Nothing is lost if the future is dropped and wait is called again.
     fn wait(&mut self) -> Exiting<'_>;
 
-    /// Asks it to end. One that is not there any more has what was wanted.
+    /// Asks it to end. A process that has ended is fine.
     fn terminate(&self);
 
-    /// Ends it, with all that it started.
+    /// Ends it, with everything it started.
     fn kill(&self);
 
-    /// Why it was ended, if whoever keeps it did that by itself.
+    /// Returns why it was ended, if the launcher ended it on its own.
     fn ended_because(&self) -> Option<String> {
         None
     }
@@ -75,32 +76,32 @@ pub trait AgentProcess: fmt::Debug + Send {
 /// The end of a process, when it comes.
 pub type Exiting<'a> = Pin<Box<dyn Future<Output = io::Result<ExitStatus>> + Send + 'a>>;
 
-/// How much an agent may say.
+/// Limits on an agent's output and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AgentLimits {
-    /// The longest line, either way.
+    /// The longest line of text, either way.
     pub line_bytes_max: usize,
     /// How much of the end of its error output is kept.
     pub stderr_bytes_max: usize,
     /// How long its output may stay open after its end.
     pub drain: Duration,
-    /// How long it may take until a conversation can begin.
+    /// How long it may take to open a conversation.
     pub opening: Duration,
-    /// How long it may take to stop what it does.
+    /// How long it may take to stop its turn.
     pub aborting: Duration,
 }
 
 /// Why an agent was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// There is no such program, or it may not be run, or the workspace is missing.
+    /// The program does not exist or may not be run, or the workspace is missing.
     #[error("cannot start the agent `{command}` in `{workspace}`")]
     Spawn {
         /// The program.
         command: PathBuf,
         /// The directory.
         workspace: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -109,11 +110,11 @@ pub enum StartError {
     Launch {
         /// The program.
         command: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The system gave the child no pipes.
+    /// The system provided no pipes.
     #[error("the agent `{command}` was started without its pipes")]
     NoPipes {
         /// The program.
@@ -124,13 +125,13 @@ pub enum StartError {
 impl Default for AgentLimits {
     fn default() -> Self {
         Self {
-            // Room for what people and models write; results of tools are not told in full.
+            // Room for what people and models write; tool results are not reported in full.
             line_bytes_max: 1024 * 1024,
             // A panic with its backtrace.
             stderr_bytes_max: 16 * 1024,
-            // Its last words are in the pipe already.
+            // Its last output is in the pipe already.
             drain: Duration::from_millis(500),
-            // The slowest agent known takes ten seconds on a busy machine.
+            // The slowest known agent takes ten seconds on a busy machine.
             opening: Duration::from_secs(60),
             // Longer than an agent needs to end a request to its model.
             aborting: Duration::from_secs(10),
@@ -144,7 +145,7 @@ impl fmt::Debug for Launched {
     }
 }
 
-/// Names of the environment, not what they stand for: that may be a key.
+/// Shows the names of environment variables, not their values: one may be a key.
 impl fmt::Debug for AgentSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();

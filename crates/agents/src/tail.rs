@@ -1,8 +1,8 @@
-//! The end of an output, as much of it as may be kept.
+//! The end of an output, up to a limit.
 
 use std::collections::VecDeque;
 
-/// The last bytes of what was put in.
+/// The last bytes of an output.
 #[derive(Debug)]
 pub(crate) struct Tail {
     bytes: VecDeque<u8>,

@@ -1,5 +1,4 @@
-//! What is said to an agent and by it, apart from how it travels: a state machine without IO for
-//! each protocol.
+//! The protocols, apart from transport: a state machine without IO for each.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,43 +9,43 @@ use crate::handle::Told;
 use crate::spec::AgentLimits;
 use crate::text::Text;
 
-/// What is being said.
+/// The state of a conversation.
 #[derive(Debug)]
 pub(crate) enum Talk {
-    /// JSON lines of our own.
+    /// Ringback's own JSON lines.
     Lines,
     /// The Agent Client Protocol.
     Acp(Box<Conversation>),
-    /// What a program prints is what it says; it is told everything when it is started.
+    /// The program's output is its answer; it gets all of its input at the start.
     Output(Text),
 }
 
-/// What an agent is told besides messages.
+/// What an agent gets besides messages.
 #[derive(Debug)]
 pub(crate) enum Control {
-    /// The answer to what it asked for; `None` takes the question back.
+    /// The answer to a permission request; `None` cancels the request.
     Answer { id: String, option: Option<String> },
-    /// To stop what it does, if it was told to before this abort of that number.
+    /// Stops its turn, if that started before the abort with this number.
     Abort { number: u64 },
 }
 
-/// What comes of it.
+/// The results of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Out {
-    /// To be told.
+    /// Events to report.
     pub(crate) events: VecDeque<AgentEvent>,
-    /// To be written.
+    /// Bytes to write to the agent.
     pub(crate) bytes: Vec<u8>,
-    /// There is no use in going on.
+    /// Whether the agent is to be ended.
     pub(crate) is_over: bool,
 }
 
-/// What an agent has to do soon.
+/// What an agent has to do before a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Take up the conversation.
+    /// Open the conversation.
     Opening,
-    /// Stop what it was doing.
+    /// Stop its turn.
     Aborting,
 }
 
@@ -61,7 +60,7 @@ impl Wait {
     pub(crate) const fn failure(self) -> &'static str {
         match self {
             Self::Opening => {
-                "the agent did not take up a conversation in time; does it speak the Agent Client \
+                "the agent did not open a conversation in time; does it speak the Agent Client \
                  Protocol? It is ended, and the next message starts it again"
             }
             Self::Aborting => {
@@ -83,7 +82,7 @@ impl Out {
 }
 
 impl Talk {
-    /// A line of the agent; false if it makes no sense.
+    /// Reads a line of the agent's output; returns false if it makes no sense.
     pub(crate) fn hear(&mut self, line: &[u8], out: &mut Out) -> bool {
         match self {
             Self::Lines => match AgentEvent::decode(line) {
@@ -102,7 +101,7 @@ impl Talk {
         }
     }
 
-    /// All there is was heard, for now or for good.
+    /// Handles a pause in the output, or its end.
     pub(crate) fn pause(&mut self, is_end: bool, out: &mut Out) {
         match self {
             Self::Lines => {}
@@ -114,7 +113,7 @@ impl Talk {
         }
     }
 
-    /// Whether there is something that is not told yet since more may come.
+    /// Returns whether output is held back because more may follow.
     pub(crate) fn holds(&self) -> bool {
         match self {
             Self::Lines => false,
@@ -123,7 +122,7 @@ impl Talk {
         }
     }
 
-    /// Whether a message can be said now.
+    /// Returns whether a message can be sent now.
     pub(crate) fn takes_messages(&self) -> bool {
         match self {
             Self::Lines => true,
@@ -132,7 +131,7 @@ impl Talk {
         }
     }
 
-    /// Whether whatever it is told was written to it at once.
+    /// Returns whether all of its input is written at the start.
     pub(crate) const fn ends_after_start(&self) -> bool {
         match self {
             Self::Lines | Self::Acp(_) => false,
@@ -142,7 +141,7 @@ impl Talk {
 
     pub(crate) fn tell(&mut self, told: Told, out: &mut Out) {
         match self {
-            // What is attached is in its workspace.
+            // Attachments are in its workspace.
             Self::Lines => out.write(&Message::Message { text: told.text }.encode()),
             Self::Acp(conversation) => conversation.prompt(&told, out),
             Self::Output(_) => {}
@@ -152,7 +151,7 @@ impl Talk {
     pub(crate) fn answer(&mut self, id: &str, option: Option<&str>, out: &mut Out) {
         match self {
             Self::Acp(conversation) => conversation.answer(id, option, out),
-            // They cannot ask.
+            // They have no permission requests.
             Self::Lines | Self::Output(_) => {}
         }
     }
@@ -160,15 +159,15 @@ impl Talk {
     pub(crate) fn abort(&mut self, out: &mut Out) {
         match self {
             Self::Acp(conversation) => conversation.abort(out),
-            // There is no way to ask it.
+            // Without a way to abort, the agent is ended.
             Self::Lines | Self::Output(_) => out.is_over = true,
         }
     }
 
-    /// A message that it has not seen was taken back: its turn is over.
+    /// Handles a message that was taken back before the agent saw it: its turn is over.
     pub(crate) fn taken_back(&self, out: &mut Out) {
         match self {
-            // It is ended, and with it every turn.
+            // The agent is ended, and with it every turn.
             Self::Lines | Self::Output(_) => {}
             Self::Acp(_) => {
                 out.tell(AgentEvent::Completion { stop: StopReason::Cancelled, usage: None });

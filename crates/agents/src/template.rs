@@ -1,7 +1,7 @@
-//! Texts with places to fill in.
+//! Templates.
 
-/// Fills in each `{name}` that is known, as it is, and each `{name:json}` as a text of JSON, which
-/// is also one of TOML and YAML. In one pass: what is filled in is not looked at again, and other
+/// Fills in each known `{name}` unchanged, and each `{name:json}` as a JSON string, which is also
+/// valid in TOML and YAML. Works in one pass: filled-in text is not expanded again, and other
 /// braces stay.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(template.len());
@@ -25,7 +25,7 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     filled
 }
 
-/// The value and what comes after it, if the text starts with the place of this name.
+/// Returns the value and the remaining text, if the text starts with the placeholder of this name.
 fn place<'a>(text: &'a str, name: &str, value: &str) -> Option<(String, &'a str)> {
     let after = text.strip_prefix('{')?.strip_prefix(name)?;
     if let Some(after) = after.strip_prefix('}') {
@@ -39,7 +39,7 @@ fn place<'a>(text: &'a str, name: &str, value: &str) -> Option<(String, &'a str)
 mod tests {
     use super::fill;
 
-    /// Rule: what a caller says is never taken for a place to fill in.
+    /// Rule: a caller's text is never expanded as a template.
     #[test]
     fn places_are_filled_in_once() {
         let values = [("message", "say {inside}\n\"x\""), ("inside", "/mcp/bin/inside")];

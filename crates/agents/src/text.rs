@@ -1,11 +1,11 @@
-//! What comes in small pieces, told in blocks of whole lines.
+//! Joins small pieces of text into blocks of whole lines.
 
-/// A block is told when it has so many bytes: short answers are one event, long ones flow.
+/// A block is reported when it has this many bytes: short answers are one event, long ones flow.
 const BLOCK_BYTES: usize = 512;
-/// A line that is longer than this is told in parts.
+/// A longer line of text is split.
 const BLOCK_BYTES_MAX: usize = 16 * 1024;
 
-/// Text that has not been told yet.
+/// Text that has not been reported yet.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     held: String,
@@ -20,7 +20,7 @@ impl Text {
         self.held.is_empty()
     }
 
-    /// What may be told while more is to come: whole lines, without the end of the last one.
+    /// Returns whole lines that may be reported while more is to come, without the last line break.
     pub(crate) fn block(&mut self) -> Option<String> {
         if self.held.len() < BLOCK_BYTES {
             return None;
@@ -35,13 +35,13 @@ impl Text {
         }
     }
 
-    /// All of it: nothing more is to come.
+    /// Returns all of it: no more is to come.
     pub(crate) fn rest(&mut self) -> Option<String> {
         trimmed(std::mem::take(&mut self.held))
     }
 }
 
-/// Without the end of its last line; `None` if there is nothing to read in it.
+/// Returns it without the last line break; `None` if it is blank.
 fn trimmed(mut text: String) -> Option<String> {
     text.truncate(text.trim_end_matches(['\r', '\n']).len());
     (!text.trim().is_empty()).then_some(text)
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(text.rest(), None);
     }
 
-    /// Rule: what an agent says is told in whole lines while it is still saying more.
+    /// Rule: an agent's output is reported in whole lines while it is still writing.
     #[test]
     fn a_long_text_flows_in_whole_lines() {
         let mut text = Text::default();

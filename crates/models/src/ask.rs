@@ -1,4 +1,4 @@
-//! One question to a service, and how the services are.
+//! Requests to a service, and the state of the services.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -20,50 +20,50 @@ use crate::service::Service;
 
 /// The largest answer: ten minutes of sound as base64, and as much again.
 pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// The largest answer that is an error.
+/// The largest error answer.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
-/// How much of an error is told.
+/// How much of an error message is passed on.
 const MESSAGE_CHARS_MAX: usize = 300;
-/// A service on a machine nearby takes a connection in milliseconds.
+/// How long to wait for a connection; a nearby service accepts one in milliseconds.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// When a busy service does not say when to come back.
+/// How long to wait if a busy service does not say when to retry.
 const RETRY_AFTER_DEFAULT: Duration = Duration::from_secs(5);
-/// How often whoever waits is told that it still does.
+/// How often the progress of a pending request is reported.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Which services there are, and how they are asked.
+/// The configured services, and the limits of requests.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where they are; one that is missing is not there.
+    /// The address of each service; a missing one is not configured.
     pub endpoints: BTreeMap<Service, Endpoint>,
-    /// How long any of them may take, instead of its own time.
+    /// A time limit for all services, instead of their own.
     pub patience: Option<Duration>,
     /// The largest answer.
     pub answer_bytes_max: usize,
 }
 
 impl Default for Settings {
-    /// No services.
+    /// Returns settings without services.
     fn default() -> Self {
         Self { endpoints: BTreeMap::new(), patience: None, answer_bytes_max: ANSWER_BYTES_MAX }
     }
 }
 
-/// What is known of a service.
+/// The known state of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
-    /// It was not asked yet.
+    /// It has not been used yet.
     Untried,
-    /// It answered the last time, be it with an error.
+    /// It answered the last request, perhaps with an error.
     Answering,
-    /// It had other work the last time.
+    /// It was busy at the last request.
     Busy,
-    /// It did not answer the last time.
+    /// It did not answer the last request.
     Silent,
 }
 
 impl Health {
-    /// In a word.
+    /// Returns its name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,24 +75,24 @@ impl Health {
     }
 }
 
-/// What happens while a service works.
+/// The progress of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// It has worked for so long.
+    /// The service has worked for this long.
     Working(Duration),
-    /// It has other work, and will be asked again after so long.
+    /// The service is busy, and is asked again after this long.
     Waiting(Duration),
 }
 
-/// A question.
+/// A request.
 pub struct Ask<'a> {
-    /// To whom.
+    /// The service.
     pub service: Service,
     /// A body from [`crate::predict::encode`].
     pub body: Bytes,
-    /// The trace that it belongs to, as the header of that name.
+    /// The trace it belongs to, in the format of the header of that name.
     pub traceparent: Option<String>,
-    /// Is told what happens meanwhile.
+    /// Receives progress.
     pub tell: &'a (dyn Fn(Told) + Send + Sync),
 }
 
@@ -109,26 +109,26 @@ pub struct Models {
     health: Mutex<BTreeMap<Service, Health>>,
 }
 
-/// What one attempt came to.
+/// The result of one attempt.
 enum Attempt {
     Answer(Bytes),
     Busy(Duration),
 }
 
 impl Models {
-    /// These services.
+    /// Returns a client for these services.
     #[must_use]
     pub const fn new(settings: Settings) -> Self {
         Self { settings, health: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Where a service is.
+    /// Returns the address of a service.
     #[must_use]
     pub fn endpoint(&self, service: Service) -> Option<&Endpoint> {
         self.settings.endpoints.get(&service)
     }
 
-    /// The services that are configured, and what is known of them.
+    /// Returns the configured services and their known state.
     #[must_use]
     pub fn health(&self) -> Vec<(Service, Health)> {
         let known = self.health.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,13 +136,14 @@ impl Models {
         self.settings.endpoints.keys().map(|service| (*service, health(service))).collect()
     }
 
-    /// Asks a service. While it is busy, asks again when it says to, as long as there is time.
+    /// Sends a request to a service. While the service is busy, retries when it asks to, within the
+    /// time limit.
     ///
     /// # Errors
     /// See [`AskError`].
     ///
     /// # Cancel safety
-    /// Dropping the future closes the connection; the service may have begun.
+    /// Dropping the future closes the connection; the service may have started.
     pub async fn ask(&self, ask: Ask<'_>) -> Result<Bytes, AskError> {
         let service = ask.service;
         let endpoint = self.endpoint(service).ok_or(AskError::NotConfigured { service })?;
@@ -175,7 +176,7 @@ impl Models {
         }
     }
 
-    /// One exchange, and a word every second while it lasts.
+    /// Makes one attempt, and reports progress every second.
     async fn attempt(&self, ask: &Ask<'_>, endpoint: &Endpoint) -> Result<Attempt, AskError> {
         let began = Instant::now();
         let mut every = tokio::time::interval(TELL_EVERY);
@@ -204,7 +205,7 @@ impl Models {
         let mut driving = JoinSet::new();
         driving.spawn(async move {
             if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection to a model service ended");
+                tracing::debug!(%error, "the connection to a music service ended");
             }
         });
         let response = sender.send_request(request(ask, endpoint)?).await.map_err(broken)?;
@@ -274,15 +275,14 @@ fn request(ask: &Ask<'_>, endpoint: &Endpoint) -> Result<Request<Full<Bytes>>, A
     })
 }
 
-/// When to come back, in seconds; a date is as good as nothing said.
+/// Returns when to retry, in seconds; a date is ignored.
 fn retry_after(headers: &HeaderMap) -> Duration {
     let seconds =
         headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.trim().parse().ok());
     seconds.map_or(RETRY_AFTER_DEFAULT, Duration::from_secs)
 }
 
-/// What a service says that does not do what it is asked: `{"detail": ..}` or `{"error": ..}`, or a
-/// plain text.
+/// Reads the message of a refusal: `{"detail": ..}` or `{"error": ..}`, or plain text.
 fn refusal(service: Service, status: StatusCode, body: &[u8]) -> AskError {
     let json: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let said = json
@@ -294,7 +294,7 @@ fn refusal(service: Service, status: StatusCode, body: &[u8]) -> AskError {
         None => String::from_utf8_lossy(body).into_owned(),
     };
     let message: String = text.chars().take(MESSAGE_CHARS_MAX).collect();
-    let message = if message.trim().is_empty() { "it said nothing".to_owned() } else { message };
+    let message = if message.trim().is_empty() { "no message".to_owned() } else { message };
     let status_code = status.as_u16();
     if status.is_client_error() {
         AskError::Refused { service, status: status_code, message }

@@ -1,37 +1,35 @@
-//! Where a service is.
+//! The address of a service.
 
 use std::fmt;
 use std::str::FromStr;
 
 use hyper::Uri;
 
-/// Where a service is: `http://host:port`, perhaps with a path before `/predict`.
+/// The address of a service: `http://host:port`, perhaps with a path before `/predict`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     host: String,
     port: u16,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
 }
 
-/// Why a text is no address of a service.
+/// Why a text is not the address of a service.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EndpointError {
-    /// Not a URL. It is not repeated: people paste credentials into URLs.
-    #[error("expected the address of a model service such as `http://127.0.0.1:2000`")]
+    /// Not a URL. The text is not quoted: people paste credentials into URLs.
+    #[error("expected the address of a music service such as `http://127.0.0.1:2000`")]
     NoUrl,
     /// Another scheme.
-    #[error(
-        "a model service is asked over plain `http://`; put a local proxy in front of one that is elsewhere"
-    )]
+    #[error("music services use plain `http://`; put a local proxy in front of a remote one")]
     Scheme,
     /// A name, a password or a query, which do not belong there.
-    #[error("the URL of a model service has a host, a port and a path, and nothing else")]
+    #[error("the URL of a music service has a host, a port and a path, and nothing else")]
     More,
 }
 
 impl Endpoint {
-    /// For a connection: `host:port`.
+    /// Returns `host:port`, for a connection.
     #[must_use]
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)

@@ -1,4 +1,4 @@
-//! What goes wrong with a service.
+//! Errors of a service.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,87 +6,87 @@ use std::time::Duration;
 use crate::endpoint::Endpoint;
 use crate::service::Service;
 
-/// What goes wrong with a service.
+/// An error of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// Nobody said where it is.
+    /// It is not configured.
     #[error(
         "no {service} service is configured: start one, and set `models.{service}` to its address, such as `http://127.0.0.1:2000`"
     )]
     NotConfigured {
-        /// Which.
+        /// The service.
         service: Service,
     },
-    /// Nobody answers there.
+    /// It does not answer.
     #[error(
         "the {service} service does not answer at {endpoint}: start it, or correct `models.{service}`"
     )]
     Unreachable {
-        /// Which.
+        /// The service.
         service: Service,
-        /// Where.
+        /// Its address.
         endpoint: Endpoint,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The connection broke before the answer was complete.
     #[error("the connection to the {service} service at {endpoint} broke while it worked")]
     Broken {
-        /// Which.
+        /// The service.
         service: Service,
-        /// Where.
+        /// Its address.
         endpoint: Endpoint,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
     /// It took too long.
     #[error("the {service} service did not answer within {} s", limit.as_secs_f32())]
     Timeout {
-        /// Which.
+        /// The service.
         service: Service,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// It has other work, and its turn did not come in time.
-    #[error("the {service} service is busy, and asks to come back in {} s", retry_after.as_secs())]
+    /// It is busy, and the time limit does not allow a retry.
+    #[error("the {service} service is busy; retry in {} s", retry_after.as_secs())]
     Busy {
-        /// Which.
+        /// The service.
         service: Service,
-        /// When to come back.
+        /// When to retry.
         retry_after: Duration,
     },
-    /// It does not like the request.
+    /// It rejects the request.
     #[error("the {service} service refused the request ({status}): {message}")]
     Refused {
-        /// Which.
+        /// The service.
         service: Service,
         /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// It failed.
     #[error("the {service} service failed ({status}): {message}")]
     Failed {
-        /// Which.
+        /// The service.
         service: Service,
         /// The HTTP status.
         status: u16,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// Its answer is too large.
     #[error("the answer of the {service} service has over {bytes_max} bytes: ask for less")]
     TooLarge {
-        /// Which.
+        /// The service.
         service: Service,
         /// The limit.
         bytes_max: usize,
     },
-    /// Its answer is not what such a service answers.
-    #[error("the {service} service answered what cannot be used: {reason}")]
+    /// Its answer has an unexpected format.
+    #[error("the {service} service sent an unusable answer: {reason}")]
     Malformed {
-        /// Which.
+        /// The service.
         service: Service,
         /// What is wrong.
         reason: String,
@@ -94,7 +94,7 @@ pub enum AskError {
 }
 
 impl AskError {
-    /// Which service.
+    /// Returns the service.
     #[must_use]
     pub const fn service(&self) -> Service {
         match self {

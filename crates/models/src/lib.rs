@@ -1,16 +1,16 @@
-//! Model services over HTTP: each answers `POST /predict` with JSON, music and sound in base64. This
-//! crate knows their shapes and manners; what their answers are for, it does not know.
+//! Music services over HTTP: each answers `POST /predict` with JSON, music and sound in base64.
+//! This crate knows their formats and how to retry, not what their answers are used for.
 //!
-//! Main types: [`Models`] asks a [`Service`] at its [`Endpoint`]; [`predict`] has what each takes and
-//! gives; [`AskError`] is what goes wrong.
+//! Main types: [`Models`] sends requests to a [`Service`] at its [`Endpoint`]; [`predict`] has the
+//! requests and answers of each; [`AskError`] is the error.
 //!
 //! Invariants:
 //!
-//! - Only configured services are asked, and only at their address: redirects are not followed.
-//! - A call ends within the service's time, waits for its turn included. A dropped call closes its
+//! - Only configured services are used, and only at their address: redirects are not followed.
+//! - A call ends within the service's time limit, including retries. A dropped call closes its
 //!   connection, so that the service can stop.
 //! - No answer is read beyond its limit.
-//! - Encoding and decoding are plain functions: whoever calls decides on which thread.
+//! - Encoding and decoding are plain functions: the caller decides on which thread they run.
 
 mod ask;
 mod endpoint;

@@ -1,4 +1,4 @@
-//! What each service takes and gives.
+//! The requests and answers of each service.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::error::AskError;
 use crate::service::Service;
 
-/// A request that a service understands.
+/// A request to a service.
 pub trait Predict: Serialize {
-    /// What it gives.
+    /// Its answer.
     type Answer: DeserializeOwned;
 
-    /// Who understands it.
+    /// Returns the service that accepts it.
     fn service(&self) -> Service;
 }
 
-/// The body of a request, with the caller's name for the work.
+/// Returns the body of a request, with the caller's name for the job.
 #[must_use]
 pub fn encode(request: &impl Predict, client_job_id: Option<&str>) -> Bytes {
     #[derive(Serialize)]
@@ -29,14 +29,14 @@ pub fn encode(request: &impl Predict, client_job_id: Option<&str>) -> Bytes {
         client_job_id: Option<&'a str>,
     }
     let body = Body { request, client_job_id };
-    // Names, numbers and texts: there is nothing in them that JSON cannot say.
+    // Names, numbers and texts can always be serialized.
     serde_json::to_vec(&body).unwrap_or_default().into()
 }
 
-/// Reads an answer. One that is `{"error": ..}` is an error.
+/// Reads an answer. An answer `{"error": ..}` is an error.
 ///
 /// # Errors
-/// It is not what the service answers.
+/// If it is not an answer of this service.
 pub fn decode<P: Predict>(service: Service, answer: &[u8]) -> Result<P::Answer, AskError> {
     #[derive(Deserialize)]
     struct Said {
@@ -51,7 +51,7 @@ pub fn decode<P: Predict>(service: Service, answer: &[u8]) -> Result<P::Answer, 
     })
 }
 
-/// Bytes that travel as base64.
+/// Bytes that are transferred as base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Base64(pub Bytes);
 
@@ -69,64 +69,64 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// How daring a model of notes is, and how much it writes.
+/// Sampling parameters of a note model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sampling {
     /// 0 to 2.
     pub temperature: f32,
     /// 0 to 1.
     pub top_p: f32,
-    /// How much.
+    /// The length of the output.
     pub max_tokens: u32,
 }
 
-/// Music as MIDI: new, or after some other.
+/// Music as MIDI: new, or a continuation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OrpheusPredict {
-    /// Which of the service's models.
+    /// The service's model.
     pub model: String,
     /// `generate`, `generate_seeded` or `continue`.
     pub task: &'static str,
-    /// How.
+    /// Sampling parameters.
     #[serde(flatten)]
     pub sampling: Sampling,
-    /// How many.
+    /// The number of variations.
     pub num_variations: u32,
-    /// What it starts from.
+    /// The input to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub midi_input: Option<Base64>,
 }
 
-/// MIDI between MIDI.
+/// A MIDI bridge between two sections.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BridgePredict {
-    /// Which of the service's models.
+    /// The service's model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it comes from.
+    /// The first section.
     pub section_a: Base64,
-    /// What it leads to.
+    /// The second section.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub section_b: Option<Base64>,
-    /// How.
+    /// Sampling parameters.
     #[serde(flatten)]
     pub sampling: Sampling,
 }
 
-/// MIDI that can be repeated.
+/// A MIDI loop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LoopsPredict {
-    /// What it starts from.
+    /// The input to start from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<Base64>,
-    /// How.
+    /// Sampling parameters.
     #[serde(flatten)]
     pub sampling: Sampling,
-    /// How many.
+    /// The number of variations.
     pub num_variations: u32,
 }
 
-/// What the services of notes give.
+/// The answer of a note service.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Variations {
     /// At least one.
@@ -136,24 +136,24 @@ pub struct Variations {
 /// A MIDI file.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Variation {
-    /// It.
+    /// The file.
     pub midi_base64: Base64,
-    /// How much was written.
+    /// The length of the output.
     #[serde(default)]
     pub num_tokens: Option<u64>,
 }
 
-/// MIDI to be judged.
+/// MIDI to classify.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassifyPredict {
-    /// It.
+    /// The file.
     pub midi_input: Base64,
 }
 
-/// A judgement.
+/// A classification.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Classified {
-    /// It.
+    /// The result.
     pub classification: HumanOrNot,
 }
 
@@ -162,29 +162,29 @@ pub struct Classified {
 pub struct HumanOrNot {
     /// Whether it seems so.
     pub is_human: bool,
-    /// How sure that is.
+    /// The confidence.
     pub confidence: f32,
-    /// By label, if the service tells.
+    /// By label, if the service reports it.
     #[serde(default)]
     pub probabilities: std::collections::BTreeMap<String, f32>,
 }
 
-/// Sound from words.
+/// Sound from a prompt.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MusicgenPredict {
-    /// The words.
+    /// The prompt.
     pub prompt: String,
     /// Seconds.
     pub duration: f32,
     /// 0 to 2.
     pub temperature: f32,
-    /// Of how many choices.
+    /// The number of candidates for sampling.
     pub top_k: u32,
     /// 0 to 1.
     pub top_p: f32,
-    /// How closely to the words.
+    /// How closely to follow the prompt.
     pub guidance_scale: f32,
-    /// Whether by chance.
+    /// Whether to sample.
     pub do_sample: bool,
 }
 
@@ -195,30 +195,30 @@ pub struct YuePredict {
     pub lyrics: String,
     /// The genre.
     pub genre: String,
-    /// How much for each section.
+    /// The length of each section.
     pub max_new_tokens: u32,
-    /// How many sections.
+    /// The number of sections.
     pub run_n_segments: u32,
-    /// The same seed should give the same song.
+    /// The same seed should produce the same song.
     pub seed: u64,
 }
 
-/// What the services of sound give.
+/// The answer of a sound service.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Audio {
     /// A file.
     pub audio_base64: Base64,
-    /// `wav` or `mp3`; `wav` if it does not say.
+    /// `wav` or `mp3`; `wav` if absent.
     #[serde(default)]
     pub format: Option<String>,
 }
 
-/// Sound to be described.
+/// Sound to analyze.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClapPredict {
     /// A WAV file.
     pub audio: Base64,
-    /// What is wanted.
+    /// The requested tasks.
     pub tasks: Vec<String>,
     /// Another WAV file.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -228,11 +228,11 @@ pub struct ClapPredict {
     pub text_candidates: Vec<String>,
 }
 
-/// Sound described.
+/// The analysis of a sound.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Described {
-    /// As a vector.
+    /// An embedding.
     pub embeddings: Option<Vec<f32>>,
     /// Its genres.
     pub genre: Option<Labels>,
@@ -240,11 +240,11 @@ pub struct Described {
     pub mood: Option<Labels>,
     /// How well the candidates fit.
     pub zero_shot: Option<Labels>,
-    /// How alike two sounds are.
+    /// The similarity of two sounds.
     pub similarity: Option<Likeness>,
 }
 
-/// Labels, as the services write them.
+/// Labels, in the formats that services use.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Labels {
@@ -285,7 +285,7 @@ pub struct Label {
 }
 
 impl Labels {
-    /// The labels, the best first.
+    /// Returns the labels, the best first.
     #[must_use]
     pub fn ranked(self) -> Vec<Label> {
         let of_map = |map: std::collections::BTreeMap<String, f32>| {
@@ -307,21 +307,21 @@ impl Labels {
     }
 }
 
-/// How alike two sounds are.
+/// The similarity of two sounds.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Likeness {
-    /// In a map.
+    /// In an object.
     Scored {
-        /// 1 for the same.
+        /// 1 for identical sounds.
         score: f32,
     },
-    /// By itself.
+    /// A bare number.
     Plain(f32),
 }
 
 impl Likeness {
-    /// 1 for the same.
+    /// Returns it; 1 for identical sounds.
     #[must_use]
     pub const fn score(self) -> f32 {
         match self {
@@ -330,7 +330,7 @@ impl Likeness {
     }
 }
 
-/// Sound whose beats are wanted.
+/// Sound for beat tracking.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BeatthisPredict {
     /// A WAV file: 22,050 frames a second, one channel, at most 30 seconds.
@@ -340,9 +340,9 @@ pub struct BeatthisPredict {
 /// Beats.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Beats {
-    /// When.
+    /// In seconds.
     pub beats: Vec<f64>,
-    /// Those that begin a bar.
+    /// The first beats of bars.
     pub downbeats: Vec<f64>,
     /// The tempo.
     pub bpm: f64,

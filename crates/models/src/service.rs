@@ -1,26 +1,26 @@
-//! Which services there are.
+//! The list of services.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A model service.
+/// A music service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
     /// Music as MIDI.
     Orpheus,
     /// Whether MIDI was made by a human.
     OrpheusClassifier,
-    /// MIDI between MIDI.
+    /// A MIDI bridge between two sections.
     OrpheusBridge,
-    /// MIDI that can be repeated.
+    /// MIDI loops.
     OrpheusLoops,
-    /// Sound from words.
+    /// Sound from a prompt.
     Musicgen,
-    /// Sound described.
+    /// Sound analysis.
     Clap,
     /// Songs from lyrics.
     Yue,
-    /// Beats of sound.
+    /// Beat tracking.
     Beatthis,
 }
 
@@ -37,7 +37,7 @@ impl Service {
         Self::Beatthis,
     ];
 
-    /// Its name, which is also its key in the section `models` of the configuration.
+    /// Returns its name, which is also its key in the section `models` of the configuration.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl Service {
         }
     }
 
-    /// How long it may take: what it is known to need for its largest work, and some more.
+    /// Returns its time limit: the known time for its largest request, and a margin.
     #[must_use]
     pub const fn patience(self) -> Duration {
         Duration::from_secs(match self {

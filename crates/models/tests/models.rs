@@ -1,4 +1,4 @@
-//! Asking real HTTP services that these tests start.
+//! Requests to real HTTP services that these tests start.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 /// Longer than anything here takes on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A service that answers with what it is told to.
+/// A service with configurable answers.
 struct Running {
     endpoint: Endpoint,
     _serving: JoinSet<()>,
@@ -124,7 +124,7 @@ async fn a_busy_service_is_asked_again_when_it_says() {
     assert_eq!(waits, 2);
 }
 
-/// Rule: nobody waits for a service that asks for more time than there is.
+/// Rule: a retry that would exceed the time limit is not waited for.
 #[tokio::test]
 async fn a_service_that_stays_busy_is_told_at_once() {
     for (status, headers, seconds) in [
@@ -163,7 +163,7 @@ async fn what_goes_wrong_is_told_apart() {
         (422, r#"{"detail":"no such model"}"#, "refused the request (422): no such model"),
         (422, r#"{"detail":[{"loc":["body"]}]}"#, r#"(422): [{"loc":["body"]}]"#),
         (500, "out of memory", "failed (500): out of memory"),
-        (302, "", "failed (302): it said nothing"),
+        (302, "", "failed (302): no message"),
     ] {
         let running = answering(status, &[("location", "http://127.0.0.1:1/")], body).await;
         let error = models(service, &running.endpoint).ask(ask(service)).await.unwrap_err();
@@ -199,7 +199,7 @@ async fn an_answer_over_the_limit_is_refused() {
     assert!(matches!(error, AskError::TooLarge { bytes_max: 4999, .. }), "{error:?}");
 }
 
-/// Rule: whoever stops waiting lets the service know.
+/// Rule: dropping a request closes the connection to the service.
 #[tokio::test]
 async fn a_call_that_is_dropped_closes_its_connection() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -219,11 +219,11 @@ async fn a_call_that_is_dropped_closes_its_connection() {
     drop(call);
     let mut rest = Vec::new();
     let ended = tokio::time::timeout(LIMIT, accepted.read_to_end(&mut rest)).await;
-    // A reset is an end as well.
+    // A reset is fine as well.
     drop(ended.expect("the connection ends"));
 }
 
-/// Rule: an answer of another shape is an error that says so, and `{"error"}` is what it says.
+/// Rule: an answer in another format is reported as an error, and `{"error"}` with its message.
 #[test]
 fn an_answer_of_another_shape_is_an_error() {
     let read = |answer: &str| decode::<YuePredict>(Service::Yue, answer.as_bytes()).unwrap_err();
@@ -232,7 +232,7 @@ fn an_answer_of_another_shape_is_an_error() {
     assert!(read(r#"{"error":"no GPU"}"#).to_string().contains("no GPU"));
 }
 
-/// Rule: labels are read in every way that services write them.
+/// Rule: labels are read in every format that services use.
 #[test]
 fn labels_are_read_in_every_way() {
     for text in [

@@ -1,4 +1,4 @@
-//! Boxes that bubblewrap makes.
+//! Sandboxes made with bubblewrap.
 
 mod begun;
 mod command;
@@ -35,26 +35,26 @@ use crate::spec::SandboxSpec;
 use crate::sweeper::{Remains, Sweeper, Swept};
 use crate::{mounts, rlimits};
 
-/// Where bubblewrap is looked for.
+/// Where to look for bubblewrap.
 const PROGRAMS: &[&str] = &["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
-/// How long bubblewrap may take to have a first process, also on a machine that is busy.
+/// How long bubblewrap may take to report its first process, even on a busy machine.
 const FIRST_PROCESS: Duration = Duration::from_secs(20);
-/// What bubblewrap says about it has about 200 bytes.
+/// bubblewrap's report about it has about 200 bytes.
 const INFO_BYTES_MAX: u64 = 4096;
-/// What fits into any pipe as it comes.
+/// Fits into any pipe without blocking.
 const PIPE_BYTES: usize = 4096;
-/// How much of its complaints is kept.
+/// How much of bubblewrap's error output is kept.
 const SAID_BYTES_MAX: u64 = 4096;
 
-/// Makes boxes with the program `bwrap`.
+/// Makes sandboxes with the program `bwrap`.
 #[derive(Debug)]
 pub(crate) struct Bubblewrap {
-    /// `None` if there is none.
+    /// `None` if it is not installed.
     program: Option<PathBuf>,
     roots: Roots,
     homes: Homes,
     counted: Counted,
-    /// Gone only while this is dropped.
+    /// `None` only while this is being dropped.
     threads: Option<(Spawner, Sweeper)>,
     handles: Vec<JoinHandle<()>>,
 }
@@ -84,16 +84,16 @@ impl Bubblewrap {
         &self.homes
     }
 
-    /// Ends a box and removes what it has; tells when that is done.
+    /// Ends a sandbox, removes its remains, and signals `done`.
     pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
         self.threads().1.sweep(swept, done);
     }
 
     fn threads(&self) -> &(Spawner, Sweeper) {
-        self.threads.as_ref().expect("they are taken when nothing has this any more")
+        self.threads.as_ref().expect("the threads are taken only when this is dropped")
     }
 
-    /// Starts a program in a box. May block.
+    /// Starts a program in a sandbox. May block.
     pub(crate) fn start(
         &self,
         inner: &Arc<Inner>,
@@ -125,14 +125,14 @@ impl Bubblewrap {
         })?;
         self.counted.set(first).map_err(|error| StartError::Layer {
             layer: Layer::Namespaces,
-            why: format!("the limits of a user cannot be set in it: {error}"),
+            why: format!("cannot set the per-user limits of the sandbox: {error}"),
             fix: probe::COUNTED_FIX.to_owned(),
         })?;
-        // Until it is told so, the first process does not go on.
+        // The first process waits for this byte.
         block.write_all(b"\n").map_err(not_spawned)?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(not_spawned(std::io::Error::other("it has no pipes")));
+            return Err(not_spawned(std::io::Error::other("bubblewrap has no pipes")));
         };
         let watched = held.try_clone().map_err(not_spawned)?;
         let why = inner.guard().add(Arc::clone(&hold.name), first, watched);
@@ -148,7 +148,7 @@ impl Bubblewrap {
     }
 }
 
-/// What ends a box with these groups.
+/// Returns the guard that ends a sandbox with these cgroups.
 fn hold(inner: &Arc<Inner>, name: &str, group: &Group) -> Hold {
     let note = inner.notes().path(name);
     let swept = Swept { first: None, groups: group.dirs().to_vec(), note };
@@ -161,26 +161,26 @@ impl Drop for Bubblewrap {
         drop(self.threads.take());
         for thread in self.handles.drain(..) {
             if thread.join().is_err() {
-                tracing::error!("a thread of the sandbox has panicked");
+                tracing::error!("a thread of the sandbox panicked");
             }
         }
     }
 }
 
-/// Tells bubblewrap its options.
+/// Sends bubblewrap its options.
 fn tell(mut options_in: PipeWriter, options: &[u8]) -> std::io::Result<()> {
     if options.len() > PIPE_BYTES
         && let Err(error) = fcntl_setpipe_size(&options_in, options.len())
     {
-        tracing::debug!(%error, "bubblewrap has to read before it is told everything");
+        tracing::debug!(%error, "cannot write all options to bubblewrap before it reads");
     }
     options_in.write_all(options)
 }
 
-/// A handle for the first process, and one for what ends it.
+/// Returns a handle for the first process, and gives another to `hold`.
 fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
     let ended = |error: std::io::Error| StartError::Refused {
-        said: format!("its first process ended: {error}"),
+        said: format!("the first process of the sandbox ended: {error}"),
     };
     let fd: OwnedFd =
         pidfd_open(first, PidfdFlags::empty()).map_err(|error| ended(error.into()))?;
@@ -191,7 +191,7 @@ fn hold_process(first: Pid, hold: &mut Hold) -> Result<OwnedFd, StartError> {
     Ok(held)
 }
 
-/// Which process is the first of the box; `None` if bubblewrap ended before there was one.
+/// Returns the first process of the sandbox; `None` if bubblewrap ended before it had one.
 fn first_process(info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
     #[derive(serde::Deserialize)]
     struct Info {
@@ -202,7 +202,8 @@ fn first_process(info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let limit = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: 999_999 };
-        // Only for the end of what it says, which fits into the pipe: it says it bit by bit.
+        // Waits only for the end of the report: bubblewrap writes it piecemeal, and all of it fits
+        // into the pipe.
         let mut ended = [PollFd::new(&info, PollFlags::empty())];
         match poll(&mut ended, Some(&limit)).unwrap_or_default() {
             0 if left.is_zero() => return Err(StartError::TooSlow { limit: FIRST_PROCESS }),
@@ -211,13 +212,13 @@ fn first_process(info: std::io::PipeReader) -> Result<Option<Pid>, StartError> {
         }
     }
     let mut said = Vec::new();
-    // What cannot be read says nothing about a first process.
+    // An unreadable report means no known first process.
     info.take(INFO_BYTES_MAX).read_to_end(&mut said).unwrap_or_default();
     let info: Option<Info> = serde_json::from_slice(&said).ok();
     Ok(info.and_then(|info| Pid::from_raw(info.child_pid)))
 }
 
-/// What a bubblewrap that has given up complained about.
+/// Returns the error output of a bubblewrap that failed.
 fn said(child: &mut Child, runtime: &Handle) -> String {
     use tokio::io::AsyncReadExt as _;
     let mut said = Vec::new();
@@ -225,7 +226,7 @@ fn said(child: &mut Child, runtime: &Handle) -> String {
         let mut limited = stderr.take(SAID_BYTES_MAX);
         let read =
             runtime.block_on(tokio::time::timeout(FIRST_PROCESS, limited.read_to_end(&mut said)));
-        tracing::debug!(?read, "bubblewrap gave up");
+        tracing::debug!(?read, "bubblewrap failed without an error message");
     }
     String::from_utf8_lossy(&said).trim().to_owned()
 }
@@ -255,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The group of a process that keeps the limit of processes.
+    /// Returns the cgroup of a process that enforces the process limit.
     fn group_of(process: u32) -> String {
         let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap();
         let of_it = groups.lines().find(|line| line.contains(":pids:") || line.starts_with("0::"));
@@ -267,7 +268,7 @@ mod tests {
         notes.into_iter().sum()
     }
 
-    /// Rule: a box can be ended at any moment, also before its program has begun.
+    /// Rule: a sandbox can be ended at any moment, even before its program has started.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_box_ends_however_early_it_is_told_to() {
         let dir = tempfile::tempdir().unwrap();
@@ -283,8 +284,8 @@ mod tests {
         }
     }
 
-    /// Rule: whether a box is begun when it is needed or ahead, it is in control groups of its own,
-    /// which go with it. What was begun for a box that never comes is nobody's, and goes as well.
+    /// Rule: a sandbox has cgroups of its own, whether it was pre-started or not, and they are
+    /// removed with it. A pre-started sandbox that is never used is removed as well.
     #[tokio::test(flavor = "multi_thread")]
     async fn every_box_is_in_its_own_groups_and_leaves_none() {
         let dir = tempfile::tempdir().unwrap();
@@ -299,10 +300,10 @@ mod tests {
             let Some(Remains::Bubblewrap(swept)) = &confined.hold.remains else { panic!() };
             let name = swept.groups[0].file_name().unwrap().to_str().unwrap().to_owned();
             let process = confined.process.id().unwrap();
-            assert_eq!(group_of(process), name, "box {number}");
-            // The first two are not expected.
-            assert_eq!(ahead.is_some(), number >= 2, "box {number}");
-            assert!(ahead.is_none_or(|ahead| parent_of(process) == ahead), "box {number}");
+            assert_eq!(group_of(process), name, "sandbox {number}");
+            // The first two are not predicted.
+            assert_eq!(ahead.is_some(), number >= 2, "sandbox {number}");
+            assert!(ahead.is_none_or(|ahead| parent_of(process) == ahead), "sandbox {number}");
             boxes.push((confined, name));
             if number > 0 {
                 wait_for(|| spawner.process_ahead().is_some());
@@ -321,7 +322,7 @@ mod tests {
         wait_for(|| !Path::new(&format!("/proc/{ahead}/cgroup")).exists());
     }
 
-    /// Rule: one that was begun ahead and has ended since is no reason for a box to fail.
+    /// Rule: a pre-started bubblewrap that has ended does not make the next sandbox fail.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_box_starts_though_what_was_begun_ahead_was_killed() {
         let dir = tempfile::tempdir().unwrap();
@@ -355,7 +356,7 @@ mod tests {
     fn wait_for(is_so: impl Fn() -> bool) {
         let until = Instant::now() + Duration::from_secs(10);
         while !is_so() {
-            assert!(Instant::now() < until, "it has not come to be");
+            assert!(Instant::now() < until, "no bubblewrap was pre-started");
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -1,8 +1,8 @@
-//! Control groups: what limits the memory, processes and processor time of all of a box together.
+//! cgroups: limits on the memory, processes and processor time of a whole sandbox.
 //!
-//! A group is made below the one that this process is in, or below the nearest one above it that may
-//! be written, so that the limits of whoever started this process hold for its boxes too. Version 2 is
-//! used where it is delegated, otherwise version 1 where it can be written.
+//! A cgroup is made below the one of this process, or below its nearest writable ancestor, so that
+//! limits on this process also apply to its sandboxes. Version 2 is used where it is delegated,
+//! otherwise version 1 where it is writable.
 
 mod find;
 mod group;
@@ -13,7 +13,7 @@ pub(crate) use self::group::{Group, remove};
 use crate::probe::Layer;
 use crate::spec::Limits;
 
-/// What keeps a limit, by the name it has in the kernel.
+/// A controller, which enforces a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Controller {
     Memory,
@@ -27,14 +27,14 @@ pub(crate) enum Version {
     V2,
 }
 
-/// Where groups with one controller can be made.
+/// Where cgroups with one controller can be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Home {
     pub(crate) version: Version,
     pub(crate) dir: PathBuf,
 }
 
-/// Where groups can be made on this machine.
+/// Where cgroups can be made on this machine.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Homes {
     memory: Option<Home>,
@@ -61,11 +61,11 @@ impl Controller {
         }
     }
 
-    /// What it has to keep, in its own unit.
+    /// Returns the value of its limit, in its own unit.
     pub(crate) fn limit(self, limits: &Limits) -> Option<u64> {
         match self {
             Self::Memory => limits.memory_bytes,
-            // Two more: bubblewrap is in it, outside of the box and as its first process.
+            // Two more: bubblewrap itself, outside the sandbox and as its first process.
             Self::Pids => limits.processes.map(|processes| u64::from(processes) + 2),
             Self::Cpu => limits.cpu_percent.map(u64::from),
         }

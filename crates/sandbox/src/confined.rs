@@ -1,4 +1,4 @@
-//! A program that runs in its box.
+//! A program running in its sandbox.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::process::Process;
 use crate::sandbox::Inner;
 use crate::sweeper::Remains;
 
-/// What a program reads. Dropping it is the end of its input.
+/// A program's standard input. Dropping it closes the input.
 pub type Input = Box<dyn AsyncWrite + Send + Unpin>;
-/// What a program says.
+/// An output of a program.
 pub type Output = Box<dyn AsyncRead + Send + Unpin>;
 
-/// A program that runs in its box. Dropping it ends both at once.
+/// A program running in its sandbox. Dropping it ends both immediately.
 #[derive(Debug)]
-#[must_use = "a box that is dropped is ended"]
+#[must_use = "dropping it ends the sandbox"]
 pub struct Confined {
-    /// What the program reads and says.
+    /// The program's input and outputs.
     pub pipes: Pipes,
-    /// The program, to be waited for and signalled.
+    /// The program, to wait for and to signal.
     pub process: Process,
-    /// What keeps the box.
+    /// The guard of the sandbox.
     pub hold: Hold,
 }
 
-/// The three pipes of a program. However fast it writes, it waits for whoever reads.
+/// The three pipes of a program. A program that writes faster than it is read has to wait.
 pub struct Pipes {
     /// Its input.
     pub stdin: Input,
@@ -39,16 +39,17 @@ pub struct Pipes {
     pub stderr: Output,
 }
 
-/// Keeps a box. Dropping it ends everything in the box, and removes what the box has outside.
+/// The guard of a sandbox. Dropping it ends everything in the sandbox and removes its remains
+/// outside.
 #[derive(Debug)]
-#[must_use = "a box that is dropped is ended"]
+#[must_use = "dropping it ends the sandbox"]
 pub struct Hold {
     pub(crate) sandbox: Arc<Inner>,
     pub(crate) name: Arc<str>,
     pub(crate) remains: Option<Remains>,
 }
 
-/// Names a box for as long as it is there. It keeps nothing: the box ends with its [`Hold`].
+/// Names a sandbox while it exists. It does not keep it alive: the sandbox ends with its [`Hold`].
 #[derive(Debug, Clone)]
 pub struct BoxHandle {
     sandbox: Arc<Inner>,
@@ -62,22 +63,22 @@ impl fmt::Debug for Pipes {
 }
 
 impl Hold {
-    /// To reach the box from elsewhere.
+    /// Returns a handle that reaches the sandbox from elsewhere.
     #[must_use]
     pub fn handle(&self) -> BoxHandle {
         BoxHandle { sandbox: Arc::clone(&self.sandbox), name: Arc::clone(&self.name) }
     }
 
-    /// Ends everything that is left in the box, and returns when it is gone and cleaned up.
+    /// Ends everything in the sandbox, and returns once it is gone and cleaned up.
     ///
     /// # Cancel safety
-    /// It is ended and cleaned up all the same.
+    /// The sandbox is still ended and cleaned up.
     pub async fn gone(mut self) {
         let (done_in, done) = oneshot::channel();
         self.sandbox.guard().forget(&self.name);
         if let Some(remains) = self.remains.take() {
             self.sandbox.sweep(remains, Some(done_in));
-            // Without an answer, the thread is gone, and cleaning up was tried on the spot.
+            // Without an answer the thread is gone, and cleaning up was tried synchronously.
             drop(done.await);
         }
     }
@@ -93,16 +94,17 @@ impl Drop for Hold {
 }
 
 impl BoxHandle {
-    /// The name of the box, which no other ever had.
+    /// Returns the name of the sandbox, which is never reused.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Runs a further command in the box, with the same walls and limits, and waits for its end.
+    /// Runs a further command in the sandbox, with the same isolation and limits, and waits for its
+    /// end.
     ///
     /// # Errors
-    /// When the box is gone or takes no further command, as none that bubblewrap made does.
+    /// If the sandbox is gone or accepts no further commands, as is the case with bubblewrap.
     ///
     /// # Cancel safety
     /// The command is ended.

@@ -1,7 +1,7 @@
-//! Boxes that a container engine makes, by its API: Docker, or Podman's service.
+//! Sandboxes made with the API of a container engine: Docker, or Podman's service.
 //!
-//! A container for each box, never shared. It is known by its labels, which say whose it is, so that
-//! what a killed daemon left is found by the next one.
+//! Each sandbox is a container of its own. Labels identify its owner, so that a daemon finds the
+//! containers of a run that was killed.
 
 mod build;
 mod container;
@@ -44,18 +44,18 @@ use crate::spec::SandboxSpec;
 use crate::sweeper::Remains;
 use crate::watches::Reason;
 
-/// How long a start waits for an engine to say hello; what is left is looked for later too.
+/// How long a start waits for the engine's first answer; leftovers are also looked for later.
 const GREETING: Duration = Duration::from_secs(10);
-/// When an engine that answers is asked again for what an earlier run left. It may have been told to
-/// start something just before that run was killed, and takes its time.
+/// When to look again for leftovers of an earlier run, once the engine answers. That run may have
+/// requested a start just before it was killed, and the engine takes its time.
 const SWEEPS: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 
-/// Makes boxes with a container engine.
+/// Makes sandboxes with a container engine.
 #[derive(Debug)]
 pub(crate) struct Docker {
     shared: Arc<Shared>,
-    /// Looks for what an earlier run left, for a while.
+    /// Looks for leftovers of an earlier run for a while.
     _sweeping: AbortOnDropHandle<()>,
     worker: Worker,
 }
@@ -65,7 +65,7 @@ struct Shared {
     settings: DockerSettings,
     state_dir: PathBuf,
     owner: Arc<Owner>,
-    /// Once it has answered.
+    /// Set once it has answered.
     engine: OnceCell<Engine>,
 }
 
@@ -77,7 +77,7 @@ struct Started {
 }
 
 impl Docker {
-    /// Gets ready, and removes what an earlier run left if the engine answers. May block.
+    /// Gets ready, and removes leftovers of an earlier run if the engine answers. May block.
     pub(crate) fn open(settings: DockerSettings, state_dir: &Path) -> Result<Self, OpenError> {
         let owner = Owner {
             instance: instance(state_dir)?,
@@ -95,7 +95,7 @@ impl Docker {
         match worker.crew().wait_for(greeted) {
             Some(Ok(Ok(()))) => {}
             Some(Ok(Err(error))) => {
-                tracing::debug!(%error, "the container engine cannot be asked for what is left");
+                tracing::debug!(%error, "cannot ask the container engine for leftovers");
             }
             Some(Err(_)) | None => tracing::warn!("the container engine does not answer"),
         }
@@ -104,7 +104,7 @@ impl Docker {
         Ok(Self { shared, _sweeping: sweeping, worker })
     }
 
-    /// Whether there is anything to be found of an earlier run.
+    /// Returns whether an earlier run may have left anything.
     pub(crate) fn was_used(state_dir: &Path) -> bool {
         instance_path(state_dir).exists()
     }
@@ -131,13 +131,13 @@ impl Docker {
         Ok(Confined { pipes, process: Process::docker(container, why), hold })
     }
 
-    /// Ends a box and removes it; tells when that is done.
+    /// Ends and removes a sandbox, and signals `done`.
     pub(crate) fn sweep(&self, name: String, done: Option<oneshot::Sender<()>>) {
         let shared = Arc::clone(&self.shared);
         self.worker.crew().hand_over(async move {
             let removed = async { shared.engine().await?.remove(&name).await };
             if let Err(error) = removed.await {
-                tracing::error!(%error, name, "a container is left; the next start tries again");
+                tracing::error!(%error, name, "cannot remove a container; the next start tries again");
             }
             done.map(|done| done.send(()));
         });
@@ -159,14 +159,14 @@ impl Docker {
     ) -> Result<BuiltImage, BuildError> {
         let engine = self.shared.engine().await?.clone();
         let scratch_dir = self.shared.state_dir.clone();
-        // Given up, it ends there, whatever this runtime does meanwhile.
+        // If cancelled, the build is ended there, whatever happens to this runtime.
         let building = self.worker.crew().hold(build::build(engine, scratch_dir, spec, log));
         building.await.map_err(|_| EngineError::Closed)?
     }
 }
 
 impl Shared {
-    /// The engine, which is asked for leftovers the first time that it answers.
+    /// Returns the engine; leftovers are removed when it answers for the first time.
     async fn engine(&self) -> Result<&Engine, EngineError> {
         let connect = || async {
             let socket = self.settings.path()?;
@@ -177,13 +177,13 @@ impl Shared {
         self.engine.get_or_try_init(connect).await
     }
 
-    /// Looks again for what an earlier run left.
+    /// Looks again for leftovers of an earlier run.
     async fn sweep_again(&self) {
         for pause in SWEEPS {
             tokio::time::sleep(pause).await;
             let swept = async { sweep(self.engine().await?).await };
             if let Err(error) = swept.await {
-                tracing::debug!(%error, "the container engine cannot be asked for what is left");
+                tracing::debug!(%error, "cannot ask the container engine for leftovers");
             }
         }
     }
@@ -197,12 +197,12 @@ impl Shared {
         if started.is_err()
             && let Err(error) = engine.remove(name).await
         {
-            tracing::error!(%error, name, "a container is left; the next start tries again");
+            tracing::error!(%error, name, "cannot remove a container; the next start tries again");
         }
         Ok(started?)
     }
 
-    /// The image of a box: it has to be there.
+    /// Returns the image of a sandbox, which has to exist.
     async fn image(
         &self,
         engine: &Engine,
@@ -218,12 +218,12 @@ impl Shared {
 async fn sweep(engine: &Engine) -> Result<(), EngineError> {
     let n_swept = engine.sweep().await?;
     if n_swept > 0 {
-        tracing::warn!(n_swept, "containers of an earlier run were removed");
+        tracing::warn!(n_swept, "removed containers of an earlier run");
     }
     Ok(())
 }
 
-/// Makes a container and runs it: connected first, so that nothing it says is lost.
+/// Creates and starts a container. It is attached first, so that no output is lost.
 async fn run(
     engine: &Engine,
     name: &str,
@@ -241,7 +241,7 @@ async fn run(
     Ok(Started { engine: engine.clone(), pipes, id: id.filter(|id| *id > 0) })
 }
 
-/// Has a container looked after, unless it has ended already.
+/// Adds a container to the watch list, unless it has ended already.
 fn guarded(inner: &Inner, hold: &Hold, id: u32) -> Option<Reason> {
     let first = Pid::from_raw(i32::try_from(id).ok()?)?;
     let held = pidfd_open(first, PidfdFlags::empty()).ok()?;
@@ -252,7 +252,7 @@ fn instance_path(state_dir: &Path) -> PathBuf {
     state_dir.join("instance")
 }
 
-/// The name that this daemon's containers know it by; it is made once.
+/// Returns the ID by which this daemon recognizes its containers; it is created once.
 fn instance(state_dir: &Path) -> Result<String, OpenError> {
     let path = instance_path(state_dir);
     if let Ok(name) = fs::read_to_string(&path)

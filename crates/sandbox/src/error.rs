@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use crate::probe::Layer;
 
-/// Why there is no sandbox at all.
+/// Why the sandbox cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// Its own files cannot be written.
     #[error("cannot write the files of the sandbox at `{}`", path.display())]
     State {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The system gives no thread.
+    /// The system refuses a thread.
     #[error("cannot start a thread for the sandbox")]
     Thread(#[source] io::Error),
 }
@@ -26,17 +26,17 @@ pub enum OpenError {
 /// Why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A promised layer cannot be given.
-    #[error("the sandbox cannot give {layer}: {why}; {fix}")]
+    /// A promised layer is missing.
+    #[error("the sandbox cannot provide {layer}: {why}; {fix}")]
     Layer {
-        /// Which.
+        /// The layer.
         layer: Layer,
-        /// Why not.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// How to get it.
         fix: String,
     },
-    /// No backend gives all that is promised.
+    /// No backend provides every promised layer.
     #[error("{bubblewrap}; or use Docker: {docker}")]
     Neither {
         /// What bubblewrap lacks.
@@ -44,46 +44,47 @@ pub enum StartError {
         /// What a container engine lacks.
         docker: Box<Self>,
     },
-    /// Something to mount is not there.
-    #[error("cannot put {what} `{}` into the sandbox", path.display())]
+    /// Something to mount does not exist.
+    #[error("cannot mount {what} `{}` in the sandbox", path.display())]
     Mount {
-        /// What it would have been.
+        /// Its role.
         what: &'static str,
-        /// Where it should be.
+        /// Its expected path.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// Something to mount would show what no box may see.
+    /// A mount would expose something that no sandbox may see.
     #[error(
-        "`{}` must not be in a sandbox: it would show `{}`, which is the daemon's own; keep that \
-         elsewhere, or show less (sandbox.readOnly)", path.display(), hidden.display()
+        "`{}` must not be in a sandbox: it would expose `{}`, which belongs to the daemon; keep \
+         that elsewhere, or list a narrower path in sandbox.readOnly",
+        path.display(), hidden.display()
     )]
     Hidden {
-        /// What was to be mounted.
+        /// The path to mount.
         path: PathBuf,
-        /// What would be seen.
+        /// The path that would be exposed.
         hidden: PathBuf,
     },
-    /// A name or value cannot be handed over to an engine.
-    #[error("{what} is not text, which is all that a container engine takes")]
+    /// A name or value cannot be passed to an engine.
+    #[error("{what} is not valid UTF-8, which container engines require")]
     NotText {
-        /// Which.
+        /// Its role.
         what: &'static str,
     },
-    /// A name or value cannot be handed over.
-    #[error("{what} has a zero byte in it")]
+    /// A name or value cannot be passed on.
+    #[error("{what} contains a zero byte")]
     ZeroByte {
-        /// Which.
+        /// Its role.
         what: &'static str,
     },
-    /// A file or control group of the sandbox cannot be written.
+    /// A file or cgroup of the sandbox cannot be written.
     #[error("cannot write `{}` for the sandbox", path.display())]
     State {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -92,23 +93,23 @@ pub enum StartError {
     Spawn {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// bubblewrap could not make the box.
-    #[error("bubblewrap made no sandbox: {said}")]
+    /// bubblewrap could not make the sandbox.
+    #[error("bubblewrap could not make a sandbox: {said}")]
     Refused {
-        /// What it said.
+        /// Its error output.
         said: String,
     },
-    /// bubblewrap did not get as far as to have a first process.
-    #[error("bubblewrap made no sandbox within {limit:?}")]
+    /// bubblewrap did not report a first process.
+    #[error("bubblewrap did not make a sandbox within {limit:?}")]
     TooSlow {
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
-    /// The container engine did not do what it was asked to.
+    /// The container engine refused a request.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The sandbox is being closed.
@@ -116,30 +117,31 @@ pub enum StartError {
     Closed,
 }
 
-/// Why a container engine is of no use.
+/// Why a container engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// Boxes are not made by an engine.
+    /// Sandboxes are not made by an engine.
     #[error(
-        "bubblewrap makes the sandboxes here, and it has no images; set `sandbox.backend = \"docker\"`"
+        "sandboxes are made by bubblewrap here, which has no images; set `sandbox.backend = \
+         \"docker\"`"
     )]
     NotUsed,
     /// It is not on this machine, where the workspaces are.
     #[error(
-        "`{address}` is no socket on this machine; set `sandbox.docker` to one, such as \
+        "`{address}` is not a socket on this machine; set `sandbox.docker` to one, such as \
          `unix:///var/run/docker.sock`"
     )]
     Elsewhere {
-        /// Where it is said to be.
+        /// The configured address.
         address: String,
     },
-    /// Nobody answers.
+    /// No engine answers.
     #[error(
         "no container engine answers at `{}`; install and start one, for example with `apt install \
          docker.io`, or set `sandbox.docker` to the socket of one", socket.display()
     )]
     Absent {
-        /// Where it should be.
+        /// Its expected path.
         socket: PathBuf,
     },
     /// This user may not use it.
@@ -148,23 +150,23 @@ pub enum EngineError {
          and log in again, or set `sandbox.docker` to an engine of its own", socket.display()
     )]
     Denied {
-        /// Where it is.
+        /// Its path.
         socket: PathBuf,
     },
-    /// It said no, or nothing that makes sense.
+    /// It refused, or its answer makes no sense.
     #[error("the container engine cannot {action}: {said}")]
     Refused {
-        /// What it was asked to do.
+        /// The request.
         action: &'static str,
-        /// What it said.
+        /// Its message.
         said: String,
     },
     /// It took too long.
     #[error("the container engine did not {action} within {limit:?}")]
     TooSlow {
-        /// What it was asked to do.
+        /// The request.
         action: &'static str,
-        /// How long it had.
+        /// The time limit.
         limit: Duration,
     },
     /// The sandbox is being closed.
@@ -175,67 +177,73 @@ pub enum EngineError {
 /// Why a further command did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
-    /// Boxes of this kind take no further command.
-    #[error("a sandbox made by bubblewrap takes no further command; run it in one of its own")]
+    /// Sandboxes of this kind accept no further commands.
+    #[error(
+        "a sandbox made by bubblewrap accepts no further commands; run the command in a \
+             sandbox of its own"
+    )]
     NotPossible,
-    /// There is nothing to run.
+    /// The command has no words.
     #[error("the command is empty")]
     Empty,
-    /// A name or value cannot be handed over.
-    #[error("{what} is not text, which is all that a container engine takes")]
+    /// A name or value cannot be passed on.
+    #[error("{what} is not valid UTF-8, which container engines require")]
     NotText {
-        /// Which.
+        /// Its role.
         what: &'static str,
     },
-    /// The box has ended.
+    /// The sandbox has ended.
     #[error("the sandbox `{name}` has ended")]
     Gone {
         /// Its name.
         name: String,
     },
-    /// The container engine did not do what it was asked to.
+    /// The container engine refused a request.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// Why there is no image.
+/// Why an image was not built.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Something that it is to be built of cannot be read.
+    /// Part of its directory cannot be read.
     #[error("cannot read `{}` for the image", path.display())]
     Read {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// What it is to be built of has something in it that no box may see.
+    /// Its directory contains something that no sandbox may see.
     #[error(
-        "no image is built of `{}`: `{}` is in it, which is the daemon's own; keep only what its \
-         Dockerfile needs there", dir.display(), hidden.display()
+        "cannot build an image from `{}`: it contains `{}`, which belongs to the daemon; keep \
+         only what its Dockerfile needs there", dir.display(), hidden.display()
     )]
     Hidden {
         /// The directory.
         dir: PathBuf,
-        /// What would be in the image.
+        /// The path that would be in the image.
         hidden: PathBuf,
     },
-    /// What it is to be built of is too much.
-    #[error("`{}` has more than {limit} for the image; keep only what its Dockerfile needs there", dir.display())]
+    /// Its directory is too large.
+    #[error(
+        "`{}` has more than {limit} for the image; keep only what its Dockerfile needs there",
+        dir.display()
+    )]
     TooLarge {
         /// The directory.
         dir: PathBuf,
-        /// How much may be in it.
+        /// The limit.
         limit: String,
     },
-    /// A step of it failed.
-    #[error("the image was not built: {said}")]
+    /// A build step failed.
+    #[error("cannot build the image: {said}")]
     Step {
-        /// What the engine said.
+        /// The engine's message.
         said: String,
     },
-    /// The container engine did not do what it was asked to.
+    /// The container engine refused a request.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

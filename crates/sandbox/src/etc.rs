@@ -1,14 +1,14 @@
-//! The few files of `/etc` that a box has: those that programs need to run, none that says anything
-//! about this machine or its users.
+//! The few files of `/etc` in a sandbox: those that programs need to run, and none that reveals
+//! anything about this machine or its users.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The user in a box.
+/// The user in a sandbox.
 pub(crate) const UID: &str = "1000";
 
-/// Files that every box has, with what is in them.
+/// Files that every sandbox has, with their content.
 const WRITTEN: &[(&str, &str)] = &[
     ("passwd", "agent:x:1000:1000:agent:/home/agent:/bin/sh\n"),
     ("group", "agent:x:1000:\n"),
@@ -17,8 +17,8 @@ const WRITTEN: &[(&str, &str)] = &[
     ("resolv.conf", ""),
 ];
 
-/// Of this machine, where it has them: how to find libraries, which of several programs a name stands
-/// for, what time it is, how certificates are used. These are copied.
+/// Copied from this machine, where they exist: the library search path, alternatives, the time
+/// zone, the certificate configuration.
 const COPIED: &[&str] = &[
     "ld.so.cache",
     "ld.so.conf",
@@ -29,24 +29,24 @@ const COPIED: &[&str] = &[
     "ca-certificates.conf",
 ];
 
-/// Which certificates to trust: so many files that they are mounted instead.
+/// Trusted certificates: too many files to copy, so they are mounted.
 const MOUNTED: &[&str] = &["ssl/certs", "pki/tls/certs", "pki/ca-trust/extracted"];
 
-/// What else of a directory is left out: half of the alternatives are pages of manuals.
+/// Files with this extension are left out: half of the alternatives are manual pages.
 pub(crate) const LEFT_OUT: &str = "gz";
 
-/// Writes the files that say nothing about this machine.
+/// Writes the files that reveal nothing about this machine.
 pub(crate) fn write(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     WRITTEN.iter().try_for_each(|(name, content)| fs::write(dir.join(name), content))
 }
 
-/// What of this machine's own is copied, where it is there.
+/// Returns the paths of this machine that are copied, where they exist.
 pub(crate) fn copied() -> impl Iterator<Item = PathBuf> {
     COPIED.iter().map(|name| Path::new("/etc").join(name))
 }
 
-/// What of this machine's own is mounted, as far as it is there.
+/// Returns the paths of this machine that are mounted, where they exist.
 pub(crate) fn mounted() -> impl Iterator<Item = PathBuf> {
     MOUNTED.iter().map(|name| Path::new("/etc").join(name)).filter(|path| path.is_dir())
 }

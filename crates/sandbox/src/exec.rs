@@ -1,55 +1,55 @@
-//! A further command in a box that runs.
+//! A further command in a running sandbox.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A command, and how much of it is waited for and kept.
+/// A command, and limits on its time and output.
 #[derive(Clone)]
 pub struct ExecSpec {
-    /// The program as it is named in the box, and its arguments.
+    /// The program, as named in the sandbox, and its arguments.
     pub command: Vec<OsString>,
-    /// What its environment has besides that of the box.
+    /// Environment variables in addition to those of the sandbox.
     pub env: Vec<(OsString, OsString)>,
-    /// Where in the box it runs; the workspace if nothing is said.
+    /// Its working directory in the sandbox; the workspace if absent.
     pub working_dir: Option<PathBuf>,
-    /// How much of each of its outputs is kept. It may say more.
+    /// How much of each output is kept. The command may write more.
     pub output_bytes_max: usize,
-    /// How long it may take; then it is ended.
+    /// How long it may run before it is ended.
     pub limit: Duration,
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Executed {
     /// How it ended.
     pub end: ExecEnd,
-    /// What it said.
+    /// Its output.
     pub stdout: Captured,
-    /// What it complained about.
+    /// Its error output.
     pub stderr: Captured,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecEnd {
-    /// By itself, with this code.
+    /// It exited with this code.
     Exited(i32),
-    /// Its time was over.
+    /// Its time was up.
     TimedOut,
 }
 
-/// The start of what was said.
+/// The start of an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// As much as was to be kept.
+    /// The part that was kept.
     pub bytes: Vec<u8>,
-    /// There was more.
+    /// Whether there was more.
     pub is_truncated: bool,
 }
 
-/// Names of the environment, not what they stand for: that may be a key.
+/// Shows the names of environment variables, not their values: one may be a key.
 impl fmt::Debug for ExecSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();

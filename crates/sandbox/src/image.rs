@@ -1,31 +1,31 @@
-//! Images that boxes are made of.
+//! Images for sandboxes.
 
 use std::path::PathBuf;
 
-/// What to build an image of.
+/// How to build an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildSpec {
-    /// A directory with a `Dockerfile`; all of it is handed to the engine.
+    /// A directory with a `Dockerfile`; all of it is sent to the engine.
     pub dir: PathBuf,
-    /// What the image is called afterwards, such as `ringback/project:latest`.
+    /// The name of the built image, such as `ringback/project:latest`.
     pub tag: String,
-    /// What its steps reach.
+    /// What its build steps can reach.
     pub network: BuildNetwork,
 }
 
-/// What the steps of a build reach.
+/// What the steps of a build can reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildNetwork {
     /// Nothing.
     #[default]
     None,
-    /// Whatever this machine does.
+    /// Everything that this machine can reach.
     Host,
 }
 
-/// An image that was built.
+/// A built image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuiltImage {
-    /// The hash that it has whatever it is called.
+    /// Its hash, which does not depend on its name.
     pub id: String,
 }

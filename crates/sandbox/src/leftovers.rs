@@ -1,4 +1,4 @@
-//! Notes of what a box has outside of itself, for the start after a crash.
+//! Notes on what a sandbox has outside of itself, for the start after a crash.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use crate::cgroups;
 use crate::error::OpenError;
 
-/// What every control group of ours is called, and something random after it.
+/// The prefix of the names of our cgroups; a random part follows.
 const PREFIX: &str = "ringback-";
-/// How long what a killed daemon left may take to end.
+/// How long leftovers of a killed daemon may take to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The directories of notes: a file for each box, with a line for each control group, and one for the
-/// box that may come next.
+/// The directories of notes: a file for each sandbox, with a line of text for each cgroup, and one
+/// for the pre-started sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct Notes {
     state_dir: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Notes {
     next_dir: PathBuf,
 }
 
-/// Makes a directory, with those above it, for this user alone.
+/// Makes a directory and its parents, for this user alone.
 pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
@@ -37,7 +37,7 @@ impl Notes {
         Ok(Self { state_dir: state_dir.to_owned(), dir, next_dir })
     }
 
-    /// A name that nothing has.
+    /// Returns an unused name.
     pub(crate) fn new_name() -> String {
         format!("{PREFIX}{}", uuid::Uuid::new_v4().simple())
     }
@@ -50,22 +50,22 @@ impl Notes {
         self.dir.join(name)
     }
 
-    /// Of a box that may come next.
+    /// Returns the path of the note of a pre-started sandbox.
     pub(crate) fn next_path(&self, name: &str) -> PathBuf {
         self.next_dir.join(name)
     }
 
-    /// Of a box that may come next, before anything of it is made.
+    /// Writes the note of a pre-started sandbox, before anything of it is made.
     pub(crate) fn write_next(&self, name: &str, groups: &[PathBuf]) -> io::Result<()> {
         fs::write(self.next_path(name), lines(groups))
     }
 
-    /// It has come.
+    /// Marks a pre-started sandbox as used.
     pub(crate) fn has_come(&self, name: &str) -> io::Result<()> {
         fs::rename(self.next_path(name), self.path(name))
     }
 
-    /// Ends and removes what boxes of an earlier run left; says how many there were.
+    /// Ends and removes leftovers of an earlier run, and returns the number of sandboxes.
     pub(crate) fn sweep(&self) -> Result<usize, OpenError> {
         sweep_all(&self.next_dir)?;
         sweep_all(&self.dir)
@@ -82,7 +82,7 @@ fn sweep_all(dir: &Path) -> Result<usize, OpenError> {
     for entry in fs::read_dir(dir).map_err(failed)? {
         let note = entry.map_err(failed)?.path();
         if let Err(error) = sweep_one(&note) {
-            tracing::warn!(note = %note.display(), %error, "a sandbox of an earlier run is left");
+            tracing::warn!(note = %note.display(), %error, "cannot remove a sandbox of an earlier run");
         }
         n_swept += 1;
     }
@@ -97,7 +97,7 @@ fn sweep_one(note: &Path) -> io::Result<()> {
     fs::remove_file(note)
 }
 
-/// Whatever a note says, nothing else is removed.
+/// Whatever a note contains, nothing else is removed.
 fn is_ours(dir: &Path) -> bool {
     let name = dir.file_name().and_then(|name| name.to_str());
     dir.is_absolute() && name.is_some_and(|name| name.starts_with(PREFIX))

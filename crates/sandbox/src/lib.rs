@@ -1,30 +1,32 @@
-//! Starts a program in a box: with a system that it can read, a workspace that it can write, the
-//! directory of its session, and nothing else of this machine. Limits what it may use, and ends it
-//! with everything it started. Boxes are made by bubblewrap, or by a container engine.
+//! Starts a program in a sandbox: with a readable system, a writable workspace, the directory of
+//! its session, and nothing else of this machine. Limits its resources, and ends it with everything
+//! it started. Sandboxes are made by bubblewrap or by a container engine.
 //!
 //! Main types:
 //!
-//! * [`Sandbox`]: makes boxes. It finds out what this machine can give, and cleans up.
-//! * [`SandboxSpec`], [`Limits`]: what to run, and how far it may go.
-//! * [`Confined`]: a program that runs in its box, with its three pipes; [`Hold`] ends the box, and
-//!   [`BoxHandle`] reaches it.
-//! * [`Probe`]: which [`Layer`]s this machine gives, and how to get those that are missing.
+//! * [`Sandbox`]: makes sandboxes. It finds out what this machine can provide, and cleans up.
+//! * [`SandboxSpec`], [`Limits`]: what to run, and its limits.
+//! * [`Confined`]: a program running in its sandbox, with its three pipes; [`Hold`] ends the
+//!   sandbox, and [`BoxHandle`] reaches it.
+//! * [`Probe`]: which [`Layer`]s this machine provides, and how to get the missing ones.
 //!
 //! Invariants:
 //!
-//! * A layer that was promised and cannot be given is an error before the program runs. Nothing is
-//!   left out silently.
-//! * Every box has a first process of its own. When that is gone, so is everything in the box; and it
-//!   goes with its [`Hold`]. One of bubblewrap's also goes with the process that started it; a container
-//!   at the latest with the next start of that process, which finds it by its labels.
+//! * A promised layer that cannot be provided is an error before the program runs. Nothing is left
+//!   out silently.
+//! * Every sandbox has a first process of its own. When it is gone, so is everything in the
+//!   sandbox; and it goes with its [`Hold`]. With bubblewrap it also goes with the process that
+//!   started it; a container goes at the latest with the next start of that process, which finds it
+//!   by its labels.
 //! * Bubblewrap is started from one thread that lives as long as the [`Sandbox`]: the system ends a
 //!   child with the *thread* that started it.
-//! * What a box leaves outside of it (control groups) is written down before it is made, so that the
+//! * What a sandbox has outside of itself (cgroups) is written down before it is made, so that the
 //!   next start finds it.
-//! * A container is one box's, and nothing of it is kept: no log, no volume, no change of its image.
-//! * What the kernel counts by user is not one box's: the one that uses it up is ended.
-//! * Neither the environment of a box nor what is mounted in it can be seen in a list of processes.
-//! * No agent, session or tool is known here.
+//! * A container belongs to one sandbox, and nothing of it is kept: no log, no volume, no change of
+//!   its image.
+//! * What the kernel counts per user is shared by all sandboxes: the one that uses it up is ended.
+//! * Neither the environment of a sandbox nor its mounts are visible in a process list.
+//! * This crate knows no agents, sessions or tools.
 
 mod bubblewrap;
 mod cgroups;

@@ -1,5 +1,5 @@
-//! `ringback-box`: runs a command in a box, to see by hand what it can do there. The tests of the
-//! sandbox try to get out of it.
+//! `ringback-box`: runs a command in a sandbox, for trying things by hand. The tests of the sandbox
+//! use it to try to escape.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -22,20 +22,20 @@ ringback-box --state DIR [OPTIONS] -- PROGRAM [ARGUMENTS]
 ringback-box --state DIR --probe
 
   --workspace DIR    the directory at /workspace
-  --workspace-to-read DIR   the same, which cannot be written
+  --workspace-to-read DIR   the same, read-only
   --home DIR         the directory at /home/agent
   --session DIR      the directory at /mcp
   --inside FILE      the program at /mcp/bin/ringback-inside
-  --hidden DIR       refuse to show this directory
-  --read-only PATH   show this path, at the same place
+  --hidden DIR       refuse to expose this directory
+  --read-only PATH   mount this path read-only, at the same path
   --env NAME=VALUE   set a variable; there are no others
-  --env-from NAME    the same, as it is in the environment of this program
+  --env-from NAME    copy a variable from this program's environment
   --memory BYTES  --processes N  --cpu PERCENT  --file BYTES  --open-files N  --tmp BYTES
-  --grace MS         how long the program may take to end when this one is asked to
-  --backend NAME     what makes the box: bubblewrap (the default), docker or auto
-  --docker SOCKET    where the container engine is
-  --image NAME       what containers are made of
-  --probe            say what this machine can give
+  --grace MS         how long the program may take to end after SIGTERM
+  --backend NAME     what makes the sandbox: bubblewrap (the default), docker or auto
+  --docker SOCKET    the socket of the container engine
+  --image NAME       the image of containers
+  --probe            report what this machine provides
 ";
 
 #[derive(Debug)]
@@ -134,7 +134,7 @@ fn backend(name: &str) -> Result<BackendChoice, String> {
         "auto" => Ok(BackendChoice::Auto),
         "bubblewrap" => Ok(BackendChoice::Bubblewrap),
         "docker" => Ok(BackendChoice::Docker),
-        other => Err(format!("there is no `{other}`")),
+        other => Err(format!("unknown backend `{other}`")),
     }
 }
 
@@ -148,7 +148,7 @@ async fn run(options: Options) -> Result<u8, Failure> {
     if options.probe {
         return probe(&sandbox).await;
     }
-    // Before there is a program that somebody could see and want to end.
+    // Before the program exists, so that no signal is missed.
     let mut asked = signal(SignalKind::terminate())?;
     let Confined { pipes, mut process, hold } = sandbox.start(options.spec).await?;
     drop(pipes.stdin);

@@ -1,4 +1,4 @@
-//! What of this machine may be in a box, whoever makes it.
+//! Which paths of this machine may be in a sandbox, whatever its backend.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use crate::error::StartError;
 use crate::spec::{ReadOnly, SandboxSpec, places};
 use crate::{etc, root};
 
-/// What nothing else may be mounted on, in or around.
+/// Paths that no other mount may be on, in or around.
 const TAKEN: &[&str] = &["/proc", "/dev", places::WORKSPACE, places::HOME, places::SESSION];
-/// What nothing else may be mounted on or around.
+/// Paths that no other mount may be on or around.
 const TAKEN_WHOLE: &[&str] = &["/tmp", "/usr", "/etc"];
 
-/// The same box, if everything is there that has to be and nothing of what must not be seen. What it can
-/// read is named by where the links lead: that is what was looked at, and that is what is mounted.
+/// Returns the same spec if everything required exists and nothing hidden is exposed. Readable
+/// paths are resolved: the path that was checked is the one that is mounted.
 pub(crate) fn checked(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<SandboxSpec, StartError> {
     let text = spec.args.iter().map(|arg| ("an argument", arg.as_os_str()));
     let env = spec.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]);
@@ -34,19 +34,19 @@ pub(crate) fn checked(spec: &SandboxSpec, hidden: &[PathBuf]) -> Result<SandboxS
         is_there("the home", home)?;
     }
     if let Some(inside) = &spec.inside {
-        is_there("the program for MCP", inside)?;
+        is_there("the MCP program", inside)?;
     }
     let hidden = resolved(hidden);
     let shown = spec.read_only.iter().map(|read_only| checked_read_only(read_only, &hidden));
     Ok(SandboxSpec { read_only: shown.collect::<Result<_, _>>()?, ..spec.clone() })
 }
 
-/// What every box of bubblewrap's shows of this machine must show nothing of what is hidden.
+/// Checks that the system paths in every bubblewrap sandbox expose nothing hidden.
 pub(crate) fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
     let hidden = resolved(hidden);
     let system = ["/usr"].into_iter().chain(root::SYSTEM.iter().copied()).map(PathBuf::from);
     for path in system.chain(etc::mounted()).chain(etc::copied()) {
-        // What is not there is not shown.
+        // A missing path exposes nothing.
         let Ok(real) = fs::canonicalize(&path) else { continue };
         if let Some(hidden) = hidden.iter().find(|hidden| hidden.starts_with(&real)) {
             return Err(StartError::Hidden { path, hidden: hidden.clone() });
@@ -55,27 +55,27 @@ pub(crate) fn check_system(hidden: &[PathBuf]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// What of the hidden would be shown with a path, if there is something.
+/// Returns the hidden path that mounting `path` would expose, if any.
 pub(crate) fn hidden_in(path: &Path, hidden: &[PathBuf]) -> Option<PathBuf> {
     seen(&real(path), &resolved(hidden)).cloned()
 }
 
-/// What is seen of the hidden where a path is shown that has no links in it.
+/// Returns the hidden path that a path without links exposes.
 fn seen<'a>(shown: &Path, hidden: &'a [PathBuf]) -> Option<&'a PathBuf> {
     hidden.iter().find(|hidden| hidden.starts_with(shown) || shown.starts_with(hidden))
 }
 
-/// Where the links of each path lead now: they may lead elsewhere at the next start of a box.
+/// Resolves the links of each path now: they may change before the next sandbox starts.
 fn resolved(hidden: &[PathBuf]) -> Vec<PathBuf> {
     hidden.iter().map(|path| real(path)).collect()
 }
 
-/// Where the links of a path lead, as far as there is something.
+/// Resolves the links of the part of a path that exists.
 fn real(path: &Path) -> PathBuf {
     for there in path.ancestors() {
         if let Ok(real) = fs::canonicalize(there) {
             let rest = path.strip_prefix(there).unwrap_or(Path::new(""));
-            // Joined with nothing, it would end in a slash.
+            // Joining an empty path would add a slash.
             return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
         }
     }
@@ -83,9 +83,9 @@ fn real(path: &Path) -> PathBuf {
 }
 
 fn checked_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<ReadOnly, StartError> {
-    is_there("the path to read", &read_only.host)?;
+    is_there("the read-only path", &read_only.host)?;
     let host = fs::canonicalize(&read_only.host)
-        .map_err(|source| not_there("the path to read", &read_only.host, source))?;
+        .map_err(|source| not_there("the read-only path", &read_only.host, source))?;
     if let Some(hidden) = seen(&host, hidden) {
         let (path, hidden) = (read_only.host.clone(), hidden.clone());
         return Err(StartError::Hidden { path, hidden });
@@ -100,8 +100,9 @@ fn checked_read_only(read_only: &ReadOnly, hidden: &[PathBuf]) -> Result<ReadOnl
     if is_plain && !is_in_the_way {
         return Ok(ReadOnly { host, inside: inside.clone() });
     }
-    let source = io::Error::new(io::ErrorKind::InvalidInput, "that place is taken in the sandbox");
-    Err(StartError::Mount { what: "a path to read at", path: inside.clone(), source })
+    let source =
+        io::Error::new(io::ErrorKind::InvalidInput, "that path is reserved in the sandbox");
+    Err(StartError::Mount { what: "the target of a read-only path", path: inside.clone(), source })
 }
 
 fn is_there(what: &'static str, path: &Path) -> Result<(), StartError> {
@@ -116,19 +117,19 @@ fn not_there(what: &'static str, path: &Path, source: io::Error) -> StartError {
     StartError::Mount { what, path: path.to_owned(), source }
 }
 
-/// What is mounted needs something to be mounted on, and in the box it cannot be made.
+/// Makes the mount point for the MCP program, which cannot be made inside the sandbox.
 pub(crate) fn make_place_for_inside(spec: &SandboxSpec) -> io::Result<()> {
     let Some(place) = place_for_inside(spec)? else { return Ok(()) };
     fs::OpenOptions::new().create(true).append(true).open(place).map(drop)
 }
 
-/// Gives the program inside a further name, in the directory of the session: that is a mount less.
-/// False if it has to be mounted, because there is no such directory or it is on another filesystem.
+/// Links the program inside into the session directory, which saves a mount. Returns false if it
+/// has to be mounted, because there is no such directory or it is on another filesystem.
 pub(crate) fn link_inside(spec: &SandboxSpec) -> io::Result<bool> {
     let (Some(place), Some(inside)) = (place_for_inside(spec)?, &spec.inside) else {
         return Ok(false);
     };
-    // What an earlier start left may be of another program.
+    // A link of an earlier start may lead to another program.
     match fs::remove_file(&place) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -140,7 +141,7 @@ pub(crate) fn link_inside(spec: &SandboxSpec) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Where the program inside is in the directory of the session, if there are both.
+/// Returns the path of the program inside within the session directory, if the spec has both.
 fn place_for_inside(spec: &SandboxSpec) -> io::Result<Option<PathBuf>> {
     let (Some(dir), Some(_)) = (&spec.session_dir, &spec.inside) else { return Ok(None) };
     let place = dir.join(places::INSIDE_BELOW);

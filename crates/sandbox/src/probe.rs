@@ -1,4 +1,4 @@
-//! What this machine can give, and how to get what is missing.
+//! What this machine provides, and how to get what is missing.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::sandbox::{BackendKind, Sandbox};
 use crate::seccomp;
 use crate::spec::{Limits, Network, ReadOnly, SandboxSpec, Workspace};
 
-/// How much of bubblewrap's complaints is read.
+/// How much of bubblewrap's error output is read.
 const SAID_BYTES_MAX: u64 = 4096;
 
 pub(crate) const SECCOMP_FIX: &str =
@@ -22,11 +22,11 @@ pub(crate) const FILES_FIX: &str = "run the daemon as the user that owns its dat
 pub(crate) const COUNTED_FIX: &str = "run the daemon where it may enter the user namespaces that it makes (setns), and /proc is mounted";
 const INSTALL_FIX: &str =
     "install bubblewrap 0.8 or newer, for example with `apt install bubblewrap`";
-const GROUP_FIX: &str = "start the daemon where control groups are delegated to it, for example with \
-    `systemd-run --user --scope -p Delegate=yes ringback serve` or as a service with `Delegate=yes` \
-    and `DelegateSubgroup=daemon`, or set this limit to `none`";
-const CONTAINER_FIX: &str = "this looks like a container, whose own walls forbid boxes in it; start \
-    it with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt \
+const GROUP_FIX: &str = "start the daemon where cgroups are delegated to it, for example with \
+    `systemd-run --user --scope -p Delegate=yes ringback serve` or as a service with \
+    `Delegate=yes` and `DelegateSubgroup=daemon`, or set this limit to `none`";
+const CONTAINER_FIX: &str = "this looks like a container that forbids sandboxes in it; start it \
+    with `--security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt \
     systempaths=unconfined`, or run the daemon outside of it";
 const APPARMOR_FIX: &str = "AppArmor keeps user namespaces from programs without a profile (as in \
     Ubuntu 24.04); give bubblewrap one, as root: `printf 'abi <abi/4.0>,\\ninclude \
@@ -34,18 +34,18 @@ const APPARMOR_FIX: &str = "AppArmor keeps user namespaces from programs without
     /etc/apparmor.d/bwrap && systemctl reload apparmor`, or switch it off: `sysctl -w \
     kernel.apparmor_restrict_unprivileged_userns=0`";
 
-/// A part of what a box promises.
+/// A layer of the isolation that a sandbox promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// The program that makes boxes.
+    /// The program `bwrap`.
     Bubblewrap,
-    /// The engine that makes containers.
+    /// The container engine.
     Engine,
-    /// What containers are made of.
+    /// The image for containers.
     Image,
-    /// Users, processes, network, mounts of its own.
+    /// Its own users, processes, network and mounts.
     Namespaces,
-    /// The filter for system calls.
+    /// The system call filter.
     Seccomp,
     /// The limit on memory.
     Memory,
@@ -57,19 +57,19 @@ pub enum Layer {
     Files,
 }
 
-/// Whether there is a layer.
+/// Whether a layer is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LayerState {
-    /// There is.
+    /// It is.
     Given {
-        /// What gives it.
+        /// What provides it.
         by: String,
     },
-    /// There is not.
+    /// It is not.
     Missing {
-        /// Why.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// How to get it.
         fix: String,
     },
 }
@@ -77,18 +77,18 @@ pub enum LayerState {
 /// One layer on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerReport {
-    /// Which.
+    /// The layer.
     pub layer: Layer,
-    /// Whether it is there.
+    /// Whether it is available.
     pub state: LayerState,
 }
 
-/// All layers that a box with certain limits needs, on this machine.
+/// All layers that a sandbox with certain limits needs, on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// In the order in which they are needed.
     pub layers: Vec<LayerReport>,
-    /// Where either would do and the first one does not, those of a container engine.
+    /// Those of a container engine, if either backend would do and the first one lacks a layer.
     pub instead: Vec<LayerReport>,
 }
 
@@ -97,13 +97,13 @@ impl Probe {
         Self { layers, instead: Vec::new() }
     }
 
-    /// Whether a box can be made.
+    /// Returns whether a sandbox can be made.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.first_missing().is_none()
     }
 
-    /// The first layer that is missing, as the error that a start gives.
+    /// Returns the first missing layer, as the error of a start.
     #[must_use]
     pub fn first_missing(&self) -> Option<StartError> {
         let first = first_missing(&self.layers)?;
@@ -166,7 +166,7 @@ fn no_group_why(controller: Controller) -> String {
     format!("no control group with `{}` can be written here", controller.name())
 }
 
-/// What bubblewrap gives.
+/// Returns what bubblewrap provides.
 pub(crate) async fn probe(sandbox: &Sandbox, limits: &Limits) -> Probe {
     let mut layers = vec![match sandbox.program() {
         Some(program) => Layer::Bubblewrap.given(program.display().to_string()),
@@ -183,7 +183,7 @@ pub(crate) async fn probe(sandbox: &Sandbox, limits: &Limits) -> Probe {
     }
     let so_far = Probe::of(layers);
     if !so_far.is_complete() {
-        // A box with what there is, to tell all that is missing at once.
+        // A sandbox with what is available, to report everything that is missing in one go.
         let limits = Limits { memory_bytes: None, processes: None, cpu_percent: None, ..*limits };
         let tried =
             if sandbox.program().is_some() { Some(trial(sandbox, limits).await) } else { None };
@@ -201,14 +201,14 @@ fn group(sandbox: &Sandbox, controller: Controller) -> LayerReport {
                 Version::V1 => "version 1",
                 Version::V2 => "version 2",
             };
-            let by = format!("control groups {version} below {}", home.dir.display());
+            let by = format!("cgroups {version} below {}", home.dir.display());
             controller.layer().given(by)
         }
         None => controller.layer().missing(no_group_why(controller), GROUP_FIX),
     }
 }
 
-/// Starts a box in which bubblewrap says its version.
+/// Starts a sandbox in which bubblewrap prints its version.
 async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
     let program = sandbox.program().unwrap_or(Path::new("bwrap")).to_owned();
     let is_elsewhere = !program.starts_with("/usr") && !program.starts_with("/bin");
@@ -233,7 +233,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
         Err(error) => Some(told(&error)),
     };
     match refused {
-        None => Layer::Namespaces.given("bubblewrap, and a box was made to be sure".to_owned()),
+        None => Layer::Namespaces.given("bubblewrap, verified with a test sandbox".to_owned()),
         Some(said) => {
             let fix = Facts::of_this_machine().fix(&said);
             Layer::Namespaces.missing(said, fix)
@@ -241,7 +241,7 @@ async fn trial(sandbox: &Sandbox, limits: Limits) -> LayerReport {
     }
 }
 
-/// `None` if it ended well, otherwise what it complained about.
+/// Returns `None` if it exited successfully, otherwise its error output.
 pub(crate) async fn ended(mut confined: Confined) -> Option<String> {
     let mut said = Vec::new();
     let stderr = confined.pipes.stderr;
@@ -257,7 +257,7 @@ fn told(error: &StartError) -> String {
     format!("{error}{}", cause.unwrap_or_default())
 }
 
-/// What can be known about why namespaces are refused.
+/// Known reasons why namespaces are refused.
 #[derive(Debug, Clone, Copy, Default)]
 struct Facts {
     is_container: bool,

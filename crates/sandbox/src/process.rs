@@ -1,4 +1,4 @@
-//! The program of a box, as it is waited for and signalled.
+//! The program of a sandbox, to wait for and to signal.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use tokio::process::Child;
 use crate::docker::Container;
 use crate::watches::Reason;
 
-/// The program of a box.
+/// The program of a sandbox.
 #[derive(Debug)]
 pub struct Process {
     kind: Kind,
@@ -19,12 +19,12 @@ pub struct Process {
 
 #[derive(Debug)]
 enum Kind {
-    /// What stands for the box outside of it, and the first process of the box. The first one ends as
-    /// the program does, and must not be asked to end: it would take the program with it at once.
+    /// The process that represents the sandbox outside, and the first process inside. The outer one
+    /// exits like the program, and must not be terminated: it would kill the program immediately.
     Bubblewrap {
         child: Child,
         first: Pid,
-        /// The first one, whatever its number becomes.
+        /// The first process, even if its number is reused.
         held: OwnedFd,
     },
     Docker(Container),
@@ -39,13 +39,13 @@ impl Process {
         Self { kind: Kind::Docker(container), why }
     }
 
-    /// Why its box was ended, if the sandbox did that by itself.
+    /// Returns why the sandbox ended the program, if it did.
     #[must_use]
     pub fn ended_because(&self) -> Option<&str> {
         self.why.get().map(String::as_str)
     }
 
-    /// The first process of the box, if this machine's kernel knows it by a number.
+    /// Returns the first process of the sandbox, if this machine's kernel knows it by a number.
     #[must_use]
     pub fn id(&self) -> Option<u32> {
         match &self.kind {
@@ -54,10 +54,10 @@ impl Process {
         }
     }
 
-    /// Waits for the end of the program: its own code, or 128 and the number of the signal.
+    /// Waits for the end of the program: its own code, or 128 plus the number of the signal.
     ///
     /// # Errors
-    /// When nobody can say.
+    /// If the result is unknown.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -68,12 +68,13 @@ impl Process {
         }
     }
 
-    /// Asks the program to end. One that is not there any more has what was wanted, and one that is
-    /// not there yet never comes.
+    /// Asks the program to end. A program that has ended is fine, and one that has not started yet
+    /// never starts.
     pub fn terminate(&self) {
         match &self.kind {
             Kind::Bubblewrap { first, .. } => {
-                // There is no group before the first process has made it, a moment after its start.
+                // The process group does not exist until the first process makes it, just after its
+                // start.
                 if kill_process_group(*first, Signal::TERM).is_err() {
                     self.kill();
                 }
@@ -82,7 +83,7 @@ impl Process {
         }
     }
 
-    /// Ends everything in the box: nothing in it outlives the first process.
+    /// Ends everything in the sandbox: nothing in it outlives the first process.
     pub fn kill(&self) {
         match &self.kind {
             Kind::Bubblewrap { held, .. } => {

@@ -1,4 +1,4 @@
-//! Limits that a process has by itself, and hands to those it starts.
+//! Limits of a single process, which its children inherit.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use crate::probe::FILES_FIX;
 use crate::spec::Limits;
 
-/// The kernel takes this for "start no program that handles dumps"; zero only holds back files. It is
-/// less than any dump has, so that no file is written either.
+/// The kernel takes this for "start no program that handles dumps"; zero only prevents files. It is
+/// smaller than any dump, so that no file is written either.
 pub(crate) const CORE_BYTES: u64 = 1;
 const CORE_PATTERN: &str = "/proc/sys/kernel/core_pattern";
-const CORE_FIX: &str = "start the daemon with a hard limit for core files that is not zero, for example \
+const CORE_FIX: &str = "start the daemon with a nonzero hard limit for core files, for example \
     with `LimitCORE=1` in its service, or write a plain name such as `core` to \
     /proc/sys/kernel/core_pattern";
 
@@ -29,7 +29,7 @@ impl From<Errno> for Refused {
     }
 }
 
-/// Sets them for the first process of a box, before the program is there.
+/// Sets them for the first process of a sandbox, before the program starts.
 pub(crate) fn apply(pid: Pid, limits: &Limits) -> Result<(), Refused> {
     dump_nothing(pid)?;
     if let Some(bytes) = limits.file_bytes {
@@ -41,16 +41,16 @@ pub(crate) fn apply(pid: Pid, limits: &Limits) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What handles a dump of a crashed program runs outside of the box.
+/// A handler of core dumps runs outside the sandbox.
 fn dump_nothing(pid: Pid) -> Result<(), Refused> {
     let limit = Rlimit { current: Some(CORE_BYTES), maximum: Some(CORE_BYTES) };
     match prlimit(Some(pid), Resource::Core, limit) {
         Ok(_) => Ok(()),
-        // Zero is all that this user may set, which is enough where dumps are files.
+        // This user may only set zero, which is enough where dumps are files.
         Err(Errno::PERM) if !is_handled_by_a_program() => Ok(lower(pid, Resource::Core, 0)?),
         Err(Errno::PERM) => {
-            let why = "this user may have no core files, and a limit of zero does not keep the \
-                kernel from starting the program that /proc/sys/kernel/core_pattern names"
+            let why = "this user's core file limit is zero, which does not keep the kernel from \
+                starting the program named in /proc/sys/kernel/core_pattern"
                 .to_owned();
             Err(Refused { why, fix: CORE_FIX })
         }
@@ -58,12 +58,12 @@ fn dump_nothing(pid: Pid) -> Result<(), Refused> {
     }
 }
 
-/// Whether dumps go to a program or to a socket. One that cannot be read may say so.
+/// Returns whether dumps go to a program or a socket. An unreadable setting counts as yes.
 fn is_handled_by_a_program() -> bool {
     fs::read(CORE_PATTERN).map_or(true, |pattern| matches!(pattern.first(), Some(b'|' | b'@')))
 }
 
-/// Only root can raise a limit; one that is lower already is as good.
+/// Only root can raise a limit; one that is already lower is fine.
 fn lower(pid: Pid, resource: Resource, wanted: u64) -> rustix::io::Result<()> {
     let allowed = getrlimit(resource).maximum.map_or(wanted, |maximum| maximum.min(wanted));
     let limit = Rlimit { current: Some(allowed), maximum: Some(allowed) };

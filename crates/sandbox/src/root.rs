@@ -1,9 +1,9 @@
-//! The root of a box: a directory that is written once and mounted, read-only, for many boxes. It has
-//! the files of `/etc`, and a place for everything else that is mounted.
+//! The root of a sandbox: a directory that is written once and mounted, read-only, in many
+//! sandboxes. It has the files of `/etc`, and a mount point for everything else.
 //!
-//! Each of these could be a mount of its own, but every mount costs a box a part of a millisecond. So
-//! what is this machine's own is a copy, and when the original changes there is another root for the
-//! boxes after that.
+//! Each of these could be a mount of its own, but every mount costs a sandbox a fraction of a
+//! millisecond. So files of this machine are copied, and when an original changes, later sandboxes
+//! get another root.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,14 +16,14 @@ use crate::etc;
 use crate::leftovers::private_dir;
 use crate::spec::{SandboxSpec, places};
 
-/// Where programs and libraries are besides `/usr`: links into it, or directories of their own.
+/// Programs and libraries outside `/usr`: links into it, or real directories.
 pub(crate) const SYSTEM: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-/// Where every box has something mounted.
+/// The mount points of every sandbox.
 const MOUNTED: &[&str] = &["/usr", "/proc", "/dev", "/tmp", places::WORKSPACE];
-/// Below these there are no places: what is mounted there has its own.
+/// No mount points are made below these: mounts there have their own.
 const WITH_PLACES: &[&str] = &["/usr", "/tmp"];
 
-/// The roots that were written.
+/// The roots written so far.
 #[derive(Debug)]
 pub(crate) struct Roots {
     dir: PathBuf,
@@ -36,22 +36,22 @@ struct Root {
     kind: Kind,
 }
 
-/// What makes one root differ from another.
+/// What distinguishes one root from another.
 #[derive(Debug, PartialEq, Eq)]
 struct Kind {
     places: Vec<Place>,
-    /// What the originals of its copies were like.
+    /// The state of the files it was copied from.
     originals: Vec<Option<Stamp>>,
 }
 
-/// For something to be mounted on.
+/// A mount point.
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
     path: PathBuf,
     is_dir: bool,
 }
 
-/// Differs whenever a file has been replaced or written, or a directory has got or lost an entry.
+/// Changes whenever a file is replaced or written, or a directory gains or loses an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -60,7 +60,7 @@ struct Stamp {
 }
 
 impl Roots {
-    /// Forgets those of an earlier run.
+    /// Removes those of an earlier run.
     pub(crate) fn open(state_dir: &Path) -> Result<Self, OpenError> {
         let dir = state_dir.join("roots");
         let made = remove_dir_if_there(&dir).and_then(|()| private_dir(&dir));
@@ -68,10 +68,10 @@ impl Roots {
         Ok(Self { dir, known: Mutex::default() })
     }
 
-    /// The root of such a box. It is written if there is none.
+    /// Returns the root for such a sandbox, and writes it if necessary.
     pub(crate) fn of(&self, spec: &SandboxSpec) -> io::Result<PathBuf> {
         let kind = Kind { places: places_of(spec), originals: originals() };
-        // One that was not written to its end is not known.
+        // A root that was not fully written is not known.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(root) = known.iter().find(|root| root.kind == kind) {
             return Ok(root.dir.clone());
@@ -101,7 +101,7 @@ fn originals() -> Vec<Option<Stamp>> {
     etc::copied().map(stamp).collect()
 }
 
-/// Where something is mounted in this box and not in every one.
+/// Returns the mount points of this sandbox that not every sandbox has.
 fn places_of(spec: &SandboxSpec) -> Vec<Place> {
     let dir = |path: &str| Place { path: path.into(), is_dir: true };
     let mut places: Vec<_> = spec.home.iter().map(|_| dir(places::HOME)).collect();
@@ -144,7 +144,7 @@ fn write(dir: &Path, places: &[Place]) -> io::Result<()> {
 
 fn place_in(dir: &Path, Place { path, is_dir }: &Place) -> io::Result<()> {
     let place = below(dir, path);
-    // A link leads to somewhere else in the box, and must lead to nowhere here.
+    // A link leads elsewhere in the sandbox, and must not be followed here.
     if place.ancestors().take_while(|part| *part != dir).any(Path::is_symlink) {
         return Ok(());
     }
@@ -155,14 +155,14 @@ fn place_in(dir: &Path, Place { path, is_dir }: &Place) -> io::Result<()> {
     Ok(())
 }
 
-/// Where an absolute path is in a root. Whatever else a path may have in it leads nowhere.
+/// Maps an absolute path into a root. Other components of a path are ignored.
 fn below(dir: &Path, path: &Path) -> PathBuf {
     let names = path.components().filter(|part| matches!(part, Component::Normal(_)));
     dir.join(names.collect::<PathBuf>())
 }
 
-/// Copies a file, or a directory with its files and links. What is not there, or is not for this user to
-/// read, is left out.
+/// Copies a file, or a directory with its files and links. Skips what does not exist or is not
+/// readable for this user.
 fn copy(original: &Path, to: &Path) -> io::Result<()> {
     match try_copy(original, to) {
         Err(error)
@@ -228,8 +228,8 @@ mod tests {
         }
     }
 
-    /// Rule: boxes of one kind share a root; another kind, or another original, has another, and
-    /// what was mounted before stays as it is.
+    /// Rule: sandboxes of one kind share a root; another kind, or a changed original, gets another,
+    /// and roots that are mounted stay as they are.
     #[test]
     fn a_root_is_written_once_for_its_kind() {
         let dir = tempfile::tempdir().unwrap();
@@ -244,7 +244,7 @@ mod tests {
             assert_eq!(copy, fs::read("/etc/ld.so.cache").ok());
             assert!(root.join("etc/passwd").is_file() && root.join("workspace").is_dir());
         }
-        // As if an original had been another one.
+        // As if an original had changed.
         let another = Some(Stamp { inode: 0, n_bytes: 0, modified: (0, 0) });
         roots.known.lock().unwrap()[0].kind.originals[0] = another;
         let again = roots.of(&spec(Vec::new())).unwrap();
@@ -254,7 +254,7 @@ mod tests {
         assert!(!plain.exists() && !again.exists());
     }
 
-    /// Rule: no place is made outside of a root, whatever links of this machine are in it.
+    /// Rule: no mount point is made outside a root, whatever links this machine has.
     #[test]
     fn a_place_is_below_its_root() {
         let dir = tempfile::tempdir().unwrap();

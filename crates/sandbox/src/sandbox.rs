@@ -1,4 +1,4 @@
-//! Makes boxes.
+//! Makes sandboxes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -21,37 +21,37 @@ use crate::spec::{Limits, SandboxSpec};
 use crate::sweeper::Remains;
 use crate::watches::Guard;
 
-/// Where a container engine usually is.
+/// The usual socket of a container engine.
 const SOCKET: &str = "/var/run/docker.sock";
 
-/// How boxes are made.
+/// How sandboxes are made.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
-    /// Where the sandbox keeps its own files. One process at a time.
+    /// The directory for the sandbox's own files. For one process at a time.
     pub state_dir: PathBuf,
-    /// What no box may see, whatever it is told to mount.
+    /// What no sandbox may see, whatever it mounts.
     pub hidden: Vec<PathBuf>,
-    /// What makes the boxes.
+    /// What makes the sandboxes.
     pub backend: BackendChoice,
-    /// Where bubblewrap is, if not where it usually is.
+    /// The path of bubblewrap, if it is not in a usual place.
     pub program: Option<PathBuf>,
     /// The container engine.
     pub docker: DockerSettings,
 }
 
-/// Where a container engine is, and what its boxes are made of.
+/// The socket of a container engine, and its default image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DockerSettings {
     /// Its socket on this machine: a path, or `unix://` and a path.
     pub socket: String,
-    /// The image of boxes that name none.
+    /// The image of sandboxes that name none.
     pub image: Option<String>,
 }
 
-/// What is to make the boxes.
+/// The configured backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendChoice {
-    /// Bubblewrap if it gives all that is promised, otherwise a container engine if that does.
+    /// Bubblewrap if it provides every promised layer, otherwise a container engine if that does.
     #[default]
     Auto,
     /// Bubblewrap.
@@ -60,34 +60,34 @@ pub enum BackendChoice {
     Docker,
 }
 
-/// What makes the boxes.
+/// The backend in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackendKind {
     /// The program `bwrap`.
     Bubblewrap,
-    /// A container engine, by its API.
+    /// A container engine, through its API.
     Docker,
 }
 
-/// Makes boxes. A handle: clones are the same.
+/// Makes sandboxes. A handle: clones are the same.
 #[derive(Debug, Clone)]
 pub struct Sandbox(pub(crate) Arc<Inner>);
 
 #[derive(Debug)]
 pub(crate) struct Inner {
     choice: BackendChoice,
-    /// What `Auto` has come to.
+    /// The result of `Auto`.
     chosen: OnceLock<BackendKind>,
     hidden: Vec<PathBuf>,
     notes: Notes,
     guard: Guard,
     pub(crate) bubblewrap: Bubblewrap,
-    /// Where it makes boxes, may come to, or has made some before.
+    /// Set if it makes sandboxes, may be chosen to, or has made some before.
     docker: Option<Docker>,
 }
 
 impl SandboxSettings {
-    /// With everything where it usually is.
+    /// Returns settings with everything in its usual place.
     #[must_use]
     pub fn in_dir(state_dir: impl Into<PathBuf>) -> Self {
         Self {
@@ -101,10 +101,10 @@ impl SandboxSettings {
 }
 
 impl DockerSettings {
-    /// The path of the socket.
+    /// Returns the path of the socket.
     ///
     /// # Errors
-    /// When it is not on this machine, where the workspaces are.
+    /// If it is not on this machine, where the workspaces are.
     pub fn path(&self) -> Result<PathBuf, EngineError> {
         let elsewhere = || EngineError::Elsewhere { address: self.socket.clone() };
         let path = Path::new(self.socket.strip_prefix("unix://").unwrap_or(&self.socket));
@@ -119,19 +119,19 @@ impl Default for DockerSettings {
 }
 
 impl Sandbox {
-    /// Gets ready, and ends what an earlier run left. May block.
+    /// Gets ready, and ends leftovers of an earlier run. May block.
     ///
     /// # Errors
-    /// When the sandbox's own files cannot be written. That bubblewrap is missing is none: what a
-    /// machine cannot give is told by [`Self::probe`], and when something is started.
+    /// If the sandbox's own files cannot be written. A missing bubblewrap is not an error here:
+    /// [`Self::probe`] reports missing layers, and so does starting a program.
     pub fn open(settings: SandboxSettings) -> Result<Self, OpenError> {
-        // First: it makes the directory for this user alone, whatever the mask is.
+        // First: it makes the directory for this user alone, whatever the umask is.
         let notes = Notes::open(&settings.state_dir)?;
         let etc = settings.state_dir.join("etc");
         etc::write(&etc).map_err(|source| OpenError::State { path: etc, source })?;
         let n_swept = notes.sweep()?;
         if n_swept > 0 {
-            tracing::warn!(n_swept, "sandboxes of an earlier run were cleaned up");
+            tracing::warn!(n_swept, "cleaned up sandboxes of an earlier run");
         }
         let wants_docker = match settings.backend {
             BackendChoice::Auto | BackendChoice::Docker => true,
@@ -149,12 +149,12 @@ impl Sandbox {
         })))
     }
 
-    /// Starts a program in a box of its own.
+    /// Starts a program in a sandbox of its own.
     ///
     /// # Errors
-    /// When a layer cannot be given, or something to mount is not there. Then nothing runs. What is
-    /// wrong only inside of the box, such as a program that it does not have, ends the program and is
-    /// in its error output.
+    /// If a layer is missing, or something to mount does not exist. Then nothing runs. An error
+    /// inside the sandbox, such as a missing program, ends the program and appears in its error
+    /// output.
     ///
     /// # Cancel safety
     /// Nothing is left.
@@ -169,13 +169,13 @@ impl Sandbox {
     ) -> Result<Confined, StartError> {
         let inner = Arc::clone(&self.0);
         let runtime = Handle::current();
-        // Cancelled halfway, it goes on to its end here, and what it made is dropped then.
+        // If cancelled, the start still completes here, and its result is dropped.
         tokio::task::spawn_blocking(move || inner.start(backend, &spec, &runtime))
             .await
             .map_err(|_| StartError::Closed)?
     }
 
-    /// The same where it may block, within a runtime.
+    /// Does the same as [`Self::start`], blocking, within a runtime.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -183,8 +183,8 @@ impl Sandbox {
         self.0.start(self.backend(), spec, &Handle::current())
     }
 
-    /// What this machine can give of what a box with these limits needs. Starts a box to find out, and
-    /// where that is left to it, decides what makes the boxes from now on.
+    /// Reports which layers for a sandbox with these limits this machine provides. Starts a sandbox
+    /// to find out, and with `Auto` decides on the backend from now on.
     pub async fn probe(&self, limits: &Limits) -> Probe {
         match self.0.choice {
             BackendChoice::Bubblewrap => probe::probe(self, limits).await,
@@ -193,7 +193,7 @@ impl Sandbox {
         }
     }
 
-    /// Probes both if need be, and remembers which of them is whole.
+    /// Probes both if necessary, and remembers which of them is complete.
     async fn choose(&self, limits: &Limits) -> Probe {
         let chosen = |kind| *self.0.chosen.get_or_init(|| kind);
         if self.0.chosen.get() == Some(&BackendKind::Docker) {
@@ -219,29 +219,29 @@ impl Sandbox {
         }
     }
 
-    /// What makes the boxes. Where that is to be found out it is bubblewrap, until [`Self::probe`] has
-    /// seen that only a container engine gives all that is promised.
+    /// Returns the backend. With `Auto` it is bubblewrap, until [`Self::probe`] has found that only
+    /// a container engine provides every promised layer.
     #[must_use]
     pub fn backend(&self) -> BackendKind {
         self.0.backend()
     }
 
-    /// Whether the container engine has an image of this name.
+    /// Returns whether the container engine has an image of this name.
     ///
     /// # Errors
-    /// When there is no engine, or it does not say.
+    /// If no engine is available, or it does not answer.
     pub async fn image_exists(&self, image: &str) -> Result<bool, EngineError> {
         self.0.engine()?.image_exists(image).await
     }
 
-    /// Builds an image from a directory, and tells line by line what the engine says. A log that is
-    /// full is waited for, one that is closed is done without.
+    /// Builds an image from a directory, and logs the engine's output by line. Waits for a full
+    /// log; ignores a closed one.
     ///
     /// # Errors
-    /// When there is no engine, the directory cannot be handed over, or a step fails.
+    /// If no engine is available, the directory cannot be sent, or a step fails.
     ///
     /// # Cancel safety
-    /// The build is ended, and there is no image of it.
+    /// The build is ended and leaves no image.
     pub async fn build_image(
         &self,
         spec: BuildSpec,
@@ -258,7 +258,7 @@ impl Sandbox {
         self.0.bubblewrap.homes()
     }
 
-    /// Where bubblewrap is.
+    /// Returns the path of bubblewrap.
     pub(crate) fn program(&self) -> Option<&Path> {
         self.0.bubblewrap.program()
     }
@@ -301,7 +301,7 @@ impl Inner {
         }
     }
 
-    /// Ends a box and removes what it has; tells when that is done.
+    /// Ends a sandbox, removes its remains, and signals `done`.
     pub(crate) fn sweep(&self, remains: Remains, done: Option<oneshot::Sender<()>>) {
         match (remains, &self.docker) {
             (Remains::Bubblewrap(swept), _) => self.bubblewrap.sweep(swept, done),
@@ -317,7 +317,7 @@ impl Inner {
         }
     }
 
-    /// The container engine, where it makes the boxes.
+    /// Returns the container engine, if it makes the sandboxes.
     fn docker(&self) -> Result<&Docker, EngineError> {
         self.docker.as_ref().ok_or(EngineError::NotUsed)
     }

@@ -1,8 +1,8 @@
-//! The system calls that a box does not have.
+//! The system calls that a sandbox does not have.
 //!
-//! A list of what is forbidden, not of what is allowed: agents are programs for Node, Go, Python and
-//! the shell, and start compilers. Forbidden is what reaches past namespaces, what loads code into the
-//! kernel, and what has been a way out of boxes before and no agent needs.
+//! A list of forbidden calls, not of allowed ones: agents are programs for Node, Go, Python and the
+//! shell, and start compilers. Forbidden are calls that reach past namespaces, that load code into
+//! the kernel, and that have been used to escape sandboxes before and no agent needs.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -28,7 +28,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_open_by_handle_at, libc::SYS_name_to_handle_at, libc::SYS_fanotify_init,
     // Keyrings are not in a namespace.
     libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key,
-    // Code in the kernel, and large parts of it that are rarely needed and often broken.
+    // Code in the kernel, and large kernel subsystems that are rarely needed and often broken.
     libc::SYS_bpf, libc::SYS_perf_event_open, libc::SYS_userfaultfd,
     libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register,
     libc::SYS_init_module, libc::SYS_finit_module, libc::SYS_delete_module,
@@ -54,15 +54,15 @@ const REFUSED_HERE: &[libc::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[libc::c_long] = &[];
 
-/// Newer than what `libc` knows on every architecture; their numbers are the same on all.
+/// Newer than `libc` on some architectures; their numbers are the same on all.
 const OPEN_TREE_ATTR: libc::c_long = 467;
 const FCHMODAT2: libc::c_long = 452;
 
-/// Said not to exist, so that programs do without: their arguments are behind a pointer, where no
-/// filter can look.
+/// Reported as nonexistent, so that programs fall back: their arguments are behind a pointer, where
+/// no filter can look.
 pub(crate) const ABSENT: &[libc::c_long] = &[libc::SYS_clone3, libc::SYS_openat2];
 
-/// What `clone` must not make.
+/// The namespaces that `clone` must not make.
 pub(crate) const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -73,33 +73,33 @@ pub(crate) const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWNET,
 ];
 
-/// The families of sockets there are: a network namespace does not hold all others back.
+/// The allowed socket families: a network namespace does not contain all others.
 pub(crate) const SOCKETS: &[i32] =
     &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// Types on a terminal's behalf, and the console's variant of it.
+/// Injects input into a terminal, and the console's variant.
 const TERMINAL_INPUT: &[libc::c_ulong] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// What asks the kernel to make everybody wait who opens a file, or to tell of every change in a
-/// directory: leases, their kind for directories, and notes.
+/// Requests that make everyone who opens a file wait, or report every change in a directory:
+/// leases, delegations and `dnotify`.
 pub(crate) const LEASES: &[u32] = &[libc::F_SETLEASE as u32, libc::F_NOTIFY as u32, F_SETDELEG];
-/// Newer than what `libc` knows.
+/// Newer than `libc`.
 const F_SETDELEG: u32 = 1040;
 
-/// The limit that keeps a crash from starting a program outside of the box. Whoever lowers it to zero
-/// would take that away, so it cannot be set; programs that want no dumps have what they want.
+/// The limit that keeps a crash from starting a program outside the sandbox. Lowering it to zero
+/// would remove that protection, so it cannot be set; programs that want no dumps get none anyway.
 pub(crate) const KEPT_LIMIT: u32 = libc::RLIMIT_CORE;
 
-/// A file that runs as its owner: outside of the box, that is the daemon's user.
+/// Mode bits of a file that runs as its owner: outside the sandbox, that is the daemon's user.
 pub(crate) const SET_ID: &[u32] = &[libc::S_ISUID, libc::S_ISGID];
 
-/// Numbers from here on are a second set of all calls, which no other rule speaks of.
+/// Numbers from here on are a second set of all calls, which no other rule covers.
 const X32_START: u32 = 0x4000_0000;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 type Compiled<T> = Result<T, seccompiler::BackendError>;
 
-/// The programs for the kernel, each as bubblewrap reads it. They are compiled once.
+/// Returns the programs for the kernel, in bubblewrap's format. They are compiled once.
 pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
     static PROGRAMS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     if let Some(programs) = PROGRAMS.get() {
@@ -111,12 +111,12 @@ pub(crate) fn programs() -> Compiled<&'static [Vec<u8>]> {
 
 fn compile_all() -> Compiled<Vec<Vec<u8>>> {
     let refused = compile(refused()?, libc::EPERM)?;
-    // Said to be done.
+    // Faked as successful.
     let ignored = compile(ignored()?, 0)?;
     Ok([refused, ignored, absent()].iter().map(bytes).collect())
 }
 
-/// Always refused, on this architecture.
+/// Returns the calls that are always refused on this architecture.
 pub(crate) fn refused_calls() -> impl Iterator<Item = &'static libc::c_long> {
     REFUSED.iter().chain(REFUSED_HERE)
 }
@@ -153,10 +153,10 @@ fn refused() -> Compiled<Rules> {
     Ok(rules)
 }
 
-/// What is not done, and said to be: programs such as `gpg` give up where they are refused it.
+/// Calls that are faked as successful: programs such as `gpg` give up when they fail.
 fn ignored() -> Compiled<Rules> {
     let kept = u64::from(KEPT_LIMIT);
-    // Without a new limit it is only asked for.
+    // Without a new limit the call only queries.
     let is_new = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
     Ok(Rules::from([
         (libc::SYS_setrlimit, vec![SeccompRule::new(vec![is(0, kept)?])?]),
@@ -164,7 +164,7 @@ fn ignored() -> Compiled<Rules> {
     ]))
 }
 
-/// Opening has a mode only where it makes a file; otherwise there may be anything.
+/// Opening takes a mode only when it creates a file; otherwise the argument may be anything.
 fn made_with_set_id(flags_at: u8) -> Compiled<Vec<SeccompRule>> {
     // The part of `O_TMPFILE` that is not `O_DIRECTORY`.
     let unnamed = libc::O_TMPFILE & !libc::O_DIRECTORY;
@@ -182,7 +182,7 @@ fn any(conditions: impl Iterator<Item = Compiled<SeccompCondition>>) -> Compiled
     conditions.map(|condition| SeccompRule::new(vec![condition?])).collect()
 }
 
-/// The kernel looks at 32 bits of all of these: whatever is above must not hide them.
+/// The kernel uses 32 bits of all of these: the higher bits must not bypass the check.
 fn has(argument: u8, bits: u32) -> Compiled<SeccompCondition> {
     let bits = u64::from(bits);
     let op = SeccompCmpOp::MaskedEq(bits);
@@ -198,15 +198,15 @@ fn is_not(argument: u8, value: i32) -> Compiled<SeccompCondition> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
 }
 
-/// Says of some calls, and of the whole second set, that they do not exist. It compares with "at
-/// least", which the compiler does not, and one program costs a box less than two.
+/// Reports some calls, and the whole second set, as nonexistent. It needs a comparison with "at
+/// least", which the compiler lacks, and one program costs a sandbox less than two.
 fn absent() -> BpfProgram {
     let step = |code: u32, jt, k| sock_filter { code: code as u16, jt, jf: 0, k };
     let (compare, end) = (libc::BPF_JMP | libc::BPF_K, libc::BPF_RET | libc::BPF_K);
     let at_least = step(compare | libc::BPF_JGE, 0, X32_START);
     let equal = |call: &libc::c_long| step(compare | libc::BPF_JEQ, 0, *call as u32);
     let mut questions: Vec<_> = [at_least].into_iter().chain(ABSENT.iter().map(equal)).collect();
-    // Whatever is answered with yes jumps over the rest, and over the step that allows.
+    // A match jumps over the remaining steps, including the one that allows.
     for (steps_after, question) in (1..).zip(questions.iter_mut().rev()) {
         question.jt = steps_after;
     }
@@ -216,7 +216,7 @@ fn absent() -> BpfProgram {
     [number].into_iter().chain(questions).chain([allow, refuse]).collect()
 }
 
-/// As `struct sock_filter` is in memory.
+/// Returns it with the memory layout of `struct sock_filter`.
 fn bytes(program: &BpfProgram) -> Vec<u8> {
     let steps = program.iter().flat_map(|step| {
         let [code_low, code_high] = step.code.to_ne_bytes();
@@ -230,7 +230,7 @@ fn bytes(program: &BpfProgram) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Rule: the filter is what the kernel takes: whole steps, and fewer than 4096.
+    /// Rule: the kernel accepts the filter: whole instructions, and fewer than 4096.
     #[test]
     fn the_programs_compile_for_this_machine() {
         for program in programs().unwrap() {

@@ -1,9 +1,9 @@
-//! Starts bubblewraps from one thread. The system ends a child with the thread that started it, and a
-//! runtime's threads come and go.
+//! Starts bubblewraps from one thread. The system ends a child with the thread that started it, and
+//! a runtime's threads come and go.
 //!
-//! What is started twice in a row is probably started again. So when nothing else is to be done, the
-//! thread begins the next one ahead: that it is in its control groups already spares a box the move,
-//! for which the kernel takes ten to twenty milliseconds, and the fork of the daemon.
+//! What is started twice in a row is probably started again. So when idle, the thread pre-starts
+//! the next one. Because it is already in its cgroups, the sandbox saves the move, for which the
+//! kernel takes ten to twenty milliseconds, and the fork of the daemon.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -16,9 +16,10 @@ use tokio::runtime::{self, Handle};
 use crate::bubblewrap::{Begun, Blank, Kit};
 use crate::error::{OpenError, StartError};
 
-/// Children that wait to be started; whoever wants another is told that it is too much.
+/// The most starts that may wait; a further one is refused.
 const WAITING_MAX: usize = 256;
-/// How long after a box the next one is begun: until then, the first one has enough to do.
+/// How long after a sandbox the next one is pre-started: until then, the first one needs the
+/// processor.
 const QUIET: Duration = Duration::from_millis(100);
 
 enum Job {
@@ -26,17 +27,17 @@ enum Job {
         next: Next,
         begun: SyncSender<Result<Begun, StartError>>,
     },
-    /// One that was begun ahead has been taken.
+    /// A pre-started one has been taken.
     Taken(Next),
 }
 
-/// What is to be begun, and for whom.
+/// What to start, and on which runtime.
 struct Next {
     blank: Blank,
     runtime: Handle,
 }
 
-/// One that was begun ahead.
+/// A pre-started one.
 #[derive(Debug)]
 struct Ahead {
     blank: Blank,
@@ -52,16 +53,16 @@ pub(crate) struct Spawner {
     ahead: Arc<Mutex<Option<Box<Ahead>>>>,
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Keeper {
     kit: Kit,
     ahead: Arc<Mutex<Option<Box<Ahead>>>>,
-    /// What was begun last.
+    /// The last one started.
     last: Option<Blank>,
 }
 
 impl Spawner {
-    /// The thread ends once every handle is gone; what it has started ends with it.
+    /// Starts the thread. It ends once every handle is gone; so does what it has started.
     pub(crate) fn start(kit: Kit) -> Result<(Self, JoinHandle<()>), OpenError> {
         let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
         let ahead = Arc::new(Mutex::default());
@@ -73,13 +74,13 @@ impl Spawner {
         Ok((Self { jobs: jobs_in, kit, ahead }, thread))
     }
 
-    /// A bubblewrap, begun ahead or now, whose note is one of a box. Waits for it: call it where that
-    /// may be.
+    /// Returns a bubblewrap, pre-started or new, whose note marks it as used. Blocks until it
+    /// exists.
     pub(crate) fn begin(&self, blank: Blank, runtime: &Handle) -> Result<Begun, StartError> {
         let next = Next { blank, runtime: runtime.clone() };
         let begun = match self.take(&next) {
             Some(begun) => {
-                // There may be too much to do for another.
+                // Skipped if the thread is too busy.
                 drop(self.jobs.try_send(Job::Taken(next)));
                 begun
             }
@@ -103,11 +104,11 @@ impl Spawner {
         };
         let (begun_in, begun) = sync_channel(1);
         let sent = self.jobs.try_send(Job::Begin { next, begun: begun_in });
-        sent.map_err(|_| failed("too many sandboxes start at once"))?;
+        sent.map_err(|_| failed("too many sandboxes are starting; try again later"))?;
         begun.recv().map_err(|_| failed("the thread that starts sandboxes has ended"))?
     }
 
-    /// The one that was begun ahead, if it is of this kind and still there.
+    /// Returns the pre-started one, if it is of this kind and still running.
     fn take(&self, next: &Next) -> Option<Begun> {
         let mut ahead = lock(&self.ahead).take_if(|ahead| ahead.is_for(next))?;
         match ahead.begun.child.try_wait() {
@@ -122,7 +123,7 @@ impl Spawner {
 
 #[cfg(test)]
 impl Spawner {
-    /// Which process was begun ahead.
+    /// Returns the pre-started process.
     pub(crate) fn process_ahead(&self) -> Option<u32> {
         lock(&self.ahead).as_ref().and_then(|ahead| ahead.begun.child.id())
     }
@@ -153,7 +154,7 @@ impl Keeper {
         }
     }
 
-    /// Says what probably comes next.
+    /// Returns what is probably started next.
     fn carry_out(&mut self, job: Job) -> Option<Next> {
         match job {
             Job::Begin { next, begun } => {
@@ -163,7 +164,7 @@ impl Keeper {
                 {
                     self.kit.discard(unused);
                 }
-                // Arguments that change from one to the next may be what somebody said.
+                // Arguments that change between starts may be a user's words.
                 let is_again = self.last.as_ref() == Some(&next.blank);
                 self.last = Some(next.blank.clone());
                 is_again.then_some(next)
@@ -178,8 +179,8 @@ impl Keeper {
         }
         let begun = match self.kit.begin(&next.blank, &next.runtime) {
             Ok(begun) => begun,
-            // Whoever needs it tries again, and is told why if that fails too.
-            Err(error) => return tracing::debug!(%error, "the next sandbox is not begun ahead"),
+            // The next start tries again, and reports the error if that fails too.
+            Err(error) => return tracing::debug!(%error, "cannot pre-start the next sandbox"),
         };
         let ahead = Ahead { blank: next.blank, runtime: next.runtime.id(), begun };
         if let Some(unused) = lock(&self.ahead).replace(Box::new(ahead)) {

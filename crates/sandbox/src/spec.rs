@@ -1,53 +1,53 @@
-//! What to run in a box, and how far it may go.
+//! What to run in a sandbox, and its limits.
 
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Where things are in a box.
+/// Paths in a sandbox.
 pub mod places {
-    /// The workspace, which can be written.
+    /// The workspace, which is writable.
     pub const WORKSPACE: &str = "/workspace";
-    /// The home, which can be written as well.
+    /// The home, which is writable as well.
     pub const HOME: &str = "/home/agent";
     /// The directory of the session.
     pub const SESSION: &str = "/mcp";
     /// The program that speaks MCP to the agent.
     pub const INSIDE: &str = "/mcp/bin/ringback-inside";
-    /// The same, below the directory of the session.
+    /// The same, relative to the directory of the session.
     pub(crate) const INSIDE_BELOW: &str = "bin/ringback-inside";
 }
 
-/// A program and the box it runs in.
+/// A program and its sandbox.
 #[derive(Clone)]
 pub struct SandboxSpec {
-    /// The program, as it is named in the box.
+    /// The program, as named in the sandbox.
     pub program: PathBuf,
-    /// Its arguments. Everybody on this machine can see them.
+    /// Its arguments. Every user of this machine can see them.
     pub args: Vec<OsString>,
-    /// All of its environment.
+    /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// What it works on, at [`places::WORKSPACE`].
+    /// Its workspace, at [`places::WORKSPACE`].
     pub workspace: Workspace,
-    /// Where in the box it starts; in the workspace if nothing is said.
+    /// Its working directory in the sandbox; the workspace if absent.
     pub working_dir: Option<PathBuf>,
-    /// What it keeps for itself, at [`places::HOME`]. It can write there.
+    /// Its own files, at [`places::HOME`]. Writable.
     pub home: Option<PathBuf>,
     /// The directory of its session, at [`places::SESSION`].
     pub session_dir: Option<PathBuf>,
     /// The program that speaks MCP to it, at [`places::INSIDE`].
     pub inside: Option<PathBuf>,
-    /// What else of this machine it can read.
+    /// Further paths of this machine that it can read.
     pub read_only: Vec<ReadOnly>,
-    /// How far it may go.
+    /// Its limits.
     pub limits: Limits,
-    /// What it reaches.
+    /// Its network access.
     pub network: Network,
-    /// The image that its system comes from, if not the default one. Only containers have one.
+    /// The image of its system, if not the default one. For containers only.
     pub image: Option<String>,
 }
 
-/// What a program works on, and how.
+/// A program's workspace, and its access to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Workspace {
     /// Nothing.
@@ -59,42 +59,42 @@ pub enum Workspace {
     Write(PathBuf),
 }
 
-/// A file or directory that can be read in a box.
+/// A read-only path in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnly {
-    /// Where it is on this machine.
+    /// Its path on this machine.
     pub host: PathBuf,
-    /// Where it is in the box.
+    /// Its path in the sandbox.
     pub inside: PathBuf,
 }
 
-/// What a box reaches.
+/// The network access of a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Network {
-    /// A loopback of its own, with nobody else on it.
+    /// A loopback interface of its own, with nothing else on it.
     #[default]
     None,
 }
 
-/// How far a program may go. `None` is no limit.
+/// The limits of a program. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Memory of all its processes, with its files in `/tmp`.
     pub memory_bytes: Option<u64>,
     /// Processes and threads at a time.
     pub processes: Option<u32>,
-    /// Time on processors: 100 is one of them, all the time.
+    /// Processor time: 100 is one processor, all the time.
     pub cpu_percent: Option<u32>,
-    /// The longest file.
+    /// The size of the largest file.
     pub file_bytes: Option<u64>,
-    /// Files that one process has open.
+    /// Open files of one process.
     pub open_files: Option<u64>,
     /// The size of `/tmp`, and of `/dev/shm`.
     pub tmp_bytes: u64,
 }
 
 impl Workspace {
-    /// Where it is on this machine.
+    /// Returns its path on this machine.
     #[must_use]
     pub fn host(&self) -> Option<&Path> {
         match self {
@@ -105,7 +105,7 @@ impl Workspace {
 }
 
 impl ReadOnly {
-    /// At the same path in the box.
+    /// Returns an entry with the same path in the sandbox.
     #[must_use]
     pub fn same(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -114,7 +114,7 @@ impl ReadOnly {
 }
 
 impl Limits {
-    /// No limit but on what is kept in memory as files.
+    /// Returns no limits except on files in memory.
     #[must_use]
     pub const fn none() -> Self {
         Self {
@@ -135,18 +135,18 @@ impl Default for Limits {
             memory_bytes: Some(4 << 30),
             // Threads count, and a parallel build has many.
             processes: Some(1024),
-            // Something is left for the daemon on most machines.
+            // Leaves something for the daemon on most machines.
             cpu_percent: Some(200),
             // A large archive.
             file_bytes: Some(2 << 30),
-            // What programs for Node expect to have.
+            // What programs for Node expect.
             open_files: Some(4096),
             ..Self::none()
         }
     }
 }
 
-/// Names of the environment, not what they stand for: that may be a key.
+/// Shows the names of environment variables, not their values: one may be a key.
 impl fmt::Debug for SandboxSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.env.iter().map(|(name, _)| name).collect();

@@ -1,4 +1,4 @@
-//! Cleans up after boxes, on a thread of its own: whoever drops a box does not wait.
+//! Cleans up after sandboxes on a thread of its own, so that dropping one does not block.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -14,27 +14,27 @@ use tokio::sync::oneshot;
 use crate::cgroups;
 use crate::error::OpenError;
 
-/// Boxes that wait to be cleaned up after; whoever drops another waits for a place.
+/// The most sandboxes that may wait for cleanup; dropping a further one blocks.
 const WAITING_MAX: usize = 256;
-/// How long a killed box may take to be gone.
+/// How long a killed sandbox may take to be gone.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a box has outside of itself.
+/// What a sandbox has outside of itself.
 #[derive(Debug)]
 pub(crate) enum Remains {
-    /// One that bubblewrap made.
+    /// That of a bubblewrap sandbox.
     Bubblewrap(Swept),
     /// A container.
     Docker {
-        /// What it is called.
+        /// Its name.
         name: String,
     },
 }
 
-/// What a box of bubblewrap's has outside of itself.
+/// What a bubblewrap sandbox has outside of itself.
 #[derive(Debug)]
 pub(crate) struct Swept {
-    /// Its first process; everything in the box ends with it.
+    /// Its first process; everything in the sandbox ends with it.
     pub(crate) first: Option<OwnedFd>,
     pub(crate) groups: Vec<PathBuf>,
     pub(crate) note: PathBuf,
@@ -46,12 +46,12 @@ struct Job {
     done: Option<oneshot::Sender<()>>,
 }
 
-/// Hands boxes to the thread.
+/// Hands sandboxes to the thread.
 #[derive(Debug, Clone)]
 pub(crate) struct Sweeper(SyncSender<Job>);
 
 impl Sweeper {
-    /// The thread ends once every handle is gone and everything is cleaned up.
+    /// Starts the thread. It ends once every handle is gone and everything is cleaned up.
     pub(crate) fn start() -> Result<(Self, JoinHandle<()>), OpenError> {
         let (jobs_in, jobs) = sync_channel::<Job>(WAITING_MAX);
         let thread = std::thread::Builder::new()
@@ -59,7 +59,7 @@ impl Sweeper {
             .spawn(move || {
                 for Job { swept, done } in jobs {
                     if let Err(error) = sweep(&swept) {
-                        tracing::error!(note = %swept.note.display(), %error, "a sandbox is left; the next start tries again");
+                        tracing::error!(note = %swept.note.display(), %error, "cannot clean up a sandbox; the next start tries again");
                     }
                     done.map(|done| done.send(()));
                 }
@@ -68,12 +68,12 @@ impl Sweeper {
         Ok((Self(jobs_in), thread))
     }
 
-    /// Ends a box and removes what it has; tells when that is done.
+    /// Ends a sandbox, removes its remains, and signals `done`.
     pub(crate) fn sweep(&self, swept: Swept, done: Option<oneshot::Sender<()>>) {
         if let Err(unsent) = self.0.send(Job { swept, done })
             && let Err(error) = sweep(&unsent.0.swept)
         {
-            tracing::error!(%error, "a sandbox is left; the next start tries again");
+            tracing::error!(%error, "cannot clean up a sandbox; the next start tries again");
         }
     }
 }
@@ -81,15 +81,15 @@ impl Sweeper {
 fn sweep(swept: &Swept) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     if let Some(first) = &swept.first {
-        // One that has ended has what was wanted.
+        // A process that has ended is fine.
         pidfd_send_signal(first, Signal::KILL).unwrap_or_default();
         let mut ended = [PollFd::new(first, PollFlags::IN)];
         let limit = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
         if poll(&mut ended, Some(&limit))? == 0 {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "it was killed and has not ended"));
         }
-        // Its parent is gone. That it is now a child of this process is so only where this is the
-        // first process of a container; otherwise somebody else's init takes it.
+        // Its parent is gone. It is a child of this process only if this is the first process of a
+        // container; otherwise another init adopts it.
         let nobodys_child = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         waitid(WaitId::PidFd(first.as_fd()), nobodys_child).unwrap_or_default();
     }

@@ -1,10 +1,10 @@
-//! Ends the box that uses up what the kernel counts by user.
+//! Ends the sandbox that uses up what the kernel counts per user.
 //!
-//! A box has the daemon's user to the kernel, and the kernel gives a user so many watches: of connections
-//! (epoll) and of files (inotify). Once a box has taken the last one, the daemon accepts no connection any
-//! more, not even the one that would end the box. So a thread of its own tries now and then whether there
-//! is another watch to be had, with files that it has open already, and ends the box that has most of them
-//! if there is none.
+//! To the kernel, a sandbox has the daemon's user, and a user may have a limited number of watches:
+//! of connections (epoll) and of files (inotify). Once a sandbox has taken the last one, the daemon
+//! cannot accept connections any more, not even the one that would end the sandbox. So a separate
+//! thread regularly tries to get another watch, with files that it already has open, and if that
+//! fails ends the sandbox that has the most.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -21,24 +21,25 @@ use rustix::process::{Pid, Signal, pidfd_send_signal};
 
 use crate::error::OpenError;
 
-/// How often it is tried whether there is a watch to be had.
+/// How often to try to get a watch.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long a box may take to give back what it had: millions of watches take seconds.
+/// How long a sandbox may take to release its watches: millions of them take seconds.
 const PATIENCE: Timespec = Timespec { tv_sec: 60, tv_nsec: 0 };
-/// Watches of connections that must be left: the square of this. Each connection of the daemon's needs
-/// one, and a box that stops at the last one leaves those that others give back meanwhile.
+/// The square of this is the number of epoll watches that must be left. Each connection of the
+/// daemon needs one, and a sandbox that stops at the last one leaves those that others release
+/// meanwhile.
 const LEFT_MIN: usize = 16;
-/// A box with less than this part of all there are is not who used them up.
+/// A sandbox with less than this fraction of the limit is not to blame.
 const PART_MIN: u64 = 32;
 
-/// Why a box was ended, once it was.
+/// Why a sandbox was ended, once it was.
 pub(crate) type Reason = Arc<OnceLock<String>>;
 
-/// Looks after boxes.
+/// Watches over sandboxes.
 #[derive(Debug)]
 pub(crate) struct Guard {
     boxes: Boxes,
-    /// The thread ends with it.
+    /// Dropping it ends the thread.
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,30 +54,30 @@ struct Guarded {
     why: Reason,
 }
 
-/// What a user has so many of.
+/// A resource that the kernel limits per user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Files and connections that are waited for.
+    /// Files and connections in epoll.
     Polled,
-    /// Those who watch files.
+    /// inotify instances.
     Watchers,
-    /// Files that are watched.
+    /// Files watched with inotify.
     Watched,
 }
 
-/// What one box has.
+/// What one sandbox has.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Held {
     n_watches: u64,
-    /// Processes that nobody may look into.
+    /// Processes that cannot be inspected.
     n_closed: u64,
 }
 
-/// What it takes to try.
+/// The files needed for the trial.
 #[derive(Debug)]
 struct Trial {
     polls: Vec<OwnedFd>,
-    /// Each is watched by each of those.
+    /// Each of these is watched by each of the others.
     polled: Vec<OwnedFd>,
     watcher: Option<OwnedFd>,
 }
@@ -97,7 +98,7 @@ impl Guard {
         Ok(Self { boxes, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Looks after a box, whose first process this is, until it is forgotten.
+    /// Watches over a sandbox, given its first process, until it is forgotten.
     pub(crate) fn add(&self, name: Arc<str>, first: Pid, held: OwnedFd) -> Reason {
         let why = Reason::default();
         let guarded = Guarded { first, held, why: Arc::clone(&why) };
@@ -114,7 +115,7 @@ impl Drop for Guard {
     fn drop(&mut self) {
         drop(self.stop.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("a thread of the sandbox has panicked");
+            tracing::error!("a thread of the sandbox panicked");
         }
     }
 }
@@ -125,7 +126,8 @@ impl Boxes {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the box that has most of what is used up; `used_up` says how many there are of that.
+    /// Ends the sandbox that has the most of an exhausted resource; `used_up` returns the limit of
+    /// that.
     fn look(&self, used_up: impl Fn(Kind) -> Option<u64>) {
         if self.lock().is_empty() {
             return;
@@ -141,11 +143,11 @@ impl Boxes {
         let firsts: Vec<_> =
             self.lock().iter().map(|(name, guarded)| (Arc::clone(name), guarded.first)).collect();
         let parents = parents();
-        // Who has more than half of them has most, and there may be millions to count.
+        // More than half is certainly the most, and there may be millions to count.
         let held = |first: Pid| Held::of(kind, &members(first, &parents), limit / 2);
         let counted: Vec<_> = firsts.into_iter().map(|(name, first)| (name, held(first))).collect();
         let Some((name, held)) = greediest(counted, limit) else {
-            return tracing::warn!(?kind, limit, "the kernel has no more, and no sandbox has them");
+            return tracing::warn!(?kind, limit, "a kernel limit is used up, but not by a sandbox");
         };
         let n_watches = held.n_watches;
         tracing::warn!(
@@ -153,28 +155,28 @@ impl Boxes {
             limit,
             name = &*name,
             n_watches,
-            "a sandbox has used it up, and is ended"
+            "ending a sandbox: it has used up a kernel limit"
         );
         let Some(held) = self.end(&name, kind.why(n_watches, limit)) else { return };
-        // What it had is given back until it is gone; only then somebody else can be to blame.
+        // Its watches are released until it is gone; only then can another sandbox be to blame.
         let mut ended = [PollFd::new(&held, PollFlags::IN)];
         poll(&mut ended, Some(&PATIENCE)).unwrap_or_default();
     }
 
-    /// Ends a box; `None` if it has ended meanwhile.
+    /// Ends a sandbox; `None` if it has already ended.
     fn end(&self, name: &str, why: String) -> Option<OwnedFd> {
         let boxes = self.lock();
         let guarded = boxes.get(name)?;
         guarded.why.set(why).unwrap_or_default();
         if let Err(error) = pidfd_send_signal(&guarded.held, Signal::KILL) {
-            tracing::error!(%error, name, "a sandbox could not be ended");
+            tracing::error!(%error, name, "cannot end a sandbox");
         }
         guarded.held.try_clone().ok()
     }
 }
 
-/// The box that has most, if that is a part worth speaking of. Where the watches that can be seen do not
-/// explain it, one whose processes cannot be looked into is to blame.
+/// Returns the sandbox that has the most, if that is a significant fraction. If the visible watches
+/// do not explain it, a sandbox whose processes cannot be inspected is to blame.
 fn greediest(counted: Vec<(Arc<str>, Held)>, limit: u64) -> Option<(Arc<str>, Held)> {
     let is_worth = |(_, held): &&(Arc<str>, Held)| held.n_watches >= limit / PART_MIN;
     let explains = counted.iter().any(|counted| is_worth(&counted));
@@ -183,7 +185,7 @@ fn greediest(counted: Vec<(Arc<str>, Held)>, limit: u64) -> Option<(Arc<str>, He
 }
 
 impl Held {
-    /// What these processes have, counted as far as `enough`.
+    /// Counts what these processes have, up to `enough`.
     fn of(kind: Kind, members: &[Pid], enough: u64) -> Self {
         let mut held = Self::default();
         for pid in members.iter().map(|pid| pid.as_raw_nonzero()) {
@@ -217,7 +219,7 @@ impl Kind {
         link.as_os_str() == name
     }
 
-    /// How many are in what the kernel says about an open file.
+    /// Counts the entries in the kernel's description of an open file.
     fn count(self, info: &str) -> u64 {
         let starting = |start: &str| info.lines().filter(|line| line.starts_with(start)).count();
         let n_lines = match self {
@@ -228,7 +230,7 @@ impl Kind {
         u64::try_from(n_lines).unwrap_or(u64::MAX)
     }
 
-    /// How many one user has, where the kernel says.
+    /// Returns the kernel's limit per user.
     fn limit(self) -> u64 {
         let path = match self {
             Self::Polled => "/proc/sys/fs/epoll/max_user_watches",
@@ -245,8 +247,8 @@ impl Kind {
             Self::Watched => ("watches of files", "fs.inotify.max_user_watches"),
         };
         format!(
-            "the sandbox was ended: it had {n_watches} of the {limit} {what} that the kernel gives the \
-             daemon's user ({key}), and none was left"
+            "the sandbox was ended: it had {n_watches} of the {limit} {what} that the kernel \
+             grants the daemon's user ({key}), and none were left"
         )
     }
 }
@@ -277,13 +279,14 @@ impl Trial {
         };
         match tried {
             Err(Errno::NOSPC) => true,
-            // Also said where this process has too many files open, which is no box's doing.
+            // Also reported if this process has too many open files, which is not a sandbox's
+            // fault.
             Err(Errno::MFILE) => self.polled.iter().all(|file| file.try_clone().is_ok()),
             Ok(()) | Err(_) => false,
         }
     }
 
-    /// Takes as many watches as must be left, and gives them back.
+    /// Takes as many watches as must be left, and releases them.
     fn poll_all(&self) -> rustix::io::Result<()> {
         let all =
             || self.polls.iter().flat_map(|polls| self.polled.iter().map(move |it| (polls, it)));
@@ -292,28 +295,29 @@ impl Trial {
             epoll::add(polls, polled, epoll::EventData::new_u64(0), flags)
         });
         for (polls, polled) in all() {
-            // Where one was not taken, there is nothing to be given back.
+            // A watch that was not taken need not be released.
             epoll::delete(polls, polled).unwrap_or_default();
         }
         taken
     }
 }
 
-/// The parent of every process.
+/// Returns the parent of every process.
 fn parents() -> HashMap<i32, i32> {
     let processes = procfs::process::all_processes().into_iter().flatten().flatten();
     let stats = processes.filter_map(|process| process.stat().ok());
     stats.map(|stat| (stat.pid, stat.ppid)).collect()
 }
 
-/// The processes of a box: those that come from its first one, and those that were put into it later.
+/// Returns the processes of a sandbox: the descendants of its first one, and those that joined
+/// later.
 fn members(first: Pid, parents: &HashMap<i32, i32>) -> Vec<Pid> {
     let namespace = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
     let first = first.as_raw_nonzero().get();
     let own = namespace(first);
     let mut members = HashSet::from([first]);
     let mut n_before = 0;
-    // A parent may have come after its child in the list.
+    // A parent may be listed after its child.
     while members.len() > n_before {
         n_before = members.len();
         let children = parents.iter().filter(|(_, parent)| members.contains(parent));
@@ -332,8 +336,9 @@ mod tests {
         (name.into(), Held { n_watches, n_closed })
     }
 
-    /// Rule: who has most is ended. Who has next to nothing is not, even if nobody has more: another program
-    /// of the user has them. Where they cannot be seen, who hides its processes has them.
+    /// Rule: the sandbox with the most is ended. One with next to nothing is not, even if no other
+    /// has more: another program of the user has them. If they cannot be seen, a sandbox that hides
+    /// its processes is to blame.
     #[test]
     fn the_greediest_is_who_has_most_of_what_there_is() {
         let name = |counted: Vec<_>| greediest(counted, 3200).map(|(name, _)| name.to_string());
@@ -343,7 +348,7 @@ mod tests {
         assert_eq!(name(Vec::new()), None);
     }
 
-    /// Rule: what a process has is what the kernel says about its open files.
+    /// Rule: what a process has is what the kernel reports about its open files.
     #[test]
     fn what_a_process_has_is_counted() {
         let polls = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();

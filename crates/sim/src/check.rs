@@ -1,4 +1,4 @@
-//! Looks in a history for what must not happen.
+//! Checks a history for broken promises.
 
 mod calls;
 mod events;
@@ -14,11 +14,11 @@ use crate::history::History;
 /// A broken promise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which promise.
+    /// The promise.
     pub rule: &'static str,
     /// The entry of the history where it shows; the number of entries if it shows at the end.
     pub entry: usize,
-    /// What was seen.
+    /// What was observed.
     pub seen: String,
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// Every broken promise, in the order it shows.
+/// Returns every broken promise, in the order it shows.
 #[must_use]
 pub fn check(history: &History) -> Vec<Violation> {
     let mut violations = Vec::new();

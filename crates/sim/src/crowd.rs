@@ -1,6 +1,6 @@
-//! A crowd: hundreds of sessions with their agents and their callers. What happened among them, and
-//! the promise it must keep: every call of every agent has exactly one outcome, it is true, and it
-//! comes in time.
+//! A crowd: hundreds of sessions with their agents and callers. Records what happened, and checks
+//! the promise: every call of every agent has exactly one outcome, it is true, and it comes in
+//! time.
 
 use std::collections::BTreeMap;
 
@@ -12,53 +12,53 @@ use crate::Violation;
 /// The number of an agent's call, which is also its input.
 pub type Ask = u64;
 
-/// An outcome may come so much after its time: a commit, and a turn of whoever keeps the time.
+/// An outcome may be this late: a commit, and a turn of the timer.
 const SLACK_MS: u64 = 1000;
 
-/// All that happened, and what was left at the end.
+/// Everything that happened, and what was left at the end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Crowd {
     /// In order, each with its time.
     pub entries: Vec<(u64, Seen)>,
-    /// The broker's tables when everybody had left.
+    /// The broker's tables after every party had left.
     pub under_way: UnderWay,
 }
 
-/// One thing that happened.
+/// One event of the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen {
     /// An agent calls.
     Asked {
-        /// Which call.
+        /// The call.
         ask: Ask,
         /// The place of its session.
         place: usize,
-        /// How long it may take.
+        /// Its time limit.
         within_ms: u64,
     },
     /// A caller has the call.
     Took {
-        /// Which call.
+        /// The call.
         ask: Ask,
         /// The place of the caller's session.
         place: usize,
     },
-    /// Somebody answers.
+    /// A caller answers.
     Answered {
-        /// Which call.
+        /// The call.
         ask: Ask,
-        /// With what; `None` for a failure of the tool.
+        /// The value; `None` for a failure of the tool.
         value: Option<u64>,
-        /// Whether the answer was taken.
+        /// Whether the answer was accepted.
         taken: bool,
-        /// Whether it comes from whoever was asked.
+        /// Whether it comes from the right caller.
         is_own: bool,
     },
-    /// The agent takes the call back.
+    /// The agent cancels the call.
     Cancelled(Ask),
     /// The agent leaves without waiting.
     Left(Ask),
-    /// The agent is told the outcome.
+    /// The agent gets the outcome.
     Told(Ask, Outcome),
     /// A session ends, and another takes its place.
     Ended {
@@ -77,27 +77,27 @@ pub enum Outcome {
 }
 
 impl Crowd {
-    /// How many entries there are of a kind.
+    /// Returns the number of entries of a kind.
     pub fn count(&self, is_kind: impl Fn(&Seen) -> bool) -> usize {
         self.entries.iter().filter(|(_, seen)| is_kind(seen)).count()
     }
 }
 
-/// What is known of a call.
+/// The story of a call.
 #[derive(Debug, Default)]
 struct Story {
     asked_at: u64,
     within_ms: u64,
     place: usize,
     is_taken: bool,
-    /// The answer that was taken.
+    /// The accepted answer.
     answer: Option<Option<u64>>,
     is_cancelled: bool,
     has_left: bool,
     outcome: Option<Outcome>,
 }
 
-/// Every broken promise, in the order it shows.
+/// Returns every broken promise, in the order it shows.
 #[must_use]
 pub fn check(crowd: &Crowd) -> Vec<Violation> {
     let mut stories: BTreeMap<Ask, Story> = BTreeMap::new();
@@ -115,7 +115,7 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
                     broken("a call reaches its own caller alone", format!("{ask} was at {place}"));
                 }
                 if story.outcome.is_some() {
-                    broken("nothing is begun after its outcome", format!("{ask} was taken late"));
+                    broken("nothing starts after its outcome", format!("{ask} was taken late"));
                 }
                 story.is_taken = true;
             }
@@ -159,7 +159,7 @@ pub fn check(crowd: &Crowd) -> Vec<Violation> {
     violations
 }
 
-/// What an outcome says that is not so.
+/// Returns what is untrue about an outcome.
 fn untrue(story: &Story, outcome: Outcome) -> Option<&'static str> {
     match (outcome, story.answer) {
         (Outcome::Result(value), Some(Some(answer))) if value == answer => None,
@@ -171,7 +171,7 @@ fn untrue(story: &Story, outcome: Outcome) -> Option<&'static str> {
         }
         (Outcome::Failed(_, Certainty::Ran), None) => Some("its caller did not answer"),
         (Outcome::Failed(ErrorKind::Cancelled, _), None) if !story.is_cancelled => {
-            Some("nobody took it back")
+            Some("it was not cancelled")
         }
         (Outcome::Failed(_, Certainty::NotStarted | Certainty::MayHaveRun), None) => None,
     }

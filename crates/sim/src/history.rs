@@ -1,4 +1,4 @@
-//! What happened, in the order it happened: calls, replies, commits, events, crashes.
+//! Everything that happened, in order: calls, replies, commits, events, crashes.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -8,38 +8,37 @@ use ringback_proto::principal::PrincipalId;
 use ringback_proto::record::{JobState, UnixMs};
 use ringback_proto::{Certainty, ErrorKind};
 
-/// Who calls: an index into the callers of the world.
+/// A caller: an index into the callers of the world.
 pub type Who = usize;
 /// The number of a call in its history.
 pub type CallNo = usize;
-/// A number that stands in the body of one request alone, so that its effects can be told from all
-/// others'.
+/// A number in the body of a single request, which identifies its effects.
 pub type Marker = u64;
 
-/// All that happened, and what was left at the end.
+/// Everything that happened, and what was left at the end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
     /// In order.
     pub entries: Vec<Entry>,
-    /// What the disk had after the last life.
+    /// The contents of the disk after the last life.
     pub truth: Truth,
 }
 
-/// One thing that happened.
+/// One entry of the history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub at: UnixMs,
-    /// In which life of the daemon, from 0.
+    /// The life of the daemon, from 0.
     pub life: u32,
-    /// What.
+    /// The event.
     pub what: What,
 }
 
-/// What can happen.
+/// Possible events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
-    /// The daemon is up, and its events are listened to from here on.
+    /// The daemon is up, and its events are recorded from here on.
     Started,
     /// The daemon could not start, because its first commit was refused.
     FailedToStart,
@@ -47,7 +46,7 @@ pub enum What {
     Called(Box<Called>),
     /// A reply to it.
     Replied(CallNo, Reply),
-    /// Its caller asked for it to be stopped.
+    /// Its caller cancelled it.
     Cancelled(CallNo),
     /// Its caller left without waiting for more replies.
     Left(CallNo),
@@ -70,21 +69,21 @@ pub enum What {
 pub struct Called {
     /// Its number.
     pub call: CallNo,
-    /// Who calls.
+    /// The caller.
     pub who: Who,
-    /// What is called.
+    /// The operation.
     pub op: Op,
-    /// By which id a repeat is recognised.
+    /// The ID by which a repeat is recognized.
     pub request_id: Option<RequestId>,
     /// How long the caller waits for the result.
     pub wait_ms: Option<u64>,
     /// How long the call may take.
     pub deadline_ms: Option<u64>,
-    /// Whether chunks are wanted.
+    /// Whether chunks are requested.
     pub stream: bool,
 }
 
-/// What is called, with what of its input matters.
+/// An operation, with the relevant part of its input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Op {
     /// `job_sleep`; the marker is its milliseconds.
@@ -118,18 +117,18 @@ pub enum Op {
 pub enum LineTool {
     /// Of a client with two tabs.
     Tab,
-    /// Of a client that comes back after its stream was lost.
+    /// Of a client that reconnects after its stream was lost.
     Page,
     /// Of two workers.
     Render,
-    /// Of one of them, and running it twice does no harm.
+    /// Of one of them; running it twice does no harm.
     Idempotent,
-    /// Of whoever started a session.
+    /// Of the caller of a session.
     Ask,
 }
 
 impl LineTool {
-    /// The name its party gives it.
+    /// Returns its name as its party declares it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -140,7 +139,7 @@ impl LineTool {
         }
     }
 
-    /// The name it is called by; only the agents of a session reach its callers' tools.
+    /// Returns the name for calls; only the agents of a session reach its caller tools.
     #[must_use]
     pub const fn full_name(self) -> &'static str {
         match self {
@@ -152,7 +151,7 @@ impl LineTool {
         }
     }
 
-    /// Whether a call may go out again after its party was lost.
+    /// Returns whether a call may be delivered again after its party was lost.
     #[must_use]
     pub const fn is_delivered_again(self) -> bool {
         match self {
@@ -163,7 +162,7 @@ impl LineTool {
 }
 
 impl Op {
-    /// The marker of what changes something by itself.
+    /// Returns the marker of an operation that changes something itself.
     #[must_use]
     pub const fn marker(&self) -> Option<Marker> {
         match self {
@@ -182,21 +181,21 @@ impl Op {
         }
     }
 
-    /// Whether it makes a job.
+    /// Returns whether it makes a job.
     #[must_use]
     pub const fn makes_job(&self) -> bool {
         matches!(self, Self::Sleep(_))
     }
 }
 
-/// A reply, as far as it matters.
+/// The relevant part of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// The work goes on as a job.
     JobStarted(JobId),
-    /// A stream begins.
+    /// A stream starts.
     StreamStart(JobId),
-    /// The stream of a call on a line begins.
+    /// The stream of a call on a line starts.
     LineStream,
     /// A chunk.
     Chunk,
@@ -208,9 +207,9 @@ pub enum Reply {
     Slept(Marker),
     /// An artifact or a token was made.
     Made(Marker),
-    /// Where jobs stand, of `job_status`, `job_list` and `job_cancel`.
+    /// The states of jobs, from `job_status`, `job_list` and `job_cancel`.
     Jobs(Vec<(JobId, JobState)>),
-    /// What `job_poll` told: ended, and not ended.
+    /// The answer of `job_poll`: ended, and not ended.
     Polled(Vec<JobId>, Vec<JobId>),
     /// Any other success.
     Done,
@@ -219,7 +218,7 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Whether no further reply may follow.
+    /// Returns whether no further reply may follow.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self {
@@ -236,7 +235,7 @@ impl Reply {
         }
     }
 
-    /// The job whose id the caller is told.
+    /// Returns the job whose ID the caller gets.
     #[must_use]
     pub const fn job(&self) -> Option<JobId> {
         match self {
@@ -255,18 +254,18 @@ impl Reply {
     }
 }
 
-/// A change that the disk has.
+/// A durable change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Durable {
     /// A new job.
     Created {
-        /// Which.
+        /// The job.
         job: JobId,
-        /// From which request.
+        /// The marker of its request.
         marker: Marker,
-        /// Whose.
+        /// The owner.
         owner: PrincipalId,
-        /// From which request id.
+        /// The ID of its request.
         request_id: Option<RequestId>,
         /// Pending or running.
         state: JobState,
@@ -283,7 +282,7 @@ pub enum Durable {
     Revoked(TokenId),
 }
 
-/// An event as everybody who sees all events gets it.
+/// An event as a subscriber to all events gets it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Announced {
     /// Its number among all.
@@ -292,18 +291,18 @@ pub struct Announced {
     pub topic: &'static str,
     /// Its number in its topic.
     pub topic_seq: u64,
-    /// Whose it is.
+    /// Its owner.
     pub owner: PrincipalId,
-    /// Its number among this owner's of this topic.
+    /// Its number among those of this owner and topic.
     pub owner_topic_seq: u64,
-    /// What it says.
+    /// Its content.
     pub news: News,
 }
 
-/// What an event says, as far as it matters.
+/// The relevant content of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum News {
-    /// Where a job stands.
+    /// The state of a job.
     State(JobId, JobState),
     /// A job works.
     Progress(JobId),
@@ -311,7 +310,7 @@ pub enum News {
     Other,
 }
 
-/// What the disk had after the last life, read by a new opening of the store.
+/// The contents of the disk after the last life, read from a reopened store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Truth {
     /// Every job.
@@ -322,14 +321,14 @@ pub struct Truth {
     pub revoked: Vec<Who>,
     /// The callers whose tokens expire, and when.
     pub expiries: Vec<(Who, UnixMs)>,
-    /// The broker's tables when nothing was asked of it any more.
+    /// The broker's tables after all calls were over.
     pub under_way: UnderWay,
-    /// The lines of the audit.
+    /// The number of lines in the audit.
     pub n_audit_lines: usize,
 }
 
 impl History {
-    /// A number that two equal histories share.
+    /// Returns a number that equal histories share.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -337,17 +336,17 @@ impl History {
         hasher.finish()
     }
 
-    /// How many entries there are of a kind.
+    /// Returns the number of entries of a kind.
     pub fn count(&self, is_kind: impl Fn(&What) -> bool) -> usize {
         self.entries.iter().filter(|entry| is_kind(&entry.what)).count()
     }
 
-    /// The calls, each with the index of its entry.
+    /// Returns the calls, each with the index of its entry.
     pub fn calls(&self) -> impl Iterator<Item = (usize, &Entry, &Called)> {
         self.pick(|what| if let What::Called(called) = what { Some(&**called) } else { None })
     }
 
-    /// The replies, each with the index of its entry.
+    /// Returns the replies, each with the index of its entry.
     pub fn replies(&self) -> impl Iterator<Item = (usize, &Entry, (CallNo, &Reply))> {
         self.pick(
             |what| {
@@ -356,12 +355,12 @@ impl History {
         )
     }
 
-    /// What became durable, each with the index of its entry.
+    /// Returns the durable changes, each with the index of its entry.
     pub fn durable(&self) -> impl Iterator<Item = (usize, &Entry, &Durable)> {
         self.pick(|what| if let What::Durable(durable) = what { Some(durable) } else { None })
     }
 
-    /// The events, each with the index of its entry.
+    /// Returns the events, each with the index of its entry.
     pub fn announced(&self) -> impl Iterator<Item = (usize, &Entry, &Announced)> {
         self.pick(|what| if let What::Announced(event) = what { Some(event) } else { None })
     }

@@ -1,20 +1,20 @@
 //! `ringback-sim`: simulates seeds, one after another, until one breaks a promise.
 
-#![expect(clippy::print_stdout, reason = "a command line tool talks on stdout")]
-#![expect(clippy::print_stderr, reason = "a command line tool complains on stderr")]
+#![expect(clippy::print_stdout, reason = "a command line tool prints to stdout")]
+#![expect(clippy::print_stderr, reason = "a command line tool reports errors on stderr")]
 
 use std::process::ExitCode;
 
 use ringback_sim::history::What;
 use ringback_sim::{Run, run};
 
-/// What `sysexits.h` calls a usage error.
+/// The usage error of `sysexits.h`.
 const EXIT_USAGE: u8 = 64;
-/// Entries of a history that are shown before a violation.
+/// How many entries of a history are shown before a violation.
 const TAIL: usize = 40;
 const USAGE: &str = "Usage: ringback-sim --seed N [--rounds R] [--history FROM]";
 
-/// What was asked for.
+/// The command line.
 struct Asked {
     seed: u64,
     rounds: u64,
@@ -74,14 +74,14 @@ fn summary(run: &Run) -> String {
     )
 }
 
-/// The violations, and what went before the first.
+/// Returns the violations, and the entries before the first.
 fn tail(run: &Run) -> String {
     let first = run.violations.first().map_or(0, |violation| violation.entry);
     let mut text = shown(run, first.saturating_sub(TAIL), TAIL + 1);
     for violation in &run.violations {
         text.push_str(&format!("{violation}\n"));
     }
-    text.push_str(&format!("try again: cargo xtask sim --seed {}\n", run.seed));
+    text.push_str(&format!("reproduce with: cargo xtask sim --seed {}\n", run.seed));
     text
 }
 

@@ -28,11 +28,11 @@ use recorder::Recorder;
 
 pub(crate) use crowd::simulate as simulate_crowd;
 
-/// When the simulated world begins: any time that is not 0.
+/// The start of the simulated time: any time that is not 0.
 const BEGINNING: UnixMs = 1_800_000_000_000;
 /// A start takes at least this long, so that every life has its own epoch of events.
 const RESTART_MS: UnixMs = 50;
-/// Rows read at a time for the truth.
+/// Rows per page when the truth is read.
 const PAGE: usize = 500;
 
 /// What outlasts a life of the daemon: its directory, its callers, and the dice.
@@ -41,7 +41,7 @@ struct World {
     dir: Utf8PathBuf,
     recorder: Recorder,
     callers: Vec<Caller>,
-    /// Requests with an id, to be repeated.
+    /// Requests with an ID, to be repeated.
     repeatable: Vec<(Who, RequestId, Op)>,
     markers: std::collections::BTreeSet<Marker>,
     n_calls: CallNo,
@@ -49,17 +49,18 @@ struct World {
     content: BlobHash,
 }
 
-/// Somebody who calls.
+/// A caller.
 #[derive(Clone)]
 struct Caller {
-    /// None for the daemon's own user.
+    /// `None` for the daemon's own user.
     token: Option<(TokenId, Secret)>,
 }
 
 /// Simulates one seed.
 pub(crate) fn simulate(seed: u64) -> History {
     let guard = directory();
-    let dir = Utf8Path::from_path(guard.path()).expect("temporary paths are text").join("data");
+    let dir =
+        Utf8Path::from_path(guard.path()).expect("temporary paths are valid UTF-8").join("data");
     let mut world = World::new(seed, dir);
     let n_lives = world.rng.random_range(2..=5);
     for life in 0..n_lives {
@@ -93,8 +94,9 @@ impl World {
 
     /// Cuts the newest segment of the audit at any byte, as a power failure may.
     fn tear_audit(&mut self) {
-        let segments = self.dir.join("audit").read_dir_utf8().expect("there is an audit");
-        let newest = segments.map(|entry| entry.expect("it can be listed").into_path()).max();
+        let segments = self.dir.join("audit").read_dir_utf8().expect("the audit exists");
+        let newest =
+            segments.map(|entry| entry.expect("the audit can be listed").into_path()).max();
         let Some(path) = newest else { return };
         let length = fs::metadata(&path).expect("a segment has a length").len();
         let cut = self.rng.random_range(0..=length);
@@ -102,7 +104,7 @@ impl World {
         file.set_len(cut).expect("a segment can be cut");
     }
 
-    /// What the disk has, by a new opening of it.
+    /// Reads the contents of the disk from a reopened store.
     fn truth(&self) -> Truth {
         let store = Store::open(&self.dir).expect("the store opens after every life");
         let mut truth = Truth { jobs: all_jobs(&store), ..Truth::default() };
@@ -150,7 +152,7 @@ fn all_jobs(store: &Store) -> Vec<(JobId, ringback_proto::record::JobState)> {
     }
 }
 
-/// In memory where there is such a place: syncs cost nothing there.
+/// Returns a directory in memory if possible: syncs are free there.
 fn directory() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let made = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };

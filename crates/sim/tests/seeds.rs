@@ -1,4 +1,4 @@
-//! Seeds that are simulated with every run of the tests.
+//! Seeds that are simulated in every test run.
 
 use ringback_proto::ErrorKind;
 use ringback_sim::crowd::{Outcome, Seen};
@@ -6,8 +6,8 @@ use ringback_sim::history::{Reply, What};
 use ringback_sim::{run, run_crowd};
 
 /// Rule: one outcome per call, nothing acknowledged lost, no effect after a refusal, repeats never
-/// run twice, events after what they tell, numbers without gaps, tables empty in the end; a call on
-/// a line is answered by its party, whoever comes and goes.
+/// run twice, events after they are durable, numbers without gaps, tables empty in the end; a call
+/// on a line is answered by its party, even if parties come and go.
 #[test]
 fn fifty_seeds_break_no_promise() {
     let (mut n_crashes, mut n_taken, mut n_lost) = (0, 0, 0);
@@ -20,9 +20,9 @@ fn fifty_seeds_break_no_promise() {
             |what: &What| matches!(what, What::Replied(_, Reply::Failed(ErrorKind::Gone, _)));
         n_lost += run.history.count(gone);
     }
-    assert!(n_taken > 300, "the simulated parties get too few calls to try anything: {n_taken}");
-    assert!(n_lost > 30, "the simulated parties vanish too rarely to try anything: {n_lost}");
-    assert!(n_crashes > 40, "the simulated disk crashes too rarely to try anything");
+    assert!(n_taken > 300, "the simulated parties get too few calls to test anything: {n_taken}");
+    assert!(n_lost > 30, "the simulated parties vanish too rarely to test anything: {n_lost}");
+    assert!(n_crashes > 40, "the simulated disk crashes too rarely to test anything");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_crowd_of_sessions_breaks_no_promise() {
         let n_ended = crowd.count(|seen| matches!(seen, Seen::Ended { .. }));
         let refused = |seen: &Seen| matches!(seen, Seen::Answered { taken: false, .. });
         let n_refused = crowd.count(refused);
-        assert!(n_asked > 1000 && n_answered > 200 && n_failed > 200, "too little is tried");
+        assert!(n_asked > 1000 && n_answered > 200 && n_failed > 200, "too few calls are made");
         assert!(n_ended > 200 && n_refused > 100, "too little goes wrong: {n_ended} {n_refused}");
     }
 }

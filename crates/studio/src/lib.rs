@@ -1,10 +1,10 @@
-//! Music as values: tunes written as text, MIDI files, sound and what can be measured in it. Each
-//! module is a library of its own; none knows of tools, jobs or the daemon.
+//! Music as values: tunes written as text, MIDI files, sound and its analysis. Each module is a
+//! library of its own; none depends on tools, jobs or the daemon.
 //!
 //! Invariants:
 //!
 //! - Nothing here opens a socket, reads the environment or prints.
-//! - Everything that comes from outside has a limit, and passing it is an error that says which.
+//! - Everything from outside has a limit, and exceeding it is an error that names the limit.
 //! - Musical time is an exact fraction until it becomes ticks.
 
 pub mod abc;

@@ -1,7 +1,7 @@
-//! Standard MIDI Files, formats 0 and 1: reading with limits, writing, and where a tick lies in
+//! Standard MIDI Files, formats 0 and 1: reading with limits, writing, and converting ticks to
 //! seconds.
 //!
-//! Main types: [`Sequence`] holds tracks of [`Event`]s; [`TempoMap`] turns ticks into seconds.
+//! Main types: [`Sequence`] has tracks of [`Event`]s; [`TempoMap`] converts ticks to seconds.
 
 mod read;
 mod tempo_map;
@@ -12,40 +12,40 @@ pub use tempo_map::TempoMap;
 
 /// The largest file that is read.
 pub const BYTES_MAX: usize = 16 * 1024 * 1024;
-/// The most events a file may have, all tracks together.
+/// The most events of a file, in all tracks.
 pub const EVENTS_MAX: usize = 2_000_000;
 
 /// The music of a MIDI file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
-    /// What a tick is.
+    /// The unit of ticks.
     pub timing: Timing,
     /// The tracks; they play together.
     pub tracks: Vec<Track>,
 }
 
-/// What a tick is.
+/// The unit of ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// So many ticks make a quarter note; the tempo says how long that is. 1 to 32767.
+    /// This many ticks per quarter note, whose length the tempo sets. 1 to 32767.
     PerQuarter(u16),
-    /// So many ticks make a second: film time, which no tempo changes.
+    /// This many ticks per second: film time, which no tempo changes.
     PerSecond(u32),
 }
 
-/// Events in the order of their ticks.
+/// Events by tick.
 pub type Track = Vec<Event>;
 
-/// What happens at a tick.
+/// An event at a tick.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When, from the start of the file.
+    /// The time, from the start of the file.
     pub tick: u64,
-    /// What.
+    /// The message.
     pub message: Message,
 }
 
-/// What can happen. Values are those of MIDI: channels 0 to 15, the rest 0 to 127.
+/// The messages. Values are those of MIDI: channels 0 to 15, the rest 0 to 127.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
     /// A note starts. Its velocity is never 0: that reads as [`Message::NoteOff`].
@@ -54,17 +54,17 @@ pub enum Message {
         channel: u8,
         /// 60 is middle C.
         key: u8,
-        /// How hard.
+        /// The velocity.
         velocity: u8,
     },
     /// A note ends.
     NoteOff {
         /// The channel.
         channel: u8,
-        /// Which note.
+        /// The note.
         key: u8,
     },
-    /// The channel gets another instrument.
+    /// The instrument of the channel changes.
     Program {
         /// The channel.
         channel: u8,
@@ -75,25 +75,25 @@ pub enum Message {
     Control {
         /// The channel.
         channel: u8,
-        /// Which controller.
+        /// The controller.
         controller: u8,
-        /// Where it goes.
+        /// The new value.
         value: u8,
     },
     /// The pitch wheel moves, from -8192 to 8191.
     PitchBend {
         /// The channel.
         channel: u8,
-        /// Where it goes.
+        /// The new value.
         bend: i16,
     },
     /// Pressure on a key or, without one, on the whole channel.
     Pressure {
         /// The channel.
         channel: u8,
-        /// Which note.
+        /// The note.
         key: Option<u8>,
-        /// How much.
+        /// The new value.
         pressure: u8,
     },
     /// The tempo changes: microseconds per quarter note.
@@ -116,12 +116,12 @@ pub enum Message {
     Text(TextKind, String),
 }
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextKind {
     /// Anything.
     Text,
-    /// Who owns the music.
+    /// The copyright holder.
     Copyright,
     /// The name of the track, of the whole piece in the first track.
     TrackName,
@@ -131,24 +131,24 @@ pub enum TextKind {
     Lyric,
     /// A place in the music.
     Marker,
-    /// Something to do on stage.
+    /// A stage cue.
     Cue,
 }
 
 impl Sequence {
-    /// The last tick at which something happens.
+    /// Returns the last tick with an event.
     #[must_use]
     pub fn end_tick(&self) -> u64 {
         self.tracks.iter().filter_map(|track| track.last()).map(|last| last.tick).max().unwrap_or(0)
     }
 
-    /// How long it lasts.
+    /// Returns its duration.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         TempoMap::new(self).seconds(self.end_tick())
     }
 
-    /// How many notes it starts.
+    /// Returns the number of notes.
     #[must_use]
     pub fn n_notes(&self) -> usize {
         let events = self.tracks.iter().flatten();

@@ -29,7 +29,7 @@ fn made(task: Task<'_>, settings: &Settings) -> Composed {
     compose(task, settings, &|| true).unwrap()
 }
 
-/// When notes start, in ticks, and their keys.
+/// Returns the onsets of notes, in ticks, and their keys.
 fn notes(sequence: &Sequence) -> Vec<(u64, u8)> {
     let events = sequence.tracks.iter().flatten();
     events
@@ -52,7 +52,7 @@ fn a_seed_decides_everything() {
     }
 }
 
-/// Rule: new music ends at home, with a bar, and is about as long as asked for.
+/// Rule: new music ends on the tonic, with a bar, and is about as long as requested.
 #[test]
 fn new_music_comes_home() {
     for seed in 0..20 {
@@ -84,7 +84,7 @@ fn a_continuation_goes_on_from_the_piece() {
     assert_eq!(after[before.len()].0, 4 * 96);
 }
 
-/// Rule: music that starts as a piece does starts with the same notes.
+/// Rule: seeded music starts with the same notes as its piece.
 #[test]
 fn seeded_music_starts_like_its_seed() {
     let reel = piece(REEL);
@@ -104,7 +104,7 @@ fn a_loop_has_whole_bars() {
     }
 }
 
-/// Rule: at temperature 0 chance has no say.
+/// Rule: at temperature 0 chance plays no part.
 #[test]
 fn without_temperature_every_seed_gives_the_same() {
     let reel = piece(REEL);
@@ -113,7 +113,7 @@ fn without_temperature_every_seed_gives_the_same() {
     assert_eq!(one.sequence, made(Task::Continue(&reel), &cold(2)).sequence);
 }
 
-/// Rule: work that is told to stop stops.
+/// Rule: a composition stops on request.
 #[test]
 fn a_composition_stops_when_it_is_told() {
     let large = Settings { n_notes: NOTES_MAX, ..settings(1) };
@@ -136,7 +136,7 @@ fn played(uneven: u64, spread: u8) -> Piece {
         .unwrap()
 }
 
-/// REQ: the embedded classifier tells what was performed from what was programmed, and no more.
+/// REQ: the embedded classifier separates performed from programmed music, and no more.
 #[test]
 fn what_is_even_was_programmed() {
     assert!(judge(&played(0, 0)).performed < 0.2);

@@ -19,34 +19,34 @@ use tokio_util::sync::CancellationToken;
 
 use crate::wait::{LIMIT, wait_for, within};
 
-/// What running jobs get at a stop: tests do not wait for the long ones they started.
+/// The grace of running jobs at a stop: tests do not wait for the long ones they started.
 const JOBS_GRACE: Duration = Duration::from_millis(50);
 
 /// More than any test connects.
 const PEERS_MAX: usize = 1 << 16;
 
-/// How a daemon differs from the usual one.
+/// Deviations from the usual daemon.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Whether it asks for no tokens.
+    /// Whether it requires no tokens.
     pub open: bool,
     /// Directories whose files callers may name.
     pub file_roots: Vec<Utf8PathBuf>,
-    /// Calls under way that one principal may have.
+    /// The most concurrent calls of a principal.
     pub calls_per_principal_max: usize,
-    /// Jobs that run at the same time.
+    /// The most concurrently running jobs.
     pub jobs_running_max: usize,
-    /// Jobs that run or wait.
+    /// The most jobs that run or wait.
     pub jobs_live_max: usize,
-    /// Events that are kept for readers.
+    /// The number of events kept for readers.
     pub events_kept_max: usize,
     /// The largest message.
     pub message_bytes_max: usize,
-    /// What may wait for one peer that does not read.
+    /// The most bytes that may wait for a peer that does not read.
     pub peer_backlog_bytes_max: usize,
-    /// How long a peer that gives no sign of life is kept.
+    /// How long a silent peer is kept.
     pub peer_idle: Duration,
-    /// What the music tools are told.
+    /// The settings of the music tools.
     pub studio: StudioSettings,
 }
 
@@ -67,30 +67,30 @@ impl Default for Options {
     }
 }
 
-/// A broker and its HOOT01 edge. Stop it with [`Daemon::stop`], which looks whether anything was
-/// left behind.
+/// A broker and its HOOT01 edge. Stop it with [`Daemon::stop`], which checks that nothing was left
+/// behind.
 #[derive(Debug)]
-#[must_use = "a daemon ends when it is dropped"]
+#[must_use = "dropping a daemon ends it"]
 pub struct Daemon {
     options: Options,
     data_dir: Utf8PathBuf,
-    /// Where it listens, the same after a restart.
+    /// Its address, the same after a restart.
     listen: Listen,
     admin_token: Secret,
     broker: Broker,
     stop: CancellationToken,
     serving: JoinSet<()>,
-    /// Removed with the daemon; `None` for a directory of the caller's.
+    /// Removed with the daemon; `None` for a directory of the caller.
     dir: Option<TempDir>,
 }
 
 impl Daemon {
-    /// The usual daemon, in a new directory.
+    /// Starts the usual daemon, in a new directory.
     pub async fn start() -> Self {
         Self::start_with(Options::default()).await
     }
 
-    /// A daemon in a new directory.
+    /// Starts a daemon in a new directory.
     ///
     /// # Panics
     /// If it does not start.
@@ -102,7 +102,8 @@ impl Daemon {
         Self { admin_token, dir: Some(dir), ..daemon }
     }
 
-    /// A daemon on the caller's directory, with the first token if that is new.
+    /// Starts a daemon on the caller's directory, and returns the first token if the directory is
+    /// new.
     ///
     /// # Panics
     /// If it does not start.
@@ -128,31 +129,31 @@ impl Daemon {
         (daemon, token)
     }
 
-    /// Where calls come in.
+    /// Returns the address for calls.
     #[must_use]
     pub fn calls(&self) -> &str {
         &self.listen.calls
     }
 
-    /// Where events go out.
+    /// Returns the address for events.
     #[must_use]
     pub fn events(&self) -> &str {
         &self.listen.events
     }
 
-    /// The token that may do everything.
+    /// Returns the admin token.
     #[must_use]
     pub const fn admin_token(&self) -> &Secret {
         &self.admin_token
     }
 
-    /// The broker itself, to look behind the edge.
+    /// Returns the broker itself, to look behind the edge.
     #[must_use]
     pub const fn broker(&self) -> &Broker {
         &self.broker
     }
 
-    /// A client with a token.
+    /// Returns a client with a token.
     ///
     /// # Panics
     /// If it cannot connect.
@@ -160,12 +161,12 @@ impl Daemon {
         self.try_client(token).await.expect("the daemon accepts the client")
     }
 
-    /// A client that may do everything.
+    /// Returns a client with the admin token.
     pub async fn admin(&self) -> Client {
         self.client(&self.admin_token).await
     }
 
-    /// A client with a token that may be refused.
+    /// Returns a client with a token that may be refused.
     ///
     /// # Errors
     /// Why it did not connect.
@@ -173,7 +174,7 @@ impl Daemon {
         Client::connect(self.client_config(token)).await
     }
 
-    /// How a client connects, to be changed.
+    /// Returns the configuration of a client, to be changed.
     #[must_use]
     pub fn client_config(&self, token: &Secret) -> Config {
         let credentials =
@@ -181,7 +182,7 @@ impl Daemon {
         Config::new(self.calls(), credentials)
     }
 
-    /// A subscriber to topics that start with one of `prefixes`.
+    /// Returns a subscriber to topics that start with one of `prefixes`.
     ///
     /// # Panics
     /// If it cannot connect.
@@ -192,7 +193,7 @@ impl Daemon {
             .expect("the daemon accepts the subscriber")
     }
 
-    /// A new token.
+    /// Makes a new token.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -202,8 +203,8 @@ impl Daemon {
         self.admin().await.call::<TokenCreate>(request).await.expect("a new token")
     }
 
-    /// Stops, looks whether anything was left behind, and starts again on the same directory and
-    /// the same ports.
+    /// Stops, checks that nothing was left behind, and starts again on the same directory and
+    /// ports.
     pub async fn restart(self) -> Self {
         let Self { options, data_dir, listen, admin_token, broker, stop, serving, dir } = self;
         stop_all(&data_dir, broker, &stop, serving).await;
@@ -218,14 +219,14 @@ impl Daemon {
     /// Stops.
     ///
     /// # Panics
-    /// If the edge or the broker hangs, or if anything still holds the data directory afterwards: a
-    /// call that nobody ended, a task that nobody joined.
+    /// If the edge or the broker hangs, or if anything still uses the data directory afterwards: a
+    /// call that did not end, a task that was not joined.
     pub async fn stop(self) {
         stop_all(&self.data_dir, self.broker, &self.stop, self.serving).await;
     }
 }
 
-/// The configuration as tools see it: there is none.
+/// The configuration for tools: empty.
 #[derive(Debug)]
 struct NoConfig;
 
@@ -296,7 +297,7 @@ async fn stop_all(
     within("the end of the broker", broker.stop(JOBS_GRACE)).await;
     drop(broker);
     let lock = data_dir.join("lock");
-    wait_for("nothing holds the data directory any more", LIMIT, async || {
+    wait_for("nothing uses the data directory any more", LIMIT, async || {
         File::open(&lock).is_ok_and(|file| file.try_lock().is_ok())
     })
     .await;

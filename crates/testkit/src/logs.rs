@@ -1,4 +1,4 @@
-//! What this process logs, kept to be searched.
+//! Captures the logs of this process for searching.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use tracing_subscriber::fmt::MakeWriter;
 pub struct Logs(Arc<Mutex<Vec<u8>>>);
 
 impl Logs {
-    /// Begins to keep what is logged. Once per process.
+    /// Starts capturing. Once per process.
     ///
     /// # Panics
-    /// If somebody else already listens.
+    /// If a subscriber is already set.
     #[must_use]
     pub fn capture() -> Self {
         let logs = Self::default();
@@ -27,7 +27,7 @@ impl Logs {
         logs
     }
 
-    /// All of it.
+    /// Returns all of it.
     #[must_use]
     pub fn text(&self) -> String {
         let bytes = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,22 +9,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// What the proxy does to what passes through it.
+/// What the proxy does to the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
-    /// Every piece waits so long.
+    /// Every piece is delayed by this long.
     Delay(Duration),
     /// One byte at a time.
     Dribble,
     /// Nothing passes, and nothing is closed.
     Freeze,
-    /// Every connection is closed, and new ones at once.
+    /// Every connection is closed, and new ones immediately.
     Cut,
 }
 
-/// Stands in front of an endpoint.
+/// A proxy in front of an endpoint.
 #[derive(Debug)]
 pub struct Proxy {
     endpoint: String,
@@ -33,10 +33,10 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy in front of `target`, such as `tcp://127.0.0.1:5580`.
+    /// Starts a proxy in front of `target`, such as `tcp://127.0.0.1:5580`.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// If no port is free.
     pub async fn start(target: &str) -> Self {
         let target = address(target);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -47,19 +47,19 @@ impl Proxy {
         Self { endpoint, fault, _accepting: accepting }
     }
 
-    /// Where to connect instead.
+    /// Returns the endpoint to connect to instead.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// From now on.
+    /// Sets the fault from now on.
     pub fn set(&self, fault: Fault) {
         self.fault.send_replace(fault);
     }
 }
 
-/// The address behind an endpoint.
+/// Returns the address of an endpoint.
 pub(crate) fn address(endpoint: &str) -> SocketAddr {
     let address = endpoint.strip_prefix("tcp://").expect("a TCP endpoint");
     address.parse().expect("an address and a port")

@@ -13,46 +13,46 @@ const FLAG_MORE: u8 = 1;
 const FLAG_LONG: u8 = 2;
 const FLAG_COMMAND: u8 = 4;
 const GREETING_BYTES: usize = 64;
-/// The kernel takes it as a wish and doubles it.
+/// The kernel takes it as a hint and doubles it.
 const SMALL_BUFFER_BYTES: u32 = 2048;
 
-/// How a raw peer presents itself.
+/// How a raw peer introduces itself.
 #[derive(Debug, Clone)]
 pub struct Hello<'a> {
-    /// Its token, or none for a daemon that runs open.
+    /// Its token; `None` for an open daemon.
     pub token: Option<&'a Secret>,
-    /// Its routing id, or none to be given one.
+    /// Its routing ID; without one it is given one.
     pub identity: Option<&'a [u8]>,
     /// `DEALER`, `REQ` or `SUB`.
     pub socket_type: &'a str,
 }
 
 impl<'a> Hello<'a> {
-    /// A DEALER with a token.
+    /// Returns a DEALER with a token.
     #[must_use]
     pub const fn dealer(token: &'a Secret) -> Self {
         Self { token: Some(token), identity: None, socket_type: "DEALER" }
     }
 
-    /// The same with a routing id.
+    /// Adds a routing ID.
     #[must_use]
     pub const fn named(self, identity: &'a [u8]) -> Self {
         Self { identity: Some(identity), ..self }
     }
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
-    /// The daemon said no.
+    /// The daemon refused.
     #[error("the daemon refuses the handshake: {0}")]
     Refused(String),
-    /// It hung up.
+    /// The daemon hung up.
     #[error("the connection ended in the handshake")]
     Ended(#[from] std::io::Error),
 }
 
-/// A peer on a bare TCP connection. It reads only when told to.
+/// A peer on a bare TCP connection. It reads only on request.
 #[derive(Debug)]
 pub struct RawPeer {
     stream: TcpStream,
@@ -92,7 +92,7 @@ impl RawPeer {
         Ok(self)
     }
 
-    /// The same with the smallest receive buffer there is, so that not reading shows soon.
+    /// Does the same with the smallest possible receive buffer, so that not reading shows soon.
     ///
     /// # Errors
     /// If the daemon refuses or hangs up.
@@ -103,15 +103,15 @@ impl RawPeer {
         Self { stream }.shake_hands(hello).await
     }
 
-    /// A TCP connection that has said nothing yet.
+    /// Opens a TCP connection that has sent nothing yet.
     ///
     /// # Errors
-    /// If nobody listens.
+    /// If the daemon does not listen.
     pub async fn stranger(endpoint: &str) -> std::io::Result<Self> {
         Ok(Self { stream: TcpStream::connect(address(endpoint)).await? })
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     ///
     /// # Errors
     /// If the connection is gone.
@@ -148,7 +148,7 @@ impl RawPeer {
         self.send_command("SUBSCRIBE", prefix).await
     }
 
-    /// The next message, answering signs of life on the way. `None` when the daemon hung up.
+    /// Returns the next message, and answers pings on the way. `None` when the daemon hung up.
     pub async fn recv(&mut self) -> Option<Vec<Bytes>> {
         let mut parts = Vec::new();
         loop {
@@ -164,19 +164,19 @@ impl RawPeer {
         }
     }
 
-    /// The next message as a frame.
+    /// Returns the next message as a frame.
     ///
     /// # Panics
-    /// If it is none, or the daemon hung up.
+    /// If it is not a frame, or the daemon hung up.
     pub async fn recv_frame(&mut self) -> Frame {
         let parts = self.recv().await.expect("the daemon answers");
         Frame::decode(&parts[..]).expect("a frame")
     }
 
-    /// The next reply: which request it belongs to, and what it says.
+    /// Returns the next reply: the ID of its request, and its content.
     ///
     /// # Panics
-    /// If it is none, or the daemon hung up.
+    /// If it is not a reply, or the daemon hung up.
     pub async fn recv_reply(&mut self) -> (ringback_proto::ids::RequestId, ResponseEnvelope) {
         let frame = self.recv_frame().await;
         (frame.request_id, envelope(&frame))
@@ -213,7 +213,7 @@ impl RawPeer {
     async fn on_command(&mut self, body: &[u8]) -> Option<()> {
         let (name, rest) = command(body);
         if name == b"PING" {
-            // After the time to live, which is the daemon's own business, comes what to echo.
+            // The time to live, which only concerns the daemon, is followed by the bytes to echo.
             let context = rest.get(2..).unwrap_or_default().to_vec();
             self.send_command("PONG", &context).await.ok()?;
         }
@@ -234,7 +234,7 @@ impl RawPeer {
     }
 }
 
-/// The parts of a frame, as a DEALER sends them.
+/// Returns the parts of a frame, as a DEALER sends them.
 #[must_use]
 pub fn parts_of(frame: Frame) -> Vec<Bytes> {
     let mut parts = Vec::new();
@@ -242,10 +242,10 @@ pub fn parts_of(frame: Frame) -> Vec<Bytes> {
     parts
 }
 
-/// What a reply says.
+/// Returns the content of a reply.
 ///
 /// # Panics
-/// If the frame carries no envelope.
+/// If the frame has no envelope.
 #[must_use]
 pub fn envelope(frame: &Frame) -> ResponseEnvelope {
     let (encoded, data) = match &frame.body {
@@ -279,7 +279,7 @@ fn property(name: &str, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The name of a command, and what follows it.
+/// Returns the name of a command, and its data.
 fn command(body: &[u8]) -> (&[u8], &[u8]) {
     let Some((length, rest)) = body.split_first() else { return (&[], &[]) };
     rest.split_at_checked(usize::from(*length)).unwrap_or((&[], rest))

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// Far more than anything here takes, so that only a hang reaches it.
 pub const LIMIT: Duration = Duration::from_secs(20);
-/// Between two looks at a condition.
+/// The time between two checks of a condition.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Waits until `condition` holds, however it came to.
+/// Waits until `condition` holds.
 ///
 /// # Panics
 /// If it does not within `limit`.
@@ -17,13 +17,10 @@ pub async fn wait_for(what: &str, limit: Duration, mut condition: impl AsyncFnMu
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     };
-    assert!(
-        tokio::time::timeout(limit, looking).await.is_ok(),
-        "within {limit:?} it did not come about that {what}"
-    );
+    assert!(tokio::time::timeout(limit, looking).await.is_ok(), "not within {limit:?}: {what}");
 }
 
-/// The result of something that must not hang.
+/// Returns the result of something that must not hang.
 ///
 /// # Panics
 /// If it takes longer than [`LIMIT`].

@@ -1,4 +1,4 @@
-//! A daemon that is killed at a random moment under load: whatever it had acknowledged is there.
+//! A daemon that is killed at a random moment under load: everything it had acknowledged is there.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,9 +26,9 @@ use ringback_proto::{CallOptions, Error, RequestEnvelope, ResponseEnvelope, Tool
 use ringback_testkit::{envelope, within};
 use tokio::task::JoinSet;
 
-/// Rounds of every day; set `RINGBACK_CRASH_ROUNDS` for more.
+/// The number of rounds in daily use; set `RINGBACK_CRASH_ROUNDS` for more.
 const ROUNDS: u32 = 20;
-/// Clients that ask for everything at once.
+/// Concurrent clients.
 const N_CLIENTS: u32 = 4;
 
 /// A daemon in a process of its own.
@@ -57,7 +57,7 @@ impl Killable {
         Client::connect(Config::new(&self.endpoint, Credentials::Token(token.clone()))).await
     }
 
-    /// As the kernel kills: nothing is closed, flushed or told.
+    /// Kills it like the kernel: nothing is closed, flushed or announced.
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -66,13 +66,13 @@ impl Killable {
 
 impl Drop for Killable {
     fn drop(&mut self) {
-        // After a kill there is nobody left, which is fine.
+        // After a kill the process is gone, which is fine.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// What the daemon said it has.
+/// What the daemon acknowledged.
 #[derive(Default)]
 struct Acknowledged {
     jobs: Vec<(RequestId, JobId)>,
@@ -85,7 +85,7 @@ struct Acknowledged {
 
 type Shared = Arc<Mutex<Acknowledged>>;
 
-/// A job with an id of its own, so that it can be asked for again.
+/// Returns a job with an ID of its own, so that it can be repeated.
 fn sleep_frame(request_id: RequestId) -> Frame {
     let request = ToolCall::Native(JobSleepRequest { milliseconds: 0 }.into());
     let body = RequestEnvelope { request, options: CallOptions::default() }.encode();
@@ -100,8 +100,8 @@ async fn start_job(client: &Client, request_id: RequestId) -> Result<JobId, Erro
     }
 }
 
-/// Asks for one of everything, again and again, until the daemon is gone. Every answer is noted
-/// after it came, so nothing is noted that was not acknowledged.
+/// Requests one of everything, repeatedly, until the daemon is gone. Every answer is recorded after
+/// it arrived, so only acknowledged requests are.
 async fn load(client: Client, number: u32, acknowledged: Shared) {
     let mut round = 0;
     let gone: Result<(), Error> = async {
@@ -111,7 +111,7 @@ async fn load(client: Client, number: u32, acknowledged: Shared) {
         }
     }
     .await;
-    // It was killed in the middle of a call, which is what this is about.
+    // It was killed in the middle of a call, which is the point.
     drop(gone);
 }
 
@@ -154,7 +154,7 @@ async fn one_of_each(client: &Client, name: &str, acknowledged: &Shared) -> Resu
     Ok(())
 }
 
-/// Everything acknowledged is there, whole, and asking again changes nothing.
+/// Checks that everything acknowledged is there, complete, and that a repeat changes nothing.
 async fn check(daemon: &Killable, client: &Client, acknowledged: &Acknowledged) {
     for (request_id, job_id) in &acknowledged.jobs {
         let again = start_job(client, *request_id).await.unwrap();
@@ -179,14 +179,15 @@ async fn check(daemon: &Killable, client: &Client, acknowledged: &Acknowledged) 
             assert!(artifact.annotations.iter().any(|note| note.message == *message));
         }
     }
-    // A few are enough: each is a connection of its own.
+    // A few are enough: each needs a connection of its own.
     for token in acknowledged.tokens.iter().rev().take(3) {
         let client = daemon.client(token).await.unwrap();
         client.call::<Ping>(PingRequest {}).await.unwrap();
     }
 }
 
-/// Nothing is half there: whatever is listed can be looked up and read, and what ran has ended.
+/// Checks that nothing is half there: everything listed can be looked up and read, and jobs that
+/// ran have ended.
 async fn check_whole(client: &Client) {
     let request = ArtifactListRequest { limit: Some(500), ..ArtifactListRequest::default() };
     for artifact in client.call::<ArtifactList>(request).await.unwrap().artifacts {
@@ -226,15 +227,15 @@ async fn round(data_dir: &Utf8Path, token: &mut Option<Secret>, run_for: Duratio
     let acknowledged = std::mem::take(&mut *acknowledged.lock().unwrap());
     within("the check", check(&daemon, &client, &acknowledged)).await;
     within("the check", check_whole(&client)).await;
-    // The next round starts from a second crash, right after the first was cleaned up.
+    // The next round starts with a second crash, right after the first was cleaned up.
     daemon.kill();
     acknowledged.jobs.len()
 }
 
-/// Rule: a job id that was handed out, and everything else that was acknowledged, survives
-/// `kill -9`; a retry with the same request id runs nothing twice.
+/// Rule: a job ID that was handed out, and everything else that was acknowledged, survives `kill
+/// -9`; a retry with the same request ID runs nothing twice.
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stderr, reason = "whoever sees the test fail needs the seed")]
+#[expect(clippy::print_stderr, reason = "a failed test has to print its seed")]
 async fn after_a_crash_everything_acknowledged_is_there() {
     let set = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let rounds = set("RINGBACK_CRASH_ROUNDS").map_or(ROUNDS, |rounds: u64| rounds as u32);

@@ -1,4 +1,4 @@
-//! What must never be written down: a process of its own, because it listens to all logs.
+//! What must never be written down: a process of its own, because it captures all logs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails on everything it does not expect")]
 
@@ -9,8 +9,7 @@ use ringback_proto::secret::Secret;
 use ringback_proto::tool::tools::*;
 use ringback_testkit::{Daemon, Hello, Logs, RawPeer, within};
 
-/// Rule: no secret appears in a log, an event, or a list, whoever used it and however it was
-/// refused.
+/// Rule: no secret appears in a log, an event, or a list, however it was used or refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_token_is_ever_logged_told_or_listed() {
     let logs = Logs::capture();
@@ -43,7 +42,7 @@ async fn no_token_is_ever_logged_told_or_listed() {
     }
 }
 
-/// What a subscriber was told until the job ended.
+/// Returns the events of a subscriber until the job ended.
 async fn events(subscriber: &mut Subscriber) -> String {
     let mut told = String::new();
     loop {

@@ -1,4 +1,4 @@
-"""The hostile agent: runs each message as a shell script, and says what that printed. `flood N SIZE` says N texts of
+"""The hostile agent: runs each message as a shell script, and reports its output. `flood N SIZE` reports N texts of
 SIZE bytes instead."""
 
 import json

@@ -1,4 +1,4 @@
-/* Looks at the limit on core dumps, tries to change it in every way there is, and says what it is then. */
+/* Reads the limit on core dumps, tries to change it in every possible way, and prints the result. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ int main(void) {
     say("prlimit-one", syscall(SYS_prlimit64, 0, RLIMIT_CORE, &one, NULL));
     getrlimit(RLIMIT_CORE, &limit);
     printf("core %ld %ld\n", (long)limit.rlim_cur, (long)limit.rlim_max);
-    /* Other limits are the program's own to lower. */
+    /* A program may lower other limits. */
     struct rlimit files;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = 64;

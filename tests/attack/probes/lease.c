@@ -1,4 +1,4 @@
-/* Asks for leases on a file: `lease FILE`. A lease stalls whoever opens the file outside. */
+/* Asks for leases on a file: `lease FILE`. A lease stalls a process that opens the file outside. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
     try("read", file, F_SETLEASE, F_RDLCK);
     try("write", file, F_SETLEASE, F_WRLCK);
     try("high-bits", file, F_SETLEASE | (1L << 40), F_RDLCK);
-    /* What honest programs use has to work. */
+    /* Commands of honest programs have to work. */
     try("getfd", file, F_GETFD, 0);
     return 0;
 }

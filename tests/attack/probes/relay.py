@@ -1,5 +1,5 @@
-"""Calls the daemon from inside of a box: `relay.py METHOD PARAMS` prints the answer, both JSON. `KEY` in the params
-stands for the session's key."""
+"""Calls the daemon from inside a sandbox: `relay.py METHOD PARAMS` prints the answer, both JSON. `KEY` in the params
+stands for the session key."""
 
 import json
 import os

@@ -1,5 +1,5 @@
-/* Makes every system call there is a number for, and some there is none for, with odd arguments, each in a process of
- * its own that has little time. What is left to see is outside: nothing of the host may have changed. */
+/* Makes every system call, and some that do not exist, with odd arguments, each in a process of its own that has little
+ * time. The result shows outside: nothing of the host may have changed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 
 enum { LAST = 620, SETS = 5, AT_ONCE = 32, SECOND_SET = 0x40000000 };
 
-/* They would slow the whole machine down, or end this program or the one that started it, which is its right. */
+/* They would slow the whole machine down, or end this program or its parent, which is allowed. */
 static const long LEFT_OUT[] = {
     SYS_sync, SYS_syncfs, SYS_exit, SYS_exit_group, SYS_kill, SYS_tkill, SYS_tgkill, SYS_rt_sigqueueinfo,
     SYS_rt_tgsigqueueinfo, 424 /* pidfd_send_signal */,

@@ -1,5 +1,5 @@
-/* Uses up what the kernel counts by user: `watches epoll LIMIT` or `watches inotify LIMIT`. Says how far it came, and
- * holds it until its input ends or a minute has passed. */
+/* Uses up what the kernel counts per user: `watches epoll LIMIT` or `watches inotify LIMIT`. Prints how many it got, and
+ * keeps them until its input ends or a minute has passed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Proves a daemon from the outside: INTEROP_URL, INTEROP_TOKEN. Prints `ok NAME` or throws.
+// Checks a daemon from outside: INTEROP_URL, INTEROP_TOKEN. Prints `ok NAME` or throws.
 
 import assert from "node:assert/strict";
 

@@ -42,7 +42,7 @@ export async function* frames(response: Response): AsyncGenerator<Frame> {
   }
 }
 
-/** A line: the tools of one client, and the stream their calls come on. */
+/** A line: the tools of one client, and the stream of their calls. */
 export class Line {
   readonly daemon: Daemon;
   readonly clientID: string;
@@ -88,7 +88,7 @@ export class Line {
     return this.daemon.send("POST", "/client-tools/result", `{"requestID":${JSON.stringify(requestID)},"result":${text}}`);
   }
 
-  /** Hangs up, as a page that is closed does. */
+  /** Hangs up like a closed page. */
   hangUp(): void {
     this.closing.abort();
   }

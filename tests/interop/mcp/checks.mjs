@@ -1,5 +1,5 @@
-// What every SDK must be able to do with a daemon. `connect` takes what to do when the list of tools
-// changes, and gives a connected client and a way to close it.
+// What every SDK must be able to do with a daemon. `connect` takes a handler for changes of the tool
+// list, and returns a connected client and a way to close it.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 
@@ -37,7 +37,7 @@ export async function check(name, connect) {
   console.log(`ok ${name}`);
 }
 
-/** How often the client was told that the list is another one. */
+/** How often the client was notified that the list has changed. */
 class Changes {
   count = 0;
   waiting = [];
@@ -47,11 +47,11 @@ class Changes {
     this.waiting.splice(0).forEach((wake) => wake());
   }
 
-  /** Resolves when more than `before` were told. */
+  /** Resolves after more than `before` notifications. */
   async after(before) {
     const limit = AbortSignal.timeout(LIMIT_MS);
     const late = new Promise((_, reject) => {
-      limit.onabort = () => reject(new Error("nobody told the client that the list changed"));
+      limit.onabort = () => reject(new Error("the client was not notified that the list changed"));
     });
     while (this.count <= before) {
       await Promise.race([new Promise((wake) => this.waiting.push(wake)), late]);
@@ -87,7 +87,7 @@ async function cancel(client) {
   }
 }
 
-/** The client hears of a tool that comes, calls it, takes a call back, and hears that it has gone. */
+/** The client is notified of a new tool, calls it, cancels a call, and is notified that it has gone. */
 async function toolOnALine(client, changes) {
   const line = new Line(daemon, randomUUID());
   await line.open();

@@ -1,4 +1,4 @@
-//! `tidy-exceptions.toml`: where a rule is broken on purpose, and why.
+//! `tidy-exceptions.toml`: places where a rule is broken on purpose, and why.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ const RULE: &str = "exception";
 
 const FILE: &str = "tidy-exceptions.toml";
 
-/// A reason shorter than this is not a sentence.
+/// A shorter reason is not a sentence.
 const REASON_CHARS_MIN: usize = 15;
 
 #[derive(Debug, Default, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct Exceptions {
 #[serde(deny_unknown_fields)]
 struct Exception {
     rule: String,
-    /// From the workspace root.
+    /// Relative to the workspace root.
     path: String,
     /// Part of the message, to except one place of several.
     #[serde(default)]
@@ -42,10 +42,10 @@ impl Exceptions {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        toml::from_str(text).with_context(|| format!("cannot understand `{FILE}`"))
+        toml::from_str(text).with_context(|| format!("cannot parse `{FILE}`"))
     }
 
-    /// The findings that no exception covers, and the exceptions that cover nothing.
+    /// Returns the findings that no exception covers, and the exceptions that cover nothing.
     pub(crate) fn apply(&self, findings: &[Finding]) -> Vec<Finding> {
         let mut left = findings.to_vec();
         left.retain(|finding| !self.exceptions.iter().any(|exception| exception.covers(finding)));
@@ -54,7 +54,7 @@ impl Exceptions {
                 left.push(exception.complain("covers nothing any more: remove it"));
             }
             if exception.reason.trim().chars().count() < REASON_CHARS_MIN {
-                left.push(exception.complain("does not say why"));
+                left.push(exception.complain("has no proper reason"));
             }
         }
         left

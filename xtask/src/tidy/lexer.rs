@@ -1,5 +1,5 @@
-//! Tells code, comments and literals of Rust apart, so that a rule about code is not triggered by
-//! a word in a sentence.
+//! Separates code, comments and literals of Rust, so that a rule about code is not triggered by a
+//! word in a sentence.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -7,16 +7,16 @@ use std::str::Chars;
 /// Two views of one source, with the same lines as the source.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Views {
-    /// Comments are blank, the insides of literals are [`FILL`].
+    /// The source with blank comments, and [`FILL`] inside literals.
     pub(crate) code: String,
-    /// Everything but comments is blank.
+    /// The source with everything but comments blank.
     pub(crate) comments: String,
 }
 
-/// Stands for a character of a literal: not blank, and part of no pattern.
+/// Replaces a character of a literal: not blank, and part of no pattern.
 const FILL: char = '~';
 
-/// Splits `source` into its views. Sources that rustc would refuse give some answer, not a panic.
+/// Splits `source` into its views. Invalid sources produce some result, not a panic.
 pub(crate) fn split(source: &str) -> Views {
     let mut lexer = Lexer { rest: source.chars().peekable(), views: Views::default() };
     while lexer.token() {}
@@ -29,7 +29,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Takes one token or character; false at the end.
+    /// Consumes one token or character; false at the end.
     fn token(&mut self) -> bool {
         let Some(&first) = self.rest.peek() else { return false };
         match first {
@@ -111,7 +111,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// A character literal, or a lifetime, which is code.
+    /// Consumes a character literal, or a lifetime, which is code.
     fn quote(&mut self) {
         let mut ahead = self.rest.clone().skip(1);
         let (first, second) = (ahead.next(), ahead.next());
@@ -129,7 +129,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// An identifier, or the prefix of a raw string.
+    /// Consumes an identifier, or the prefix of a raw string.
     fn word(&mut self) {
         let mut word = String::new();
         while let Some(&c) = self.rest.peek().filter(|c| c.is_alphanumeric() || **c == '_') {
@@ -161,7 +161,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Keeps lines as they are.
+/// Keeps line breaks.
 fn blank(c: char) -> char {
     if c == '\n' { '\n' } else { ' ' }
 }

@@ -1,4 +1,4 @@
-//! The part of `cargo metadata` that the rules look at.
+//! The part of `cargo metadata` that the rules use.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,13 +29,13 @@ pub(crate) struct Dependency {
 }
 
 impl Workspace {
-    /// Runs `metadata` in `root`; manifest paths come out relative to it.
+    /// Runs `metadata` in `root`; returns manifest paths relative to it.
     pub(crate) fn read(mut metadata: Command, root: &Path) -> anyhow::Result<Self> {
         let output = metadata.current_dir(root).output().context("cannot run `cargo metadata`")?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "`cargo metadata` failed: {complaint}");
         let mut workspace: Self = serde_json::from_slice(&output.stdout)
-            .context("cannot read the answer of `cargo metadata`")?;
+            .context("cannot parse the output of `cargo metadata`")?;
         for package in &mut workspace.packages {
             if let Ok(relative) = Path::new(&package.manifest_path).strip_prefix(root) {
                 package.manifest_path = relative.to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ impl Workspace {
 }
 
 impl Dependency {
-    /// Only tests see it.
+    /// Returns whether only tests use it.
     pub(crate) fn is_dev(&self) -> bool {
         self.kind.as_deref() == Some("dev")
     }

@@ -1,8 +1,9 @@
-//! `docs/security.md`: every promise names the test that holds it and the case that attacks it, and the cases
-//! exist.
+//! `docs/security.md`: every promise names the test that covers it and the case that attacks it,
+//! and the cases exist.
 //!
 //! A row is `| promise | test | attack |`. The cases in the last cell are written as in
-//! `docs/requirements.md`: `attack::file::name` is a Python case, `crate::path::name` a test in Rust.
+//! `docs/requirements.md`: `attack::file::name` is a Python case, `crate::path::name` a test in
+//! Rust.
 
 use super::Finding;
 use super::requirements;
@@ -10,10 +11,10 @@ use super::source::Tree;
 
 const RULE: &str = "promises";
 
-/// From the workspace root.
+/// Relative to the workspace root.
 const FILE: &str = "docs/security.md";
 
-/// How the table starts.
+/// The head of the table.
 const HEAD: &str = "| promise | test | attack |";
 
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
@@ -21,11 +22,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         return vec![finding(0, "the page about security is missing".to_owned())];
     };
     let lines = page.text.lines().enumerate().map(|(line_idx, line)| (line_idx + 1, line));
-    // After the head comes the ruler.
+    // The ruler follows the head.
     let rows = lines.skip_while(|(_, line)| *line != HEAD).skip(2);
     let rows: Vec<_> = rows.take_while(|(_, line)| line.starts_with('|')).collect();
     if rows.is_empty() {
-        return vec![finding(0, format!("there is no table of promises, `{HEAD}`"))];
+        return vec![finding(0, format!("the table of promises, `{HEAD}`, is missing"))];
     }
     let complaints = rows.into_iter().flat_map(|(line, row)| {
         complaints(row, tree).into_iter().map(move |message| finding(line, message))
@@ -44,7 +45,7 @@ fn complaints(row: &str, tree: &Tree) -> Vec<String> {
     };
     let mut complaints = Vec::new();
     if !tests.contains('`') {
-        complaints.push("no test holds this promise".to_owned());
+        complaints.push("no test covers this promise".to_owned());
     }
     let cases: Vec<_> = attacks
         .split(',')
@@ -55,7 +56,7 @@ fn complaints(row: &str, tree: &Tree) -> Vec<String> {
         complaints.push("no case attacks this promise".to_owned());
     }
     let missing = cases.iter().filter(|case| !requirements::exists(case, tree));
-    complaints.extend(missing.map(|case| format!("there is no case `{case}`")));
+    complaints.extend(missing.map(|case| format!("unknown case `{case}`")));
     complaints
 }
 
@@ -92,7 +93,7 @@ mod tests {
     #[test]
     fn a_promise_that_nothing_attacks_is_found() {
         check_row("| p | `a::b` | |", &["no case attacks this promise"]);
-        check_row("| p | | |", &["no test holds this promise", "no case attacks this promise"]);
+        check_row("| p | | |", &["no test covers this promise", "no case attacks this promise"]);
         check_row("| p | `a::b` |", &["a promise has three cells: promise, test, attack"]);
     }
 
@@ -101,10 +102,7 @@ mod tests {
         for case in
             ["attack::keys::gone", "attack::disk::a_key_opens_nothing", "attack::keys::helper"]
         {
-            check_row(
-                &format!("| p | `a::b` | `{case}` |"),
-                &[&format!("there is no case `{case}`")],
-            );
+            check_row(&format!("| p | `a::b` | `{case}` |"), &[&format!("unknown case `{case}`")]);
         }
     }
 

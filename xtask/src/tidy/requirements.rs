@@ -1,23 +1,23 @@
-//! `docs/requirements.md`: a row that says `done` names tests, and the tests exist.
+//! `docs/requirements.md`: a row with the status `done` names tests, and the tests exist.
 //!
 //! A row is `| requirement | test | status |`. A test is `crate::path::name` in backticks, several
 //! are separated by commas; `interop::name` is a Python function in `tests/interop`,
-//! `attack::file::name` a case in `tests/attack`, and `crate::path::doctest` an example in the docs of a module that must not compile. A status is
-//! `done`, `open` or `waits for: …`.
+//! `attack::file::name` a case in `tests/attack`, and `crate::path::doctest` an example in the docs
+//! of a module that must not compile. A status is `done`, `open` or `waits for: …`.
 
 use super::source::{SourceFile, Tree};
 use super::{Finding, is_in};
 
 const RULE: &str = "requirements";
 
-/// From the workspace root.
+/// Relative to the workspace root.
 const FILE: &str = "docs/requirements.md";
 
-/// The name of an example that must not compile, and how it starts.
+/// The name of an example that must not compile, and its first line.
 const DOCTEST: &str = "doctest";
 const DOCTEST_FENCE: &str = "```compile_fail";
 
-/// Where `interop::name` and `attack::name` are looked for.
+/// The directories of `interop::name` and `attack::name`.
 const INTEROP: &str = "tests/interop";
 const ATTACK: &str = "tests/attack";
 
@@ -46,7 +46,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// `None` for lines of text, headings and rulers.
+    /// Returns `None` for text, headings and rulers.
     fn parse(line: &'a str) -> Option<Self> {
         let cells: Vec<_> =
             line.strip_prefix('|')?.strip_suffix('|')?.split('|').map(str::trim).collect();
@@ -57,15 +57,14 @@ impl<'a> Row<'a> {
         let tests = cells.get(1).copied().unwrap_or_default();
         let tests = tests.split(',').map(|test| test.trim().trim_matches('`'));
         let tests = tests.filter(|test| !test.is_empty()).collect();
-        // A row of another width has no status, which is a complaint of its own.
+        // A row with another number of cells has no status, which is a finding of its own.
         let status = if cells.len() == 3 { cells[2] } else { "" };
         Some(Self { tests, status })
     }
 
     fn complaints(&self, tree: &Tree) -> Vec<String> {
         let missing = self.tests.iter().filter(|test| !exists(test, tree));
-        let mut complaints: Vec<_> =
-            missing.map(|test| format!("there is no test `{test}`")).collect();
+        let mut complaints: Vec<_> = missing.map(|test| format!("unknown test `{test}`")).collect();
         let waits = self.status.strip_prefix("waits for: ").is_some_and(|what| !what.is_empty());
         match self.status {
             "done" if self.tests.is_empty() => {
@@ -85,14 +84,14 @@ fn is_ruler(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':')
 }
 
-/// Whether some file of the named crate has the function, under the named modules.
+/// Returns whether a file of the named crate has the function, under the named modules.
 pub(super) fn exists(test: &str, tree: &Tree) -> bool {
     let Some((owner, rest)) = test.split_once("::") else { return false };
     let (modules, name) = rest.rsplit_once("::").unwrap_or(("", rest));
     let modules: Vec<_> = modules.split("::").filter(|module| !module.is_empty()).collect();
     let (directory, keyword) = match owner {
         "interop" => (INTEROP.to_owned(), "def "),
-        // What is not marked as a case is a helper, and attacks nothing.
+        // A function that is not marked as a case is a helper, and attacks nothing.
         "attack" => (ATTACK.to_owned(), "@quick\ndef "),
         "xtask" => ("xtask".to_owned(), "fn "),
         _ => (format!("crates/{}", owner.replace('_', "-")), "fn "),
@@ -109,7 +108,7 @@ pub(super) fn exists(test: &str, tree: &Tree) -> bool {
     })
 }
 
-/// A module is a directory, a file, or written out in the file.
+/// A module is a directory, a file, or a block in the file.
 fn is_under(file: &SourceFile, code: &str, module: &str) -> bool {
     let parts =
         file.path.split('/').map(|part| part.trim_end_matches(".rs").trim_end_matches(".py"));
@@ -158,18 +157,15 @@ mod tests {
             "core::line::ends_once",
             "store::job::ends_once",
         ] {
-            let message = format!("there is no test `{test}`");
+            let message = format!("unknown test `{test}`");
             check_row(&format!("| a | `{test}` | done |"), &[&message]);
             check_row(&format!("| a | `{test}` | open |"), &[&message]);
         }
         check_row(
             "| a | `core::job::in_a_comment` | open |",
-            &["there is no test `core::job::in_a_comment`"],
+            &["unknown test `core::job::in_a_comment`"],
         );
-        check_row(
-            "| a | `interop::test_gone` | open |",
-            &["there is no test `interop::test_gone`"],
-        );
+        check_row("| a | `interop::test_gone` | open |", &["unknown test `interop::test_gone`"]);
     }
 
     #[test]
@@ -191,7 +187,7 @@ mod tests {
             )
         };
         check_row("| a | | soon |", &[&complaint("soon")]);
-        check_row("| a | done |", &["there is no test `done`", &complaint("")]);
+        check_row("| a | done |", &["unknown test `done`", &complaint("")]);
         check_row("| a | | waits for: |", &[&complaint("waits for:")]);
     }
 }

@@ -1,4 +1,4 @@
-//! Files and functions have a limit, so that a reader can hold one in mind.
+//! Limits on files and functions, so that a reader can keep one in mind.
 
 use super::Finding;
 use super::source::SourceFile;
@@ -6,7 +6,7 @@ use super::source::SourceFile;
 const RULE_FILE: &str = "file-length";
 const RULE_FUNCTION: &str = "function-length";
 
-/// Twice the length at which a file should be looked at again.
+/// Twice the length at which a file should be reconsidered.
 const FILE_LINES_MAX: usize = 800;
 
 /// About one screen; the same number as in `clippy.toml`.
@@ -26,7 +26,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
         .collect();
     let n_lines = file.text.lines().count();
     if n_lines > FILE_LINES_MAX {
-        let message = format!("{n_lines} lines, the limit is {FILE_LINES_MAX}: make it two files");
+        let message = format!("{n_lines} lines, the limit is {FILE_LINES_MAX}: split the file");
         findings.push(Finding { rule: RULE_FILE, path: file.path.clone(), line: 0, message });
     }
     findings
@@ -35,7 +35,7 @@ pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
 struct Function {
     name: String,
     line: usize,
-    /// Lines between the braces; blank ones and comments do not count.
+    /// Lines between the braces, without blank ones and comments.
     n_lines: usize,
 }
 
@@ -45,14 +45,14 @@ fn long_functions(code: &str) -> impl Iterator<Item = Function> {
         .filter(|function| function.n_lines > FUNCTION_LINES_MAX)
 }
 
-/// Where the word `fn` stands in front of a name.
+/// Returns where the word `fn` is followed by a name.
 fn starts(code: &str) -> impl Iterator<Item = usize> {
     code.match_indices("fn ").map(|(start, _)| start).filter(|start| {
         code[..*start].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_')
     })
 }
 
-/// The function at `start`; `None` if it has no body.
+/// Returns the function at `start`; `None` if it has no body.
 fn measure(code: &str, start: usize) -> Option<Function> {
     let rest = &code[start + "fn ".len()..];
     let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
@@ -64,7 +64,8 @@ fn measure(code: &str, start: usize) -> Option<Function> {
     Some(Function { name, line, n_lines })
 }
 
-/// The opening brace after a signature; a semicolon ends a declaration, except inside brackets.
+/// Returns the opening brace after a signature; a semicolon ends a declaration, except inside
+/// brackets.
 fn body_start(signature: &str) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, c) in signature.char_indices() {
@@ -79,7 +80,7 @@ fn body_start(signature: &str) -> Option<usize> {
     None
 }
 
-/// The brace that closes the one at the start of `block`.
+/// Returns the brace that closes the one at the start of `block`.
 fn closing_brace(block: &str) -> Option<usize> {
     let mut depth = 0_i32;
     block.char_indices().find_map(|(at, c)| {

@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::lexer::{self, Views};
 
-/// Directories that hold no sources of ours.
+/// Directories without sources of ours.
 const SKIPPED_DIRECTORIES: &[&str] = &[
     ".git",
     "target",
@@ -18,11 +18,11 @@ const SKIPPED_DIRECTORIES: &[&str] = &[
     "proptest-regressions",
 ];
 
-/// Endings of files that people write.
+/// Extensions of files that people write.
 const TEXT_ENDINGS: &[&str] =
     &["rs", "toml", "md", "py", "sh", "txt", "json", "yml", "yaml", "lock", "html", "js", "css"];
 
-/// Every text file of the workspace, in order of path.
+/// All text files of the workspace, ordered by path.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) files: Vec<SourceFile>,
@@ -31,7 +31,7 @@ pub(crate) struct Tree {
 /// One text file.
 #[derive(Debug)]
 pub(crate) struct SourceFile {
-    /// From the workspace root, with `/`.
+    /// Relative to the workspace root, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
     /// The views of a Rust source; empty for other files.
@@ -69,7 +69,7 @@ fn read_directory(
         let entry = entry.with_context(|| format!("cannot list `{shown}`"))?;
         let (path, name) = (entry.path(), entry.file_name());
         let kind =
-            entry.file_type().with_context(|| format!("cannot look at `{}`", path.display()))?;
+            entry.file_type().with_context(|| format!("cannot examine `{}`", path.display()))?;
         if kind.is_dir() && !SKIPPED_DIRECTORIES.iter().any(|skipped| name == *skipped) {
             read_directory(root, &path, files)?;
         } else if kind.is_file() && is_text(&path) {

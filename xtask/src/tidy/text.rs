@@ -1,4 +1,4 @@
-//! What a file must say, and what it must not.
+//! Required and forbidden text in files.
 
 use super::source::SourceFile;
 use super::{Finding, is_in};
@@ -31,21 +31,21 @@ const CODE_PATTERNS: &[Pattern] = &[
 
 struct Pattern {
     text: &'static str,
-    /// A directory; empty is everywhere.
+    /// A directory; empty means everywhere.
     only_in: &'static str,
     instead: &'static str,
 }
 
-/// Words of a promise to do something later.
+/// Words that postpone work.
 const LATER_WORDS: &[&str] = &["TODO", "FIXME"];
 
-/// Absolute directories that exist on somebody's machine only.
+/// Absolute directories that exist on a single machine only.
 const MACHINE_DIRECTORIES: &[&str] = &[concat!("/", "work/"), concat!("/", "root/")];
 
-/// The option of pip that names somebody's package registry.
+/// The pip option for another package registry.
 const REGISTRY_OPTION: &str = concat!("index", "-url");
 
-/// The only place that `Cargo.lock` may name.
+/// The only source that `Cargo.lock` may name.
 const LOCK_SOURCE: &str = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
 
 pub(crate) fn check(file: &SourceFile) -> Vec<Finding> {
@@ -72,7 +72,7 @@ impl Findings<'_> {
     }
 }
 
-/// Sources of the program, as opposed to its tests and benches.
+/// Returns whether a file is a source of the program, as opposed to its tests and benches.
 fn is_program(path: &str) -> bool {
     let mut parts = path.split('/');
     match (parts.next(), parts.next(), parts.next()) {
@@ -83,7 +83,7 @@ fn is_program(path: &str) -> bool {
 
 fn module_doc(findings: &mut Findings<'_>) {
     if is_program(&findings.file.path) && !findings.file.text.starts_with("//! ") {
-        let message = "the file does not start with a `//!` sentence that says what it is";
+        let message = "the file does not start with a `//!` sentence that describes it";
         findings.add(RULE_MODULE_DOC, 1, message.to_owned());
     }
 }
@@ -114,14 +114,15 @@ fn code_patterns(findings: &mut Findings<'_>) {
     for (line_idx, line) in file.views.code.lines().enumerate() {
         for pattern in &here {
             if line.contains(pattern.text) {
-                let message = format!("`{}` is not used here: {}", pattern.text, pattern.instead);
+                let message =
+                    format!("`{}` is not allowed here: {}", pattern.text, pattern.instead);
                 findings.add(RULE_CODE, line_idx + 1, message);
             }
         }
     }
 }
 
-/// In comments of Rust, and anywhere in scripts and settings; documents may talk about the word.
+/// Checks comments in Rust, and all text in scripts and settings; documents may mention the words.
 fn later_without_link(findings: &mut Findings<'_>) {
     let file = findings.file;
     let text = match file.path.rsplit('.').next() {
@@ -143,13 +144,13 @@ fn machine_words(findings: &mut Findings<'_>) {
         let directory = MACHINE_DIRECTORIES.iter().find(|directory| is_absolute(line, directory));
         let option = line.contains(REGISTRY_OPTION).then_some(&REGISTRY_OPTION);
         if let Some(word) = directory.or(option) {
-            let message = format!("`{word}` means something on one machine only");
+            let message = format!("`{word}` is specific to one machine");
             findings.add(RULE_WORDS, line_idx + 1, message);
         }
     }
 }
 
-/// Whether `directory` is in `line` and is not the rest of a longer path.
+/// Returns whether `line` contains `directory`, not as part of a longer path.
 fn is_absolute(line: &str, directory: &str) -> bool {
     line.match_indices(directory).any(|(start, _)| {
         let before = line[..start].chars().next_back();

@@ -1,4 +1,4 @@
-//! What an agent asks permission for.
+//! An agent's permission requests.
 
 use ringback_mcp_wire::{Id, Object};
 use serde::Serialize;
@@ -9,17 +9,17 @@ use crate::event::AgentEvent;
 use crate::permission::{PermissionKind, PermissionOption, Permissions};
 use crate::talk::Out;
 
-/// Questions that may be open at once; further ones are taken back as they come.
+/// The most open requests; further ones are cancelled on arrival.
 const OPEN_MAX: usize = 32;
-/// Answers that a question may offer.
+/// The most options of a request.
 const OPTIONS_MAX: usize = 16;
-/// What is shown of an answer's name.
+/// How much of an option's name is shown.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Questions without an answer.
+/// Permission requests without an answer.
 #[derive(Debug)]
 pub(super) struct Questions {
-    /// Tells the questions of this agent from those of the ones before it.
+    /// Distinguishes the requests of this agent from those of its predecessors.
     agent: String,
     n_asked: u64,
     open: Vec<Open>,
@@ -27,16 +27,16 @@ pub(super) struct Questions {
 
 #[derive(Debug)]
 struct Open {
-    /// Our name for it.
+    /// Our ID for it.
     id: String,
     question: Question,
 }
 
-/// A question of the agent.
+/// A permission request.
 #[derive(Debug)]
 pub(super) struct Question {
     request: Id,
-    /// The call that it is about.
+    /// The tool call that it is about.
     pub(super) call: String,
     pub(super) tool: String,
     options: Vec<PermissionOption>,
@@ -58,7 +58,7 @@ enum Outcome<'a> {
 }
 
 impl Question {
-    /// `None` if nothing can be answered.
+    /// Returns `None` if it offers no usable option.
     pub(super) fn read(request: &Id, params: &Object<'_>) -> Option<Self> {
         let call = object(params, "toolCall").unwrap_or_default();
         let options: Vec<Object<'_>> = value(params, "options")?;
@@ -83,7 +83,7 @@ impl Questions {
         Self { agent: agent.to_owned(), n_asked: 0, open: Vec::new() }
     }
 
-    /// Tells the question, and answers it if the policy does.
+    /// Reports the request, and answers it if the policy does.
     pub(super) fn ask(&mut self, question: Question, policy: Permissions, out: &mut Out) {
         self.n_asked += 1;
         let id = format!("{}-{}", self.agent, self.n_asked);
@@ -104,16 +104,20 @@ impl Questions {
         }
     }
 
-    /// Passes an answer on. One that was not offered, or comes late, changes nothing and is told.
+    /// Passes an answer on. An answer that was not offered, or comes late, changes nothing and is
+    /// reported.
     pub(super) fn answer(&mut self, id: &str, option: Option<&str>, by: &str, out: &mut Out) {
         let Some(place) = self.open.iter().position(|open| open.id == id) else {
-            let text = format!("there is no open question `{id}`: it was answered or taken back");
+            let text = format!("no open permission request `{id}`: it was answered or cancelled");
             return out.tell(AgentEvent::Log { text });
         };
         let offered = &self.open[place].question.options;
         if let Some(option) = option.filter(|it| !offered.iter().any(|option| option.id == *it)) {
             let names: Vec<_> = offered.iter().map(|option| option.id.as_str()).collect();
-            let text = format!("`{option}` is no answer to `{id}`; there are {}", names.join(", "));
+            let text = format!(
+                "`{option}` is not an option of `{id}`; the options are {}",
+                names.join(", ")
+            );
             return out.tell(AgentEvent::Log { text });
         }
         let open = self.open.remove(place);
@@ -122,7 +126,7 @@ impl Questions {
         out.tell(AgentEvent::PermissionAnswer { id: open.id, option, by });
     }
 
-    /// Nobody will answer any more.
+    /// Cancels every open request.
     pub(super) fn take_all_back(&mut self, out: &mut Out) {
         while let Some(id) = self.open.first().map(|open| open.id.clone()) {
             self.answer(&id, None, "abort", out);

@@ -1,5 +1,6 @@
-//! What a message is made of: its text, and what comes with it, as far as the agent takes it and a line
-//! has room. What is not shown is linked to: the agent has it in its workspace.
+//! The content blocks of a message: its text, and its attachments if the agent accepts them and
+//! they fit into an input line. Other attachments are links: the agent has the files in its
+//! workspace.
 
 use std::path::Path;
 
@@ -11,13 +12,13 @@ use super::read::Takes;
 use crate::attached::Attached;
 use crate::handle::Told;
 
-/// What a link takes of a line at most: a name of 200 bytes, twice and once with three characters for
-/// each, and a type.
+/// The most bytes of a link: a name of 200 bytes, twice, once with three characters for each, and a
+/// type.
 const LINK_BYTES: usize = 2048;
-/// The longest type that is passed on.
+/// The longest media type that is passed on.
 const MIME_BYTES_MAX: usize = 128;
 
-/// A part of a message.
+/// A content block of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Block<'a> {
@@ -56,7 +57,7 @@ pub(super) struct Resource<'a> {
     text: &'a str,
 }
 
-/// The parts of a message.
+/// Returns the content blocks of a message.
 pub(super) fn of<'a>(told: &'a Told, workspace: &Path, takes: Takes) -> Vec<Block<'a>> {
     let mut blocks = vec![Block::Text { text: &told.text }];
     let links = told.attached.len() * LINK_BYTES;
@@ -67,7 +68,7 @@ pub(super) fn of<'a>(told: &'a Told, workspace: &Path, takes: Takes) -> Vec<Bloc
                 room -= n_bytes;
                 blocks.push(block);
             }
-            // Where there is no room even for links, the agent finds the file by itself.
+            // If not even links fit, the agent can still find the file in its workspace.
             Some(_) | None if links <= told.room => blocks.push(link(attached, workspace)),
             Some(_) | None => {}
         }
@@ -75,12 +76,12 @@ pub(super) fn of<'a>(told: &'a Told, workspace: &Path, takes: Takes) -> Vec<Bloc
     blocks
 }
 
-/// A file as what is in it, with what that takes of a line.
+/// Returns the content of a file as a block, with the bytes it takes.
 fn shown<'a>(attached: &'a Attached, workspace: &Path, takes: Takes) -> Option<(Block<'a>, usize)> {
     let mime_type = mime(attached);
     let data = attached.data.as_ref()?;
     let encoded = || STANDARD.encode(data);
-    // Base64 takes four bytes for three, and a text in JSON up to six for one.
+    // Base64 takes four bytes for three, and text in JSON up to six for one.
     if takes.images && attached.is_a("image/") {
         let n_bytes = data.len().div_ceil(3) * 4;
         return Some((Block::Image { mime_type: mime_type?, data: encoded() }, n_bytes));
@@ -151,7 +152,7 @@ mod tests {
         assert!(linked[1].contains(r#""uri":"file:///workspace/a%20b.png""#), "{linked:?}");
     }
 
-    /// Rule: a line has its limit whatever comes with a message.
+    /// Rule: an input line keeps its limit whatever is attached to a message.
     #[test]
     fn what_a_line_has_no_room_for_is_linked_to_or_left_out() {
         let files =

@@ -1,7 +1,7 @@
-//! The Agent Client Protocol, as a client speaks it: one conversation, a state machine without IO.
+//! The client side of the Agent Client Protocol: one conversation, a state machine without IO.
 //!
-//! Messages are read as raw JSON (`docs/adr/0009-acp.md`): what only passes through stays as it was,
-//! and updates of kinds that are not known here are passed over.
+//! Messages are read as raw JSON (`docs/adr/0009-acp.md`): payloads that only pass through stay
+//! unchanged, and unknown kinds of updates are ignored.
 
 mod asked;
 mod blocks;
@@ -22,34 +22,35 @@ use crate::policy::SharedPolicy;
 use crate::talk::{Out, Wait};
 use crate::text::Text;
 
-/// The version of the protocol that is spoken.
+/// The supported version of the protocol.
 const VERSION: u64 = 1;
-/// Longer than any agent's name for a conversation.
+/// Longer than any agent's ID for a conversation.
 const CONVERSATION_BYTES_MAX: usize = 512;
 
-/// How a conversation is begun.
+/// How to start a conversation.
 #[derive(Debug, Clone, Default)]
 pub struct AcpOptions {
-    /// The directory the agent works in, as it sees it. Absolute.
+    /// The agent's working directory, as it sees it. Absolute.
     pub cwd: PathBuf,
     /// The MCP servers that the agent starts.
     pub servers: Vec<McpServer>,
-    /// The conversation to take up again, if the agent can; else another is begun, and said so.
+    /// The conversation to resume, if the agent can; otherwise a new one starts, and that is
+    /// reported.
     pub resume: Option<String>,
-    /// Who answers what it asks for.
+    /// Who answers its permission requests.
     pub permissions: SharedPolicy,
 }
 
 /// An MCP server on standard input and output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct McpServer {
-    /// What the agent calls it.
+    /// The agent's name for it.
     pub name: String,
     /// The program, as the agent sees it. Absolute.
     pub command: PathBuf,
     /// Its arguments.
     pub args: Vec<String>,
-    /// What its environment has besides the agent's.
+    /// Environment variables in addition to the agent's.
     pub env: Vec<(String, String)>,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Conversation {
     options: AcpOptions,
     stage: Stage,
     request_next: u64,
-    /// The agent's name for it.
+    /// The agent's ID for it.
     id: String,
     said: Text,
     thought: Text,
@@ -68,7 +69,7 @@ pub(crate) struct Conversation {
     questions: Questions,
 }
 
-/// How far a conversation has come; the number is the request that is under way.
+/// The stage of a conversation; the number is that of the pending request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Initializing(u64),
@@ -80,7 +81,8 @@ enum Stage {
 }
 
 impl Conversation {
-    /// A conversation that says its first word. `agent` tells this agent from those before it.
+    /// Starts a conversation and writes its first message. `agent` distinguishes this agent from
+    /// its predecessors.
     pub(crate) fn begin(options: AcpOptions, agent: &str, out: &mut Out) -> Self {
         let mut conversation = Self {
             options,
@@ -112,7 +114,7 @@ impl Conversation {
         }
     }
 
-    /// A line of the agent; false if it makes no sense.
+    /// Reads a line of the agent's output; returns false if it makes no sense.
     pub(crate) fn hear(&mut self, line: &[u8], out: &mut Out) -> bool {
         match Message::decode(line, Limits::default()) {
             Ok(Message::Request(request)) => {
@@ -135,7 +137,7 @@ impl Conversation {
         }
     }
 
-    /// All there is was heard, for now or for good.
+    /// Handles a pause in the output, or its end.
     pub(crate) fn pause(&mut self, is_end: bool, out: &mut Out) {
         if is_end {
             return self.flush(out);
@@ -159,7 +161,7 @@ impl Conversation {
         if let Stage::Prompting { request, is_aborting: false } = self.stage {
             self.stage = Stage::Prompting { request, is_aborting: true };
             write::notify("session/cancel", &write::OfConversation::new(&self.id), out);
-            // The protocol wants every open question taken back.
+            // The protocol requires every open request to be cancelled.
             self.questions.take_all_back(out);
         }
     }
@@ -180,7 +182,11 @@ impl Conversation {
                 let answer = self.options.permissions.of(&question.tool);
                 self.questions.ask(question, answer, out);
             }
-            None => write::refuse(id, &Fault::invalid_params("this asks for nothing"), out),
+            None => write::refuse(
+                id,
+                &Fault::invalid_params("the permission request has no usable options"),
+                out,
+            ),
         }
     }
 
@@ -212,12 +218,14 @@ impl Conversation {
     fn on_initialized(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
         let result = match outcome {
             Ok(result) => result,
-            Err(error) => return self.fail("cannot be talked to", error, out),
+            Err(error) => return self.fail("refused to initialize", error, out),
         };
         let initialized = read::Initialized::of(result);
         if initialized.version != Some(VERSION) {
             self.stage = Stage::Over;
-            let text = format!("the agent does not speak version {VERSION} of the protocol");
+            let text = format!(
+                "the agent does not support version {VERSION} of the Agent Client Protocol"
+            );
             out.tell(AgentEvent::Error { text });
             out.is_over = true;
             return;
@@ -231,7 +239,7 @@ impl Conversation {
                 self.id = id;
             }
             Some(_) => {
-                let text = "the agent cannot take a conversation up again; another is begun";
+                let text = "the agent cannot resume a conversation; starting a new one";
                 out.tell(AgentEvent::Log { text: text.to_owned() });
                 self.begin_another(out);
             }
@@ -248,14 +256,14 @@ impl Conversation {
     fn on_begun(&mut self, outcome: Result<&RawValue, &RawValue>, out: &mut Out) {
         let id = match outcome {
             Ok(result) => Object::of(result).ok().and_then(|it| it.text("sessionId")),
-            Err(error) => return self.fail("did not begin a conversation", error, out),
+            Err(error) => return self.fail("did not start a conversation", error, out),
         };
         match id.filter(|id| id.len() <= CONVERSATION_BYTES_MAX) {
             Some(id) => {
                 self.id = id.into_owned();
                 self.is_open(false, out);
             }
-            None => self.fail("begun a conversation without a name", RawValue::NULL, out),
+            None => self.fail("started a conversation without an ID", RawValue::NULL, out),
         }
     }
 
@@ -264,7 +272,7 @@ impl Conversation {
             Ok(_) => self.is_open(true, out),
             Err(error) => {
                 let why = read::reason(error);
-                let text = format!("the conversation was not taken up again: {why}");
+                let text = format!("cannot resume the conversation: {why}");
                 out.tell(AgentEvent::Log { text });
                 self.begin_another(out);
             }
@@ -287,7 +295,7 @@ impl Conversation {
                 let (stop, usage) = read::turn_end(result);
                 AgentEvent::Completion { stop, usage }
             }
-            // Some answer an abort with an error.
+            // Some agents answer an abort with an error.
             Err(_) if was_aborting => {
                 AgentEvent::Completion { stop: StopReason::Cancelled, usage: None }
             }

@@ -1,4 +1,4 @@
-//! What the agent says.
+//! Messages from the agent.
 
 use ringback_mcp_wire::{Object, RawValue};
 use serde::Deserialize;
@@ -7,12 +7,12 @@ use super::{Conversation, Stage};
 use crate::event::{AgentEvent, PlanEntry, StopReason, Usage};
 use crate::talk::Out;
 
-/// What is shown of a reason.
+/// How much of a reason is shown.
 const REASON_CHARS_MAX: usize = 4000;
-/// Entries of a plan that are told.
+/// The most entries of a plan that are reported.
 const ENTRIES_MAX: usize = 100;
 
-/// What an agent can.
+/// The capabilities of an agent.
 #[derive(Debug)]
 pub(super) struct Initialized {
     pub(super) version: Option<u64>,
@@ -20,12 +20,12 @@ pub(super) struct Initialized {
     pub(super) takes: Takes,
 }
 
-/// What an agent takes in a prompt besides texts and links.
+/// What an agent accepts in a prompt besides text and links.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Takes {
     pub(super) images: bool,
     pub(super) audio: bool,
-    /// What is in a file, with its name.
+    /// Embedded files, with their names.
     pub(super) files: bool,
 }
 
@@ -50,9 +50,9 @@ impl Takes {
 }
 
 impl Conversation {
-    /// Something happened in the conversation.
+    /// Handles an update of the conversation.
     pub(super) fn update(&mut self, params: &Object<'_>, out: &mut Out) {
-        // What was said before is said again when a conversation is taken up.
+        // When a conversation is resumed, its history is replayed.
         if matches!(self.stage, Stage::TakingUp(_)) {
             return;
         }
@@ -74,13 +74,13 @@ impl Conversation {
                 self.flush(out);
                 out.tell(AgentEvent::Plan { entries: plan(&update) });
             }
-            // Commands, modes, titles, and whatever there will be.
+            // Commands, modes, titles, and future kinds.
             Some(_) | None => {}
         }
     }
 }
 
-/// How a turn ended, and what it cost.
+/// Returns why a turn ended, and its usage.
 pub(super) fn turn_end(result: &RawValue) -> (StopReason, Option<Usage>) {
     let result = Object::of(result).unwrap_or_default();
     let stop = match result.text("stopReason").as_deref() {
@@ -99,7 +99,7 @@ pub(super) fn turn_end(result: &RawValue) -> (StopReason, Option<Usage>) {
     (stop, usage)
 }
 
-/// What an error says.
+/// Returns the message of an error.
 pub(super) fn reason(error: &RawValue) -> String {
     let Ok(error) = Object::of(error) else { return shortened(error.get()) };
     let message = error.text("message").unwrap_or_default();
@@ -126,7 +126,7 @@ fn plan(update: &Object<'_>) -> Vec<PlanEntry> {
     entries.iter().filter_map(entry).take(ENTRIES_MAX).collect()
 }
 
-/// The text of a block; what is no text is named.
+/// Returns the text of a block, or a placeholder for other kinds.
 fn content(update: &Object<'_>) -> String {
     let Some(block) = object(update, "content") else { return String::new() };
     match block.text("text") {

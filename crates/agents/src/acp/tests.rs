@@ -7,8 +7,8 @@ fn told(text: &str) -> Told {
     Told { text: text.to_owned(), attached: Vec::new(), room: 1 << 20, n_aborts: 0 }
 }
 
-/// What is written and told when the agent says these lines, after a conversation has begun and the
-/// first message was said.
+/// Returns what is written and reported when the agent writes these lines, after a conversation has
+/// started and the first message was sent.
 fn said(lines: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut conversation, mut out) = open(Permissions::Ask);
     conversation.prompt(&told("go"), &mut out);
@@ -82,7 +82,7 @@ fn a_conversation_begins_with_the_server_of_its_tools() {
     );
 }
 
-/// Rule: pieces of one saying are one event, in the order of what happened.
+/// Rule: chunks of one message are one event, and events keep their order.
 #[test]
 fn pieces_are_put_together_until_something_else_happens() {
     let (_, told) = said(&[
@@ -106,7 +106,7 @@ fn pieces_are_put_together_until_something_else_happens() {
     );
 }
 
-/// Rule: a call is told once, when it is known what it is called with, and its end once.
+/// Rule: a call is reported once, when its arguments are known, and so is its end.
 #[test]
 fn a_call_is_told_with_its_arguments_and_its_end() {
     let (_, told) = said(&[
@@ -134,7 +134,7 @@ fn a_call_is_told_with_its_arguments_and_its_end() {
     assert_eq!(told.len(), 4);
 }
 
-/// Rule: calls that never end do not pile up.
+/// Rule: calls that never end do not accumulate.
 #[test]
 fn calls_that_never_end_are_bounded() {
     let lines: Vec<_> = (0..1000)
@@ -148,7 +148,7 @@ fn calls_that_never_end_are_bounded() {
     assert_eq!(told.len(), 1000 - 256);
 }
 
-/// Rule: what belongs to another conversation, or is of a kind that is not known, is passed over.
+/// Rule: updates of another conversation, or of an unknown kind, are ignored.
 #[test]
 fn what_is_not_known_is_passed_over() {
     let (written, told) = said(&[
@@ -210,7 +210,7 @@ fn a_policy_answers_by_itself() {
     }
 }
 
-/// Rule: an abort takes every open question back, and the turn ends as cancelled.
+/// Rule: an abort cancels every open request, and the turn ends as cancelled.
 #[test]
 fn an_abort_takes_questions_back() {
     let (mut conversation, mut out) = open(Permissions::Ask);
@@ -229,7 +229,7 @@ fn an_abort_takes_questions_back() {
         ]
     );
     assert_eq!(conversation.wait(), Some(Wait::Aborting));
-    // What is asked from now on is taken back at once.
+    // Further requests are cancelled immediately.
     conversation.hear(ASK.as_bytes(), &mut out);
     assert_eq!(seen(&mut out).0.len(), 1);
     let error = r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"aborted"}}"#;
@@ -246,7 +246,7 @@ fn what_goes_wrong_is_told_in_the_words_of_the_agent() {
     assert_eq!(told, [r#"{"type":"error","text":"log in first ({\"a\":1})"}"#]);
 }
 
-/// Rule: what answers nothing that was asked is garbage.
+/// Rule: an answer without a request is garbage.
 #[test]
 fn an_answer_to_nothing_is_garbage() {
     let (mut conversation, mut out) = open(Permissions::Ask);
@@ -255,7 +255,7 @@ fn an_answer_to_nothing_is_garbage() {
     }
 }
 
-/// Rule: what cannot be talked to is given up.
+/// Rule: an agent with an unusable protocol is ended.
 #[test]
 fn another_version_is_given_up() {
     for answer in [

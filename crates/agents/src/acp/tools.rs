@@ -1,4 +1,4 @@
-//! The tools that an agent is calling.
+//! An agent's pending tool calls.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use ringback_mcp_wire::{Object, RawValue};
 use crate::event::AgentEvent;
 use crate::talk::Out;
 
-/// Calls that are under way at once; the oldest one is told without its end.
+/// The most pending calls; beyond that, the oldest one is reported without its result.
 const CALLS_MAX: usize = 256;
 
-/// Calls that have not come out.
+/// Calls without a result.
 #[derive(Debug, Default)]
 pub(super) struct ToolCalls {
     calls: VecDeque<ToolCall>,
@@ -25,7 +25,7 @@ struct ToolCall {
 }
 
 impl ToolCalls {
-    /// A call is new, or is known better.
+    /// Handles a new call, or further details of one.
     pub(super) fn update(&mut self, update: &Object<'_>, out: &mut Out) {
         let Some(id) = update.text("toolCallId") else { return };
         if !self.calls.iter().any(|call| call.id == id) {
@@ -56,18 +56,19 @@ impl ToolCalls {
                 });
                 self.calls.remove(place);
             }
-            // Some announce a call before they know what it is called with.
+            // Some agents announce a call before they know its arguments.
             Some("pending") | None if call.has_no_arguments() => {}
             Some(_) | None => call.tell(out),
         }
     }
 
-    /// A call is about to be asked for: now everything about it is known.
+    /// Reports a call that permission is about to be requested for: everything about it is known
+    /// now.
     pub(super) fn tell(&mut self, id: &str, out: &mut Out) {
         self.calls.iter_mut().filter(|call| call.id == id).for_each(|call| call.tell(out));
     }
 
-    /// The turn is over, and with it every call.
+    /// Reports the remaining calls at the end of a turn.
     pub(super) fn tell_rest(&mut self, out: &mut Out) {
         self.calls.drain(..).for_each(|mut call| call.tell(out));
     }
@@ -75,7 +76,7 @@ impl ToolCalls {
 
 impl ToolCall {
     fn learn(&mut self, update: &Object<'_>) {
-        // The first title is the tool's name; later ones tell what it does.
+        // The first title is the tool's name; later ones describe the call.
         if self.tool.is_empty() {
             self.tool = update.text("title").unwrap_or_default().into_owned();
         }

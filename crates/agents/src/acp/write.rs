@@ -1,4 +1,4 @@
-//! What is said to the agent.
+//! Messages to the agent.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ struct RefusalError<'a> {
     message: &'a str,
 }
 
-/// The first word. No files and no terminals are offered: the agent has those of its workspace.
+/// The first message. It offers no files and no terminals: the agent has those of its workspace.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Initialize {
@@ -73,7 +73,7 @@ struct ClientInfo {
     version: &'static str,
 }
 
-/// Begins a conversation.
+/// Starts a conversation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Begin<'a> {
@@ -95,7 +95,7 @@ struct Variable<'a> {
     value: &'a str,
 }
 
-/// Takes a conversation up again.
+/// Resumes a conversation.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Load<'a> {
@@ -104,7 +104,7 @@ pub(super) struct Load<'a> {
     pub(super) begin: Begin<'a>,
 }
 
-/// Says something.
+/// Sends a prompt.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Prompt<'a> {
@@ -112,7 +112,7 @@ pub(super) struct Prompt<'a> {
     pub(super) prompt: Vec<Block<'a>>,
 }
 
-/// Something about a conversation as a whole.
+/// A message about the conversation as a whole.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OfConversation<'a> {
@@ -154,7 +154,7 @@ impl<'a> OfConversation<'a> {
     }
 }
 
-/// Asks for something, and returns the number of the request.
+/// Sends a request, and returns its number.
 pub(super) fn request(next: &mut u64, method: &str, params: &impl Serialize, out: &mut Out) -> u64 {
     let id = *next;
     *next += 1;
@@ -175,8 +175,8 @@ pub(super) fn refuse(id: &Id, fault: &Fault, out: &mut Out) {
     line(&Refusal { jsonrpc: "2.0", id, error }, out);
 }
 
-/// What cannot be written (a path that is no text) is not: the agent will be waited for in vain, and
-/// that is told.
+/// A message that cannot be serialized (a path that is not UTF-8) is not sent: the agent then does
+/// not answer, and that is reported.
 fn line(message: &impl Serialize, out: &mut Out) {
     if let Ok(text) = serde_json::to_string(message) {
         out.write(&text);

@@ -1,4 +1,4 @@
-//! Whether an agent is there.
+//! Whether an agent is installed.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,21 +10,21 @@ use crate::agent::Agent;
 use crate::event::AgentEvent;
 use crate::spec::{AgentLimits, AgentSpec};
 
-/// The slowest agent known needs half of it on a busy machine.
+/// The slowest known agent needs half of it on a busy machine.
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
-/// What is shown of a version.
+/// How much of a version is shown.
 const VERSION_CHARS_MAX: usize = 100;
 
-/// What was found.
+/// An installed agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// The program.
     pub program: PathBuf,
-    /// What it says of its version; `None` if it says nothing of use.
+    /// Its version; `None` if it does not report a usable one.
     pub version: Option<String>,
 }
 
-/// Looks for an agent's program in these directories and asks it for its version.
+/// Looks for an agent's program in these directories and runs it to get its version.
 ///
 /// # Cancel safety
 /// The program is ended.
@@ -34,7 +34,7 @@ pub async fn check(preset: &Preset, path: &OsStr, env: Vec<(OsString, OsString)>
     Some(Found { program, version: asked.ok().flatten() })
 }
 
-/// The first program of this name in a list of directories as `PATH` has it.
+/// Returns the first program of this name in a list of directories in the format of `PATH`.
 #[must_use]
 pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
     let is_program = |path: &Path| {

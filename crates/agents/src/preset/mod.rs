@@ -1,4 +1,4 @@
-//! Agents that are known by name, from one file of data.
+//! Agents known by name, from one data file.
 
 mod check;
 
@@ -18,31 +18,31 @@ static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
     file.preset
 });
 
-/// All agents that are known.
+/// Returns all known agents.
 #[must_use]
 pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-/// The agent of this name.
+/// Returns the agent of this name.
 #[must_use]
 pub fn preset(name: &str) -> Option<&'static Preset> {
     presets().iter().find(|preset| preset.name == name)
 }
 
-/// How an agent is started and told of its tools.
+/// How to start an agent and give it its tools.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// What it is chosen by.
+    /// The name for choosing it.
     pub name: String,
-    /// What people call it.
+    /// Its name for people.
     pub title: String,
     /// The program to look for.
     pub program: String,
-    /// How it is talked to.
+    /// Its protocol.
     pub protocol: PresetProtocol,
-    /// How to get it.
+    /// The command that installs it.
     pub install: String,
     args: Vec<String>,
     #[serde(default)]
@@ -56,58 +56,58 @@ pub struct Preset {
     files: Vec<FileTemplate>,
 }
 
-/// How an agent is talked to.
+/// The protocol of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PresetProtocol {
-    /// By the Agent Client Protocol.
+    /// The Agent Client Protocol.
     Acp,
-    /// By being started for each message.
+    /// One run of the program for each message.
     OneShot,
 }
 
-/// What an agent is given.
+/// The values to fill in for an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
-    /// The MCP server with its tools, as the agent sees the program.
+    /// The MCP server with its tools, as a path that the agent sees.
     pub inside: &'a str,
     /// The server's arguments.
     pub inside_args: &'a [String],
     /// Its home, as it sees it.
     pub home: &'a str,
-    /// The model it is pointed at; without one it uses what it finds itself.
+    /// The model to use; without one the agent uses its own configuration.
     pub model: Option<&'a ModelDoor>,
-    /// Who answers what it asks for. One that cannot ask is told to do nothing it would have to ask
-    /// for, unless everything is allowed.
+    /// Who answers its permission requests. An agent that cannot ask is configured to do nothing
+    /// that needs permission, unless everything is allowed.
     pub permissions: Permissions,
 }
 
-/// Where an agent finds its model.
+/// How an agent reaches its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelDoor {
-    /// The base URL, without a slash at its end.
+    /// The base URL, without a trailing slash.
     pub url: String,
-    /// What the agent shows there. Not the real key: whoever is behind the door has that.
+    /// The key that the agent presents. Not the real key, which only the model proxy has.
     pub key: String,
     /// The model's name.
     pub model: String,
 }
 
-/// An agent that is ready to be started.
+/// An agent that is ready to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
     /// The program.
     pub program: String,
-    /// Its arguments. For an agent of one message each, [`Self::again`] has those for every message
+    /// Its arguments. If it runs once for each message, [`Self::again`] has those for every message
     /// but the first.
     pub args: Vec<String>,
-    /// Empty if it cannot continue a conversation, or needs no other arguments to.
+    /// Empty if it cannot continue a conversation, or needs no other arguments for that.
     pub again: Vec<String>,
-    /// What its environment has.
+    /// Its environment.
     pub env: BTreeMap<String, String>,
-    /// What it finds in its home.
+    /// The files in its home.
     pub files: Vec<ConfigFile>,
-    /// How it is talked to.
+    /// Its protocol.
     pub protocol: PresetProtocol,
 }
 
@@ -117,11 +117,11 @@ struct File {
     preset: Vec<Preset>,
 }
 
-/// What is added where everything is allowed.
+/// Additions if everything is allowed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Allowed {
-    /// Before the last argument that says where the message is, so at the start of all.
+    /// Inserted before a final argument that stands for the message, otherwise appended.
     args: Vec<String>,
     env: BTreeMap<String, String>,
 }
@@ -130,7 +130,7 @@ struct Allowed {
 #[serde(deny_unknown_fields)]
 struct Model {
     provider: String,
-    /// What is added for it.
+    /// Arguments added if a model is configured.
     #[serde(default)]
     args: Vec<String>,
     env: BTreeMap<String, String>,
@@ -140,20 +140,20 @@ struct Model {
 #[serde(deny_unknown_fields)]
 struct FileTemplate {
     path: PathBuf,
-    /// What comes first if there is a model.
+    /// Text that comes first if a model is configured.
     #[serde(default)]
     with_model: String,
     text: String,
 }
 
 impl Preset {
-    /// Whose API it speaks to its model: `openai`, `anthropic` or `google`.
+    /// Returns the API it speaks to its model: `openai`, `anthropic` or `google`.
     #[must_use]
     pub fn provider(&self) -> &str {
         &self.model.provider
     }
 
-    /// Fills everything in.
+    /// Fills in all values.
     #[must_use]
     pub fn prepare(&self, setting: &Setting<'_>) -> Prepared {
         let inside_args = serde_json::Value::from(setting.inside_args).to_string();
@@ -197,7 +197,7 @@ impl Preset {
         }
         let mut args: Vec<_> = args.iter().map(|arg| fill(arg, values)).collect();
         if !args.is_empty() {
-            // A `-` for the message stays the last.
+            // A `-` for the message stays last.
             let end = args.len() - usize::from(args.last().is_some_and(|arg| arg == "-"));
             args.splice(end..end, added);
         }
@@ -222,7 +222,7 @@ impl Preset {
 }
 
 impl PresetProtocol {
-    /// Its name.
+    /// Returns its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

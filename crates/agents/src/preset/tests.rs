@@ -1,4 +1,4 @@
-//! What each agent is started with.
+//! How each agent is started.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn every_preset_can_be_read_and_filled_in() {
     }
 }
 
-/// Rule: what the files say is JSON or TOML whatever is filled in, and has the MCP server.
+/// Rule: the files are valid JSON or TOML whatever is filled in, and contain the MCP server.
 #[test]
 fn files_name_the_server_and_stay_well_formed() {
     for has_model in [false, true] {
@@ -62,7 +62,7 @@ fn files_name_the_server_and_stay_well_formed() {
     assert_eq!(read["provider"]["ringback"]["options"]["apiKey"], "place\"holder");
 }
 
-/// Rule: an agent that cannot ask does nothing it would have to ask for, unless that is allowed.
+/// Rule: an agent that cannot ask does nothing that needs permission, unless everything is allowed.
 #[test]
 fn what_needs_no_asking_is_said_only_where_everything_is_allowed() {
     let bypass = "--dangerously-bypass-approvals-and-sandbox".to_owned();
@@ -77,7 +77,7 @@ fn what_needs_no_asking_is_said_only_where_everything_is_allowed() {
     assert_eq!(prepared("goose", Permissions::Allow, true).env["GOOSE_MODE"], "auto");
 }
 
-/// Rule: without a model of ours an agent is not told of one.
+/// Rule: without a configured model an agent gets no model settings.
 #[test]
 fn without_a_model_nothing_is_said_of_one() {
     for preset in presets() {

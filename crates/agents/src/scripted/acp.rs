@@ -1,5 +1,5 @@
-//! The scripted agent as an agent of the Agent Client Protocol. Its conversations are files in its
-//! home, so that another of its kind can take them up again.
+//! The scripted agent with the Agent Client Protocol. Its conversations are files in its home, so
+//! that another scripted agent can resume them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,16 +13,16 @@ use super::output::{Output, json};
 use super::runner::{Runner, Stopped};
 use super::{LINE_BYTES_MAX, script};
 
-/// Where conversations are.
+/// The directory of conversations.
 const DIRECTORY: &str = ".scripted-agent";
 
-/// Standard input, message by message.
+/// Standard input, by message.
 struct Reader {
     input: tokio::io::Stdin,
     lines: Lines,
 }
 
-/// What a client wants.
+/// A client's request.
 enum Wanted {
     Initialize(Id),
     Begin(Id, Opening),
@@ -30,17 +30,17 @@ enum Wanted {
     Prompt(Id, Prompt),
     Cancel,
     Answer(Option<String>),
-    /// Something that there is not.
+    /// An unknown method.
     Unknown(Option<Id>),
 }
 
-/// A message: its text, and the blocks that are none.
+/// A message: its text, and its other blocks.
 struct Prompt {
     text: String,
     blocks: Vec<String>,
 }
 
-/// Where a conversation is, and with which server.
+/// The directory of a conversation, and its server.
 struct Opening {
     cwd: PathBuf,
     server: Option<Server>,
@@ -52,14 +52,14 @@ struct Server {
     env: Vec<(String, String)>,
 }
 
-/// A conversation under way.
+/// A running conversation.
 struct Conversation {
     file: PathBuf,
     runner: Runner,
     answers: mpsc::Sender<Option<String>>,
 }
 
-/// Serves one client until its input ends, or a script says so.
+/// Serves one client until its input ends, or a script ends it.
 pub(super) async fn serve(era: Era) -> Result<u8, String> {
     let mut reader = Reader { input: tokio::io::stdin(), lines: Lines::new(LINE_BYTES_MAX) };
     let mut conversation = None;
@@ -80,7 +80,7 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
             Wanted::TakeUp(id, opening, name) => {
                 let before = Conversation::file(&opening.cwd, &name).exists();
                 if !before {
-                    refuse(&id, "there is no such conversation")?;
+                    refuse(&id, "unknown conversation")?;
                     continue;
                 }
                 let taken = Conversation::open(&opening, &name, era).await?;
@@ -90,14 +90,14 @@ pub(super) async fn serve(era: Era) -> Result<u8, String> {
             }
             Wanted::Prompt(id, prompt) => {
                 let Some(conversation) = &mut conversation else {
-                    refuse(&id, "no conversation has begun")?;
+                    refuse(&id, "no conversation was started")?;
                     continue;
                 };
                 if let Some(code) = conversation.turn(&id, &prompt, &mut reader).await? {
                     return Ok(code);
                 }
             }
-            Wanted::Unknown(Some(id)) => refuse(&id, "there is no such method")?,
+            Wanted::Unknown(Some(id)) => refuse(&id, "unknown method")?,
             Wanted::Unknown(None) | Wanted::Cancel | Wanted::Answer(_) => {}
         }
     }
@@ -112,20 +112,20 @@ impl Conversation {
         };
         let file = Self::file(&opening.cwd, name);
         let made = std::fs::create_dir_all(file.parent().unwrap_or(&opening.cwd));
-        made.map_err(|error| format!("cannot keep conversations: {error}"))?;
+        made.map_err(|error| format!("cannot store conversations: {error}"))?;
         let (answers, answers_out) = mpsc::channel(1);
         let mut runner = Runner::new(mcp, Output::of_conversation(name));
         runner.answers = Some(answers_out);
         Ok(Self { file, runner, answers })
     }
 
-    /// Where a conversation is kept: in the home, or for want of one where it works.
+    /// Returns the file of a conversation: in the home, or without one in the working directory.
     fn file(cwd: &Path, name: &str) -> PathBuf {
         let home = std::env::var_os("HOME").map_or_else(|| cwd.to_owned(), PathBuf::from);
         home.join(DIRECTORY).join(name.replace(['/', '.'], "_"))
     }
 
-    /// Says again what was said.
+    /// Replays the conversation.
     fn replay(&self) -> Result<(), String> {
         for message in self.messages() {
             self.runner.output.say_of_user(&message)?;
@@ -133,13 +133,13 @@ impl Conversation {
         Ok(())
     }
 
-    /// What it was told so far.
+    /// Returns the messages so far.
     fn messages(&self) -> Vec<String> {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Does what a message says; the code to end with, if it says so.
+    /// Runs the script of a message; returns the exit code, if the script ends the program.
     async fn turn(
         &mut self,
         id: &Id,
@@ -176,7 +176,7 @@ impl Conversation {
                             | Wanted::TakeUp(other, ..)
                             | Wanted::Prompt(other, _)
                             | Wanted::Unknown(Some(other)),
-                        ) => refuse(&other, "a turn is under way")?,
+                        ) => refuse(&other, "a turn is already running")?,
                         Some(Wanted::Unknown(None)) => {}
                     },
                 }
@@ -189,7 +189,7 @@ impl Conversation {
 }
 
 impl Reader {
-    /// The next thing that is wanted; `None` at the end.
+    /// Returns the next request; `None` at the end.
     ///
     /// # Cancel safety
     /// Nothing is lost.

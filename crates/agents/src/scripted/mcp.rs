@@ -1,4 +1,4 @@
-//! The server of the scripted agent, whose answers may come in any order.
+//! The MCP server of the scripted agent, whose answers may come in any order.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -8,21 +8,21 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::server::{Heard, ServerAnswer, ServerSpec, ToolServer};
 
-/// A server of tools.
+/// An MCP server.
 #[derive(Debug)]
 pub(super) struct Mcp {
     server: ToolServer,
-    /// Answers that were not asked for yet.
+    /// Answers that were not waited for yet.
     answers: HashMap<u64, Answer>,
-    /// Announced changes of the list that were not waited for yet.
+    /// Announced changes of the tool list that were not waited for yet.
     n_changes: u64,
 }
 
-/// What a request came to.
+/// The result of a request.
 pub(super) type Answer = ServerAnswer;
 
 impl Mcp {
-    /// Starts a server and shakes hands with it, as the era wants it.
+    /// Starts a server and shakes hands with it, according to the era.
     pub(super) async fn start(
         program: &OsStr,
         args: &[OsString],
@@ -35,14 +35,14 @@ impl Mcp {
         Ok(Self { server, answers: HashMap::new(), n_changes: 0 })
     }
 
-    /// Sends a request, and gives its id.
+    /// Sends a request, and returns its ID.
     pub(super) async fn ask(&mut self, method: &str, params: &RawValue) -> Result<u64, String> {
         let id = self.server.ask(method, params).map_err(|error| error.to_string())?;
         self.flush().await?;
         Ok(id)
     }
 
-    /// Takes a request back.
+    /// Cancels a request.
     pub(super) async fn cancel(&mut self, id: u64) -> Result<(), String> {
         self.server.cancel(id).map_err(|error| error.to_string())?;
         self.flush().await
@@ -52,7 +52,7 @@ impl Mcp {
         self.server.flush().await.map_err(|error| error.to_string())
     }
 
-    /// Waits for an answer until then; `None` if it does not come.
+    /// Waits for an answer until a deadline; `None` if it does not come.
     pub(super) async fn answer_or_not(
         &mut self,
         id: u64,
@@ -68,7 +68,7 @@ impl Mcp {
         }
     }
 
-    /// Waits until a change of the list is announced; `false` if none is in time.
+    /// Waits until a change of the tool list is announced; `false` after the deadline.
     pub(super) async fn change(&mut self, until: Instant) -> Result<bool, String> {
         while self.n_changes == 0 {
             if self.read(until).await?.is_none() {
@@ -79,13 +79,13 @@ impl Mcp {
         Ok(true)
     }
 
-    /// The names of all tools.
+    /// Returns the names of all tools.
     pub(super) async fn tools(&mut self, until: Instant) -> Result<Vec<String>, String> {
         let tools = self.server.tools(until).await.map_err(|error| error.to_string())?;
         Ok(tools.into_iter().map(|tool| tool.name).collect())
     }
 
-    /// Reads what comes until then; `None` if nothing does.
+    /// Reads the next message; `None` after the deadline.
     async fn read(&mut self, until: Instant) -> Result<Option<()>, String> {
         match timeout_at(until, self.server.next()).await {
             Err(_) => return Ok(None),

@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::event::AgentEvent;
 
-/// The largest arguments or result that are told in full.
+/// The largest arguments or result that are reported in full.
 const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
 /// Standard output.
 #[derive(Debug, Default)]
 pub(super) struct Output {
-    /// The conversation that events are updates of, for a client of the Agent Client Protocol.
+    /// The conversation of the updates, for a client of the Agent Client Protocol.
     conversation: Option<String>,
 }
 
@@ -22,7 +22,7 @@ impl Output {
         Self { conversation: Some(name.to_owned()) }
     }
 
-    /// Tells an event; a payload that is too large is replaced by its size.
+    /// Reports an event; a payload that is too large is replaced by its size.
     pub(super) fn tell(&self, event: &AgentEvent) -> Result<(), String> {
         match &self.conversation {
             None => self.raw(&event.encode()),
@@ -30,7 +30,7 @@ impl Output {
         }
     }
 
-    /// Whether there is somebody to ask.
+    /// Returns whether there is a client to ask.
     pub(super) const fn has_client(&self) -> bool {
         self.conversation.is_some()
     }
@@ -49,7 +49,7 @@ impl Output {
         ))
     }
 
-    /// What a user said, when a conversation is taken up again.
+    /// Replays a user's message when a conversation is resumed.
     pub(super) fn say_of_user(&self, text: &str) -> Result<(), String> {
         self.update(&chunk("user_message_chunk", text))
     }
@@ -69,15 +69,15 @@ impl Output {
         self.tell(&AgentEvent::Log { text: text.into() })
     }
 
-    /// A line as it is, which may be no event.
+    /// Writes a line of text unchanged, which may not be an event.
     pub(super) fn raw(&self, line: &str) -> Result<(), String> {
         let mut output = std::io::stdout().lock();
         let written = writeln!(output, "{line}").and_then(|()| output.flush());
-        written.map_err(|error| format!("nobody takes events any more: {error}"))
+        written.map_err(|error| format!("cannot write events: {error}"))
     }
 }
 
-/// An event as the protocol has it; `None` if it has no such thing.
+/// Returns an event as an update of the protocol; `None` if it has no equivalent.
 fn update(event: &AgentEvent) -> Option<String> {
     match event {
         AgentEvent::Message { text } | AgentEvent::Error { text } => {
@@ -120,10 +120,10 @@ fn chunk(kind: &str, text: &str) -> String {
 }
 
 pub(super) fn json(value: &(impl Serialize + ?Sized)) -> String {
-    serde_json::to_string(value).expect("plain data can be written")
+    serde_json::to_string(value).expect("plain data can be serialized")
 }
 
-/// A payload that fits in an event: itself, or how large it is.
+/// Returns a payload that fits into an event: itself, or its size.
 pub(super) fn shown(payload: &RawValue) -> Box<RawValue> {
     let n_bytes = payload.get().len();
     if n_bytes <= PAYLOAD_BYTES_MAX {

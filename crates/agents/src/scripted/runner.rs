@@ -1,4 +1,4 @@
-//! Does the steps of a script.
+//! Runs the steps of a script.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use super::output::{Output, shown};
 use super::script::{Call, Child, Expected, Step};
 use crate::event::{AgentEvent, PlanEntry};
 
-/// How long a list may take: a server may wait for its own tools.
+/// How long a tool list may take: a server may wait for its own tools.
 const LIST_WAIT: Duration = Duration::from_secs(10);
-/// What a check that does not hold ends the program with.
+/// The exit code after a failed `expect`.
 const EXIT_UNEXPECTED: u8 = 1;
-/// The tools that a child session is started with: with a key, and without one.
+/// The tools that start a child session: with a key, and without one.
 const CHILD_TOOLS: [&str; 2] = ["oubliette_session_message", "session_message"];
 
 /// Runs scripts, one after another.
@@ -27,11 +27,11 @@ pub(super) struct Runner {
     pub(super) output: Output,
     n_calls: u64,
     last: Option<Outcome>,
-    /// What it was told in the turns before.
+    /// The messages of earlier turns.
     pub(super) recalled: Vec<String>,
-    /// What came with the message besides texts.
+    /// The other blocks of the message.
     pub(super) blocks: Vec<String>,
-    /// Answers to what it asks permission for.
+    /// Answers to its permission requests.
     pub(super) answers: Option<mpsc::Receiver<Option<String>>>,
 }
 
@@ -40,18 +40,18 @@ pub(super) struct Runner {
 pub(super) enum Stopped {
     /// At its end.
     Done,
-    /// Where it says that the program ends, or where something is not as expected.
+    /// At a step that ends the program, or at a failed `expect`.
     Exit(u8),
 }
 
-/// How a call came out.
+/// The result of a call.
 #[derive(Debug)]
 struct Outcome {
     is_error: bool,
     result: Box<RawValue>,
 }
 
-/// A call on its way.
+/// A pending call.
 struct Begun<'a> {
     call: &'a Call,
     name: String,
@@ -71,7 +71,7 @@ impl Runner {
         }
     }
 
-    /// Does every step, and tells what happens.
+    /// Runs every step, and reports the events.
     pub(super) async fn run(&mut self, steps: Vec<Step>) -> Result<Stopped, String> {
         for step in steps {
             match self.step(step).await? {
@@ -118,7 +118,7 @@ impl Runner {
             Step::Expect(expected) => return self.expect(&expected),
             Step::Print {} => {
                 let text = self.last.as_ref().map(Outcome::text);
-                self.output.say(text.unwrap_or_else(|| "there is no result yet".to_owned()))?;
+                self.output.say(text.unwrap_or_else(|| "no result yet".to_owned()))?;
             }
             Step::Garbage { text, times } => {
                 for _ in 0..times {
@@ -137,12 +137,12 @@ impl Runner {
         }
     }
 
-    /// Asks for permission, and takes the answer for the last result.
+    /// Requests permission; the answer becomes the last result.
     async fn ask(&mut self, tool: &str) -> Result<Stopped, String> {
         self.n_calls += 1;
         let name = format!("ask-{}", self.n_calls);
         let Some(answers) = self.answers.as_mut().filter(|_| self.output.has_client()) else {
-            return self.unexpected("there is nobody to ask".to_owned());
+            return self.unexpected("no client to ask for permission".to_owned());
         };
         self.output.ask(&name, tool)?;
         let option = answers.recv().await.flatten();
@@ -220,7 +220,7 @@ impl Runner {
         let names = self.mcp()?.tools(Instant::now() + LIST_WAIT).await?;
         let Some(tool) = CHILD_TOOLS.into_iter().find(|tool| names.iter().any(|name| name == tool))
         else {
-            return self.unexpected("there is no tool to start a child session with".to_owned());
+            return self.unexpected("no tool to start a child session with".to_owned());
         };
         let arguments =
             Arguments { message: &child.message, session_id: child.session_id.as_deref() };
@@ -243,7 +243,7 @@ impl Runner {
                 return Ok(Stopped::Done);
             }
             if !self.mcp()?.change(until).await? {
-                return self.unexpected(format!("there is no tool `{tool}`"));
+                return self.unexpected(format!("unknown tool `{tool}`"));
             }
         }
     }
@@ -267,7 +267,7 @@ impl Runner {
     }
 
     fn mcp(&mut self) -> Result<&mut Mcp, String> {
-        self.mcp.as_mut().ok_or_else(|| "there is no server: name one after `--`".to_owned())
+        self.mcp.as_mut().ok_or_else(|| "no server: name one after `--`".to_owned())
     }
 }
 
@@ -283,7 +283,7 @@ impl Outcome {
         }
     }
 
-    /// The text of the result, or all of it.
+    /// Returns the text of the result, or all of it.
     fn text(&self) -> String {
         let text = Object::of(&self.result).ok().and_then(|object| {
             let content: Vec<Object<'_>> =
@@ -296,5 +296,5 @@ impl Outcome {
 }
 
 fn told(text: &str) -> Box<RawValue> {
-    to_raw_value(text).expect("a text can be written")
+    to_raw_value(text).expect("a text can be serialized")
 }

@@ -1,15 +1,15 @@
-//! What a script can say: one step per line, each a JSON object with one name in it.
+//! The script language: one step per line of text, each a JSON object with a single key.
 
 use ringback_mcp_wire::RawValue;
 use serde::Deserialize;
 
-/// What stands for the message in a text that is said.
+/// Stands for the message in a text.
 const MESSAGE_MARK: &str = "$message";
-/// A call that takes longer is given up.
+/// The default time limit of a call.
 const CALL_MS_DEFAULT: u64 = 120_000;
 const WAIT_MS_DEFAULT: u64 = 10_000;
 
-/// One thing to do.
+/// A step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Step {
@@ -17,44 +17,44 @@ pub(super) enum Step {
     Say(String),
     /// Think something.
     Think(String),
-    /// Tell a plan.
+    /// Report a plan.
     Plan(Vec<String>),
-    /// Say what it was told in the turns before, if it keeps conversations.
+    /// Repeat the messages of earlier turns, if it stores conversations.
     Recall {},
-    /// Says what came with the message besides its text.
+    /// List the attachments of the message.
     Attached {},
-    /// Ask for permission; the answer is the last result.
+    /// Request permission; the answer is the last result.
     Ask { tool: String },
     /// List the tools, and log their names.
     List {},
     /// Call a tool.
     Call(Call),
-    /// Call several at once.
+    /// Call several concurrently.
     Together(Vec<Call>),
     /// Start a child session, or send a message to one.
     Child(Child),
-    /// Wait until the server announces another list of tools.
+    /// Wait until the server announces a change of its tool list.
     WaitChange {
         #[serde(default = "wait_ms_default")]
         timeout_ms: u64,
     },
-    /// Wait until there is a tool of this name.
+    /// Wait until a tool of this name exists.
     WaitTool {
         tool: String,
         #[serde(default = "wait_ms_default")]
         timeout_ms: u64,
     },
-    /// Do nothing for so many milliseconds.
+    /// Sleep for a number of milliseconds.
     SleepMs(u64),
-    /// Write a file, from the directory it works in.
+    /// Write a file, relative to the working directory.
     Write { path: String, text: String },
     /// Remove a file.
     Remove { path: String },
-    /// Check the last result, and end with an error if it is another one.
+    /// Check the last result, and end with an error if it differs.
     Expect(Expected),
     /// Say the text of the last result.
     Print {},
-    /// Write a line that is no event, so many times.
+    /// Write an invalid output line a number of times.
     Garbage {
         text: String,
         #[serde(default = "one")]
@@ -73,10 +73,10 @@ pub(super) enum Step {
 pub(super) struct Call {
     /// As the agent sees it.
     pub(super) tool: String,
-    /// An object, as it is written in the script.
+    /// An object, as written in the script.
     #[serde(default)]
     pub(super) arguments: Option<Box<RawValue>>,
-    /// When to give up.
+    /// The time limit.
     #[serde(default = "call_ms_default")]
     pub(super) timeout_ms: u64,
     /// When to cancel it.
@@ -90,32 +90,32 @@ pub(super) struct Call {
 pub(super) struct Child {
     /// The message to it.
     pub(super) message: String,
-    /// One that is there already.
+    /// An existing session.
     #[serde(default)]
     pub(super) session_id: Option<String>,
 }
 
-/// What the last result is to be.
+/// The expected last result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expected {
     /// Whether it failed.
     #[serde(default)]
     pub(super) is_error: Option<bool>,
-    /// What its JSON has in it.
+    /// A part of its JSON.
     #[serde(default)]
     pub(super) contains: Option<String>,
 }
 
-/// A line that is no step.
+/// An invalid line of a script.
 #[derive(Debug, thiserror::Error)]
-#[error("line {line} of the script is no step: {reason}")]
+#[error("line {line} of the script is not a valid step: {reason}")]
 pub(super) struct Wrong {
     line: usize,
     reason: serde_json::Error,
 }
 
-/// Reads a script. A text that does not start with `{` or `#` is none: it is said back.
+/// Reads a script. A text that does not start with `{` or `#` is not a script: it is echoed.
 pub(super) fn parse(text: &str, message: &str) -> Result<Vec<Step>, Wrong> {
     if !text.trim_start().starts_with(['{', '#']) {
         return Ok(vec![Step::Say(text.to_owned())]);

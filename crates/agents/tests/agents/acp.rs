@@ -1,4 +1,4 @@
-//! Agents of the Agent Client Protocol: the scripted one, and some that are up to no good.
+//! Agents with the Agent Client Protocol: the scripted one, and hostile ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::support::{ended, soon, spec, until};
 const COMPLETION: &str = r#""type":"completion""#;
 const EXITED: &str = r#""type":"agent_exited""#;
 
-/// The scripted agent in a directory, with a server of two tools.
+/// Starts the scripted agent in a directory, with a server of two tools.
 fn scripted(cwd: &Path, resume: Option<String>, permissions: Permissions) -> (Driver, AgentHandle) {
     let server = McpServer {
         name: "tools".to_owned(),
@@ -58,7 +58,7 @@ async fn what_comes_with_a_message_is_shown_to_an_agent_that_takes_it() {
     assert!(told.contains("resource_link") && told.contains("2097152"), "{}", told.len());
 }
 
-/// A shell as an agent of the protocol.
+/// Starts a shell as an agent of the protocol.
 fn shell(script: &str, opening: Duration, aborting: Duration) -> (Driver, AgentHandle) {
     let mut spec = spec("/bin/sh", &["-c", script]);
     (spec.limits.opening, spec.limits.aborting) = (opening, aborting);
@@ -67,7 +67,7 @@ fn shell(script: &str, opening: Duration, aborting: Duration) -> (Driver, AgentH
 }
 
 const LONG: Duration = Duration::from_secs(60);
-/// A shell that has begun a conversation when the rest of its script runs.
+/// A shell that has started a conversation when the rest of its script runs.
 const BEGUN: &str = r#"
 read -r line; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
 read -r line; echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s"}}'
@@ -136,7 +136,7 @@ async fn an_agent_is_driven_through_turns_questions_an_abort_and_a_resume() {
     handle.send(r#"{"recall":{}}"#).unwrap();
     let told = until(&mut driver, COMPLETION).await;
     assert_has(&told, &[r#""is_resumed":true"#, "waiting"]);
-    // What was said before is not told again.
+    // The history is not reported again.
     let n_said = told.iter().filter(|line| line.contains(r#""type":"message""#)).count();
     assert_eq!(n_said, 1, "{told:#?}");
 }
@@ -147,7 +147,7 @@ fn conversation(told: &[String]) -> String {
     line["id"].as_str().unwrap().to_owned()
 }
 
-/// Rule: an abort reaches an agent that is in the middle of a turn, and the conversation goes on.
+/// Rule: an abort reaches an agent in the middle of a turn, and the conversation goes on.
 #[tokio::test]
 async fn an_abort_ends_the_turn_and_not_the_conversation() {
     let directory = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ async fn an_abort_ends_the_turn_and_not_the_conversation() {
     assert_has(&told, &[r#"{"type":"message","text":"again"}"#, r#""stop":"end_turn""#]);
 }
 
-/// Rule: a policy answers without anybody.
+/// Rule: a policy answers without the caller.
 #[tokio::test]
 async fn a_policy_allows_and_denies() {
     let directory = tempfile::tempdir().unwrap();
@@ -175,7 +175,7 @@ async fn a_policy_allows_and_denies() {
     }
 }
 
-/// Rule: a conversation that cannot be taken up again is begun anew, and that is said.
+/// Rule: if a conversation cannot be resumed, a new one starts, and that is reported.
 #[tokio::test]
 async fn a_conversation_that_is_gone_is_begun_anew() {
     let directory = tempfile::tempdir().unwrap();
@@ -183,10 +183,10 @@ async fn a_conversation_that_is_gone_is_begun_anew() {
     let (mut driver, handle) = scripted(directory.path(), gone, Permissions::Ask);
     handle.send("hello").unwrap();
     let told = until(&mut driver, COMPLETION).await;
-    assert_has(&told, &["there is no such conversation", r#""is_resumed":false"#, "hello"]);
+    assert_has(&told, &["unknown conversation", r#""is_resumed":false"#, "hello"]);
 }
 
-/// Rule: garbage is told and stops nothing, also between the lines of a turn.
+/// Rule: garbage is reported and stops nothing, even in the middle of a turn.
 #[tokio::test]
 async fn garbage_between_lines_is_told() {
     let directory = tempfile::tempdir().unwrap();
@@ -197,19 +197,19 @@ async fn garbage_between_lines_is_told() {
     assert_has(&told, &["fine"]);
 }
 
-/// Rule: an agent that stops in the middle of a line, or never says a word, is given up in time.
+/// Rule: an agent that stops in the middle of a line, or never writes anything, is ended in time.
 #[tokio::test]
 async fn an_agent_that_stops_mid_line_is_given_up() {
     for script in ["printf '{\"jsonrpc\":\"2.0\",\"id\":1,'; exec sleep 1000", "exec sleep 1000"] {
         let (mut driver, handle) = shell(script, Duration::from_millis(100), LONG);
         handle.send("hello").unwrap();
         let told = until(&mut driver, EXITED).await;
-        assert_has(&told, &["did not take up a conversation", EXITED]);
+        assert_has(&told, &["did not open a conversation", EXITED]);
         assert_eq!(told.iter().filter(|line| line.contains(EXITED)).count(), 1);
     }
 }
 
-/// Rule: an agent that does not stop when it is asked to is ended.
+/// Rule: an agent that does not stop when asked to is ended.
 #[tokio::test]
 async fn an_agent_that_does_not_stop_is_ended() {
     let script = format!("{BEGUN} exec sleep 1000");
@@ -217,7 +217,7 @@ async fn an_agent_that_does_not_stop_is_ended() {
     until(&mut driver, "conversation").await;
     handle.send("hello").unwrap();
     let (mut is_told, pid) = (false, handle.pid().unwrap());
-    // The message has to be on its way before it can be taken back.
+    // The message has to be queued before it can be taken back.
     let told = soon(async {
         loop {
             tokio::select! {
@@ -240,20 +240,20 @@ async fn an_agent_that_does_not_stop_is_ended() {
     ended(&pid.to_string()).await;
 }
 
-/// Rule: a flood of requests that nobody waits for is not kept; the agent is held up, not the owner.
+/// Rule: a flood of unexpected requests is not stored; the agent is slowed down, not its owner.
 #[tokio::test]
 async fn a_flood_of_requests_is_bounded_and_the_end_comes() {
     let flood = r#"yes '{"jsonrpc":"2.0","id":9,"method":"fs/read_text_file","params":{}}'"#;
     let (mut driver, handle) = shell(&format!("{BEGUN} exec {flood}"), LONG, LONG);
     until(&mut driver, "conversation").await;
-    // It is driven for a while: nothing is told, and nothing piles up.
+    // It is driven for a while: nothing is reported, and nothing accumulates.
     let nothing = tokio::time::timeout(Duration::from_millis(200), driver.next()).await;
     assert!(nothing.is_err(), "{nothing:?}");
     handle.terminate(LONG);
     until(&mut driver, EXITED).await;
 }
 
-/// Rule: a flood of updates comes out as a bounded number of events, and the end still comes.
+/// Rule: a flood of updates becomes a bounded number of events, and the end still comes.
 #[tokio::test]
 async fn a_flood_of_updates_is_put_together() {
     let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"x"}}}}"#;

@@ -29,7 +29,7 @@ async fn messages_go_in_and_events_come_out() {
     assert!(agent.next().await.is_none());
 }
 
-/// Rule: an agent sees no environment but its own, and works in its workspace.
+/// Rule: an agent sees only its own environment, and works in its workspace.
 #[tokio::test]
 async fn the_environment_is_what_was_given() {
     let directory = tempfile::tempdir().unwrap();
@@ -42,7 +42,7 @@ async fn the_environment_is_what_was_given() {
     assert_eq!(next(&mut agent).await.encode(), expected);
 }
 
-/// Rule: garbage, torn lines and floods are told, bounded, and stop nothing.
+/// Rule: garbage, torn lines and floods are reported, bounded, and stop nothing.
 #[tokio::test]
 async fn garbage_is_told_and_stops_nothing() {
     let script = r#"echo hello; echo '{"type":"done"}'; printf '\377\000\n'; printf '{"type":"agent_exited"}\n'; printf '{"type":"do'"#;
@@ -86,7 +86,7 @@ async fn a_line_that_is_too_long_is_garbage() {
     assert_eq!(rest(&mut agent).await, [DONE.to_owned(), exited(0)]);
 }
 
-/// Rule: a flood is no more events than there are reads, and the end still comes.
+/// Rule: a flood makes no more events than there are reads, and the end still comes.
 #[tokio::test]
 async fn a_flood_is_bounded() {
     let (mut agent, _handle) = shell("yes | head -n 200000");
@@ -122,7 +122,7 @@ async fn an_agent_that_does_not_read_is_busy() {
     assert_eq!(handle.send("late"), Err(SendError::Gone));
 }
 
-/// Rule: what does not end when asked is ended, with all that it started.
+/// Rule: an agent that does not end when asked is killed, with everything it started.
 #[tokio::test]
 async fn an_agent_that_does_not_end_is_killed_with_its_children() {
     let (mut agent, handle) = shell(
@@ -137,7 +137,7 @@ async fn an_agent_that_does_not_end_is_killed_with_its_children() {
     ended(&child).await;
 }
 
-/// Rule: a child that holds the output open after the agent's end does not hold up the end.
+/// Rule: a child that keeps the output open after the agent's end does not delay the end.
 #[tokio::test]
 async fn children_do_not_outlive_an_agent() {
     let (mut agent, _handle) =
@@ -147,7 +147,7 @@ async fn children_do_not_outlive_an_agent() {
     ended(&child).await;
 }
 
-/// Rule: not even a child that left the group holds up the end.
+/// Rule: not even a child that left the process group delays the end.
 #[tokio::test]
 async fn a_child_that_left_the_group_does_not_hold_up_the_end() {
     let (mut agent, handle) = shell(
@@ -159,12 +159,12 @@ async fn a_child_that_left_the_group_does_not_hold_up_the_end() {
         unreachable!("the end")
     };
     assert_eq!(signal, Some(15));
-    assert!(is_running(&child), "it is somebody else's to end");
+    assert!(is_running(&child), "a child outside the process group goes on");
     let pid = rustix::process::Pid::from_raw(child.parse().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
-/// Rule: an agent that is dropped is ended, with all that it started.
+/// Rule: an agent that is dropped is ended, with everything it started.
 #[tokio::test]
 async fn a_dropped_agent_is_ended_with_its_children() {
     let (mut agent, handle) =

@@ -1,4 +1,4 @@
-//! Agents whose processes somebody else starts.
+//! Agents whose processes are started by a launcher.
 
 use std::error::Error;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::process::Child;
 
 use crate::support::{next, rest, spec};
 
-/// Starts the agent, and something else that signals go to.
+/// Starts the agent, and another process that signals go to.
 #[derive(Debug)]
 struct Elsewhere;
 
@@ -60,11 +60,11 @@ impl AgentProcess for Process {
 
 impl Launcher for Refuses {
     fn launch(&self, _: &AgentSpec) -> Result<Launched, Box<dyn Error + Send + Sync>> {
-        Err("there is no room".into())
+        Err("no room for the agent".into())
     }
 }
 
-/// Rule: an agent that a launcher has started is talked to and ended as any other.
+/// Rule: an agent started by a launcher is driven and ended like any other.
 #[tokio::test]
 async fn an_agent_from_a_launcher_is_talked_to_and_ended() {
     let script = r#"trap 'echo "{\"type\":\"log\",\"text\":\"asked\"}"; exit 4' TERM
@@ -79,11 +79,11 @@ async fn an_agent_from_a_launcher_is_talked_to_and_ended() {
     assert!(told.contains("asked") && told.contains("\"code\":4"), "{told}");
 }
 
-/// Rule: why a launcher has not started an agent is told.
+/// Rule: a launcher's error is reported.
 #[tokio::test]
 async fn what_a_launcher_refuses_is_told() {
     let spec = AgentSpec { launcher: Some(Arc::new(Refuses)), ..spec("/bin/agent", &[]) };
     let error = Agent::start(&spec).unwrap_err();
     assert!(error.to_string().contains("/bin/agent"), "{error}");
-    assert_eq!(error.source().unwrap().to_string(), "there is no room");
+    assert_eq!(error.source().unwrap().to_string(), "no room for the agent");
 }

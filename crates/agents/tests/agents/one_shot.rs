@@ -1,4 +1,4 @@
-//! Programs that are started for each message.
+//! Programs that run once for each message.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ async fn a_message_is_a_run_and_the_next_one_continues() {
     assert!(soon(driver.next()).await.is_none());
 }
 
-/// Rule: without a place for it among the arguments, the message is what the program reads.
+/// Rule: without a placeholder in the arguments, the message is the program's input.
 #[tokio::test]
 async fn a_message_may_be_what_a_program_reads() {
     let (mut driver, handle, _home) = shell("cat; exit 0", OneShot::default(), Vec::new());
@@ -63,8 +63,8 @@ async fn a_message_may_be_what_a_program_reads() {
     assert_eq!(told[0], r#"{"type":"message","text":"one\ntwo"}"#);
 }
 
-/// Rule: a run that fails is an error with the end of what it complained about, and the next
-/// message is another run.
+/// Rule: a run that fails is an error with the end of its error output, and the next message is
+/// another run.
 #[tokio::test]
 async fn a_run_that_fails_is_told_and_the_next_one_is_another() {
     let script = r#"read -r line; echo "$line"; test "$line" = good || { echo why >&2; exit 4; }"#;
@@ -76,7 +76,7 @@ async fn a_run_that_fails_is_told_and_the_next_one_is_another() {
     until(&mut driver, COMPLETION).await;
 }
 
-/// Rule: an abort ends the run and takes back what was not seen; the agent stays.
+/// Rule: an abort ends the run and takes back unseen messages; the agent stays.
 #[tokio::test]
 async fn an_abort_ends_the_run_and_takes_messages_back() {
     let script = "read -r line; echo \"$line\"; test \"$line\" = short || exec sleep 1000";
@@ -95,13 +95,13 @@ async fn an_abort_ends_the_run_and_takes_messages_back() {
     assert!(told.concat().contains("end_turn"), "{told:?}");
 }
 
-/// Rule: the end is told exactly once, with or without a run.
+/// Rule: the end is reported exactly once, with or without a run.
 #[tokio::test]
 async fn an_agent_is_ended_with_its_run() {
-    let script = "echo begun; exec sleep 1000";
+    let script = "echo started; exec sleep 1000";
     let (mut driver, handle, _home) = shell(script, OneShot::default(), Vec::new());
     handle.send("go").unwrap();
-    until(&mut driver, "begun").await;
+    until(&mut driver, "started").await;
     handle.terminate(Duration::from_secs(10));
     let told = until(&mut driver, "agent_exited").await;
     assert!(told.len() == 1 && told[0].contains(r#""signal":15"#), "{told:?}");
@@ -112,7 +112,7 @@ async fn an_agent_is_ended_with_its_run() {
     assert_eq!(told.len(), 1);
 }
 
-/// Rule: output that has no end of a line, or no end at all, is bounded.
+/// Rule: output without a line break, or without an end, is bounded.
 #[tokio::test]
 async fn a_flood_of_output_is_bounded() {
     let script = "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo end";

@@ -6,7 +6,7 @@ use ringback_agents::{Agent, AgentHandle};
 
 use crate::support::{next, rest, spec};
 
-/// A server of two tools: `echo` gives its request back as text, `slow` never answers.
+/// A server of two tools: `echo` returns its request as text, `slow` never answers.
 pub(crate) const SERVER: &str = r#"
 while read -r line; do
   id=${line#*\"id\":}; id=${id%%,*}
@@ -73,7 +73,7 @@ async fn it_speaks_the_modern_era_too() {
     assert_told(&lines, &["tool_call", r#"{"got":{"a":1}}"#, "done", r#""code":0"#]);
 }
 
-/// Rule: calls are concurrent, and one that is cancelled is told to the server.
+/// Rule: calls are concurrent, and a cancellation reaches the server.
 #[tokio::test]
 async fn calls_run_together_and_can_be_cancelled() {
     let script = r#"{"together":[{"tool":"slow","cancel_after_ms":50},{"tool":"echo"}]}
@@ -110,7 +110,7 @@ async fn a_child_session_is_started_with_the_tool_that_is_there() {
     );
 }
 
-/// Rule: what is not as expected ends the agent with an error.
+/// Rule: a failed `expect` ends the agent with an error.
 #[tokio::test]
 async fn what_is_not_as_expected_ends_the_agent() {
     let lines =
@@ -119,7 +119,7 @@ async fn what_is_not_as_expected_ends_the_agent() {
     let lines = told(&[], "{\"end\":{\"code\":9}}\n{\"say\":\"never\"}").await;
     assert_told(&lines, &[r#""code":9"#]);
     let lines = told(&[], "{\"dance\":{}}").await;
-    assert_told(&lines, &["line 1 of the script is no step", "done", r#""code":0"#]);
+    assert_told(&lines, &["line 1 of the script is not a valid step", "done", r#""code":0"#]);
 }
 
 /// Rule: follow-up messages reach a live agent.

@@ -1,4 +1,4 @@
-//! Agents that are started, and what they tell.
+//! Starts agents and collects their events.
 
 use std::future::Future;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_agents::{Agent, AgentEvent, AgentHandle, AgentLimits, AgentSpec, Driver};
 
-/// A wait that is longer than this is a failure.
+/// A longer wait is a failure.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
@@ -25,7 +25,7 @@ pub(crate) fn spec(command: &str, args: &[&str]) -> AgentSpec {
     }
 }
 
-/// A shell as an agent.
+/// Starts a shell as an agent.
 pub(crate) fn shell(script: &str) -> (Agent, AgentHandle) {
     Agent::start(&spec("/bin/sh", &["-c", script])).unwrap()
 }
@@ -34,7 +34,7 @@ pub(crate) async fn next(agent: &mut Agent) -> AgentEvent {
     soon(agent.next()).await.expect("an event")
 }
 
-/// Everything that an agent still tells, as lines.
+/// Returns all remaining events of an agent, as lines of text.
 pub(crate) async fn rest(agent: &mut Agent) -> Vec<String> {
     let mut lines = Vec::new();
     while let Some(event) = soon(agent.next()).await {
@@ -43,7 +43,7 @@ pub(crate) async fn rest(agent: &mut Agent) -> Vec<String> {
     lines
 }
 
-/// What is told up to an event that has this in it, as lines.
+/// Returns the events up to one that contains `part`, as lines of text.
 pub(crate) async fn until(driver: &mut Driver, part: &str) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
@@ -57,7 +57,7 @@ pub(crate) async fn until(driver: &mut Driver, part: &str) -> Vec<String> {
     }
 }
 
-/// Whether a process is there and has not ended.
+/// Returns whether a process exists and has not ended.
 pub(crate) fn is_running(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

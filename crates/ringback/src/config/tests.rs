@@ -69,7 +69,7 @@ fn no_file_at_all_is_fine_unless_it_was_named() {
 #[test]
 fn an_engine_elsewhere_and_a_bad_image_are_refused_at_once() {
     let elsewhere = complaint("[sandbox]\ndocker = 'tcp://192.0.2.1:2375'\n");
-    assert!(elsewhere.contains("no socket on this machine"), "{elsewhere}");
+    assert!(elsewhere.contains("not a socket on this machine"), "{elsewhere}");
     let image = complaint("[sandbox]\nimage = 'two words'\n");
     assert!(image.contains("sandbox.image"), "{image}");
     let host = ("DOCKER_HOST", "tcp://192.0.2.1:2375");

@@ -1,4 +1,4 @@
-//! A bubblewrap that runs, in control groups of its own, and waits to be told its options.
+//! A running bubblewrap in cgroups of its own that waits for its options.
 
 use std::io::{PipeReader, PipeWriter};
 use std::path::PathBuf;
@@ -14,22 +14,23 @@ use crate::leftovers::{Notes, PATIENCE};
 use crate::probe::{self, Layer};
 use crate::seccomp;
 
-/// It has to be put to use or discarded: dropped, it ends, and its groups are left to the next start.
+/// A bubblewrap that waits for its options. Use or discard it: if dropped, it ends, and its cgroups
+/// are left to the next start.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// What its groups and its note are called.
+    /// The name of its cgroups and its note.
     pub(crate) name: String,
     pub(crate) group: Group,
     pub(crate) child: Child,
-    /// Where it reads its options, to their end.
+    /// The pipe from which it reads its options, until end of file.
     pub(crate) options: PipeWriter,
-    /// Where it says which process is the first of the box.
+    /// The pipe to which it reports the first process of the sandbox.
     pub(crate) info: PipeReader,
-    /// Where it waits before it goes on.
+    /// The pipe that it waits on before it proceeds.
     pub(crate) block: PipeWriter,
 }
 
-/// What it takes to begin.
+/// What is needed to start one.
 #[derive(Debug, Clone)]
 pub(crate) struct Kit {
     pub(crate) homes: Homes,
@@ -37,8 +38,7 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
-    /// Starts a bubblewrap, which ends with the thread that this is called on. Its note is one of what
-    /// may come next.
+    /// Starts a bubblewrap that ends with the calling thread. Its note marks it as pre-started.
     pub(crate) fn begin(&self, blank: &Blank, runtime: &Handle) -> Result<Begun, StartError> {
         let name = Notes::new_name();
         let group = Group::plan(&self.homes, &name, &blank.limits).map_err(probe::no_group)?;
@@ -53,20 +53,20 @@ impl Kit {
         begun
     }
 
-    /// Ends one that nobody needs.
+    /// Ends an unused one.
     pub(crate) fn discard(&self, begun: Begun) {
         let Begun { name, group, child, .. } = begun;
         drop(child);
         self.remove(&name, group.dirs());
     }
 
-    /// Nobody is to be in these groups any more.
+    /// Removes cgroups that have no processes left.
     fn remove(&self, name: &str, dirs: &[PathBuf]) {
         let until = Instant::now() + PATIENCE;
         let removed = dirs.iter().try_for_each(|dir| cgroups::remove(dir, until));
         if let Err(error) = removed.and_then(|()| std::fs::remove_file(self.notes.next_path(name)))
         {
-            tracing::warn!(%error, "control groups are left; the next start removes them");
+            tracing::warn!(%error, "cannot remove cgroups; the next start removes them");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command line of bubblewrap: what a box is made of.
+//! The command line of bubblewrap: the contents of a sandbox.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -18,7 +18,7 @@ use crate::mounts;
 use crate::root::SYSTEM;
 use crate::spec::{Limits, Network, SandboxSpec, Workspace, places};
 
-/// What the kernel tells its owner about itself, and nobody in a box.
+/// Kernel files that reveal facts about the machine; hidden in every sandbox.
 const KERNEL_FILES: &[&str] = &[
     "/proc/kcore",
     "/proc/keys",
@@ -35,49 +35,49 @@ const KERNEL_FILES: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// The numbers under which bubblewrap finds what it is handed.
+/// The file descriptors that bubblewrap gets.
 const OPTIONS_FD: i32 = 3;
 const INFO_FD: i32 = 4;
 const BLOCK_FD: i32 = 5;
 const SYNC_FD: i32 = 6;
 const SECCOMP_FD: i32 = 7;
 
-/// What a bubblewrap has from its first moment. Everything else it is told when it is needed.
+/// What a bubblewrap is started with. Everything else it gets later, with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blank {
-    /// Where bubblewrap is.
+    /// The path of bubblewrap.
     pub(crate) bubblewrap: PathBuf,
-    /// The program for the box, and its arguments.
+    /// The program for the sandbox, and its arguments.
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
     pub(crate) network: Network,
-    /// What its control groups keep.
+    /// The limits of its cgroups.
     pub(crate) limits: Limits,
 }
 
-/// What a bubblewrap is handed.
+/// The files that bubblewrap inherits.
 #[derive(Debug)]
 pub(crate) struct Handed {
     /// It reads its options here.
     pub(crate) options: OwnedFd,
-    /// It says here which process is the first of the box.
+    /// It reports the first process of the sandbox here.
     pub(crate) info: OwnedFd,
-    /// It waits here before it goes on,
+    /// It waits here before it proceeds,
     pub(crate) block: OwnedFd,
-    /// and keeps the other end open itself: when this process dies, it waits for ever.
+    /// and keeps the other end open as well: if this process dies, it waits forever.
     pub(crate) block_in: OwnedFd,
-    /// Control groups that it is in from its first moment.
+    /// The cgroups it joins before it starts.
     pub(crate) groups: Vec<OwnedFd>,
-    /// The filters for system calls.
+    /// The system call filters.
     pub(crate) seccomp: &'static [Vec<u8>],
 }
 
-/// Options, in the order in which mounts are made.
+/// Options, in mount order.
 #[derive(Debug, Default)]
 struct Options(Vec<OsString>);
 
-/// The command for a box that is not known yet. All of its walls are in it: whatever becomes of the
-/// rest of its options, none is missing.
+/// Returns the command for a sandbox whose contents are not known yet. It includes every layer of
+/// isolation: whatever happens to the remaining options, none is missing.
 pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
     let mut options = Options::default();
     options.walls(blank.network);
@@ -91,18 +91,20 @@ pub(crate) fn command(blank: &Blank, handed: Handed) -> io::Result<Command> {
         options.add(["--add-seccomp-fd", &number.to_string()]);
         mappings.push(FdMapping { parent_fd: in_memory(filter)?, child_fd: number });
     }
-    // The rest is not on the command line, where everybody could read keys.
+    // The remaining options are not on the command line, where every user could read keys.
     options.add(["--args", &OPTIONS_FD.to_string(), "--"]);
     let mut command = Command::new(&blank.bubblewrap);
     command.args(options.0).arg(&blank.program).args(&blank.args);
     command.env_clear().current_dir("/").process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     before_exec(&mut command, handed.groups);
-    command.fd_mappings(mappings).map_err(|_| io::Error::other("two files have one number"))?;
+    command
+        .fd_mappings(mappings)
+        .map_err(|_| io::Error::other("two files have the same number"))?;
     Ok(command)
 }
 
-/// The rest of the options, as bubblewrap reads them: what is in the box.
+/// Returns the remaining options, in bubblewrap's format: the contents of the sandbox.
 pub(crate) fn options(spec: &SandboxSpec, root: &Path) -> io::Result<Vec<u8>> {
     let mut options = Options::default();
     options.system(root);
@@ -115,15 +117,15 @@ pub(crate) fn options(spec: &SandboxSpec, root: &Path) -> io::Result<Vec<u8>> {
     Ok(options.bytes())
 }
 
-/// In the child, before it is bubblewrap.
+/// Runs in the child, before it becomes bubblewrap.
 #[expect(unsafe_code, reason = "nothing else runs between fork and exec")]
 fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
     let devices = Devices::own();
     let prepare = move || {
-        // bubblewrap asks for this itself, but later.
+        // bubblewrap does this itself, but later.
         set_parent_process_death_signal(Some(Signal::KILL))?;
         for group in &groups {
-            // Whoever writes a zero means itself.
+            // A zero stands for the writing process.
             rustix::io::write(group, b"0")?;
         }
         devices.keep()?;
@@ -133,9 +135,9 @@ fn before_exec(command: &mut Command, groups: Vec<OwnedFd>) {
     unsafe { command.pre_exec(prepare) };
 }
 
-/// Whatever else this process has open, also what it was itself handed without knowing. The files stay
-/// open until the exec, so that those that are handed over can still be given their numbers.
-#[expect(unsafe_code, reason = "no crate of ours has this call")]
+/// Closes every other file of this process, including inherited ones it does not know of. The files
+/// stay open until the exec, so that those to be passed on can still be renumbered.
+#[expect(unsafe_code, reason = "no crate that we use has this call")]
 fn close_others() -> io::Result<()> {
     // SAFETY: a system call that reads and writes no memory of this process.
     let closed = unsafe {
@@ -144,7 +146,7 @@ fn close_others() -> io::Result<()> {
     if closed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A file that has no name and is read from its start.
+/// Returns an unnamed file in memory, positioned at its start.
 fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     let fd = memfd_create("ringback-sandbox", MemfdFlags::CLOEXEC)?;
     let mut rest = content;
@@ -207,11 +209,11 @@ impl Options {
         for dir in ["/dev/shm", "/tmp"] {
             self.add(["--perms", "1777", "--size", &tmp_bytes, "--tmpfs", dir]);
         }
-        // What this user could not open is not open to it in the box either.
+        // Files that this user cannot open cannot be opened in the sandbox either.
         for path in KERNEL_FILES.iter().filter(|path| access(**path, Access::READ_OK).is_ok()) {
             self.add(["--ro-bind", "/dev/null", path]);
         }
-        // Also the memory of other processes, and what the kernel can be told.
+        // Also protects the memory of other processes and the kernel's settings.
         self.add(["--remount-ro", "/proc"]);
     }
 
@@ -244,7 +246,7 @@ impl Options {
         }
     }
 
-    /// As bubblewrap reads them: each ends with a zero byte.
+    /// Returns them as bubblewrap reads them: each ends with a zero byte.
     fn bytes(&self) -> Vec<u8> {
         self.0.iter().flat_map(|option| option.as_bytes().iter().copied().chain([0])).collect()
     }

@@ -1,8 +1,7 @@
-//! What the kernel counts by user, and a box shares with its daemon: how much of it one box may have.
+//! Limits on what the kernel counts per user, and a sandbox therefore shares with its daemon.
 //!
-//! Watches of files (inotify) have limits in each user namespace, and a box has one of its own. They can
-//! only be set by a process in it, so one is started for that, which enters the namespace, sets them and
-//! ends.
+//! inotify watches have limits in each user namespace, and a sandbox has its own. Only a process in
+//! that namespace can set them, so a helper process enters it, sets them and ends.
 
 use std::ffi::CString;
 use std::fs;
@@ -14,17 +13,17 @@ use std::process::{Command, Stdio};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::Pid;
 
-/// The part of what its user has that one box may have.
+/// One sandbox may have this fraction of its user's limit.
 const SHARE: u64 = 4;
-/// Limits of a user, below `/proc/sys/user`.
+/// Per-user limits, below `/proc/sys/user`.
 const COUNTED: [&str; 2] = ["max_inotify_instances", "max_inotify_watches"];
 
-/// Limits for one box, where this machine has them.
+/// The limits for one sandbox, where this machine has them.
 #[derive(Debug)]
 pub(crate) struct Counted(Vec<(CString, String)>);
 
 impl Counted {
-    /// A part of what this machine lets its user have.
+    /// Returns a fraction of what this machine grants its user.
     pub(crate) fn of_this_machine() -> Self {
         let limit = |name: &&str| {
             let path = format!("/proc/sys/user/{name}");
@@ -48,7 +47,7 @@ impl Counted {
             }
             end()
         };
-        // The program is never reached: whoever has set them ends.
+        // The program is never reached: the child exits after setting the limits.
         let mut command = Command::new("/proc/self/exe");
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         before_exec(&mut command, prepare);
@@ -56,7 +55,7 @@ impl Counted {
         if status.success() {
             Ok(())
         } else {
-            Err(io::Error::other(format!("it ended with {status}")))
+            Err(io::Error::other(format!("the helper process ended with {status}")))
         }
     }
 }
@@ -70,16 +69,16 @@ fn before_exec(
     unsafe { command.pre_exec(prepare) };
 }
 
-#[expect(unsafe_code, reason = "no crate of ours has this call")]
+#[expect(unsafe_code, reason = "no crate that we use has this call")]
 fn enter(namespace: &OwnedFd) -> io::Result<()> {
     // SAFETY: a system call that reads and writes no memory of this process.
     let entered = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWUSER) };
     if entered == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Ends this process at once, without anything that it would do at its end: it shares that with the one
-/// it was forked from.
-#[expect(unsafe_code, reason = "the library's own end would run what belongs to the daemon")]
+/// Ends this process immediately, without exit handlers: it shares them with the process it was
+/// forked from.
+#[expect(unsafe_code, reason = "the standard exit would run the daemon's exit handlers")]
 fn end() -> io::Result<()> {
     // SAFETY: it does not return.
     unsafe { libc::_exit(0) }

@@ -1,10 +1,10 @@
-//! Keeps the device nodes of this machine as they are.
+//! Keeps a sandbox from changing this machine's device nodes.
 //!
-//! A box has the machine's own `/dev/null` and the like. Whoever owns them could change their mode for
-//! everybody, also from inside of a box; that is so where the daemon is root. Bubblewrap cannot mount them
-//! read-only without making them useless (its read-only mounts are also `nodev`). So it is started in a
-//! mount namespace where they are read-only already, and its own mounts inherit that. What is read from
-//! and written to a device passes as before.
+//! A sandbox has the machine's own `/dev/null` and the like. Their owner could change their mode
+//! for everyone, even from inside a sandbox; this is the case if the daemon is root. Bubblewrap
+//! cannot mount them read-only without making them useless (its read-only mounts are also `nodev`).
+//! So it is started in a mount namespace where they are read-only already, and its own mounts
+//! inherit that. Reading from and writing to a device still works.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -12,14 +12,14 @@ use std::os::unix::fs::MetadataExt as _;
 
 use rustix::process::{getegid, geteuid};
 
-/// What bubblewrap takes from this machine.
+/// The nodes that bubblewrap takes from this machine.
 const NODES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
-/// Flags of a mount that have the same number where they are asked for and where they are set.
+/// Mount flags with the same value for querying and setting.
 const SAME_FLAGS: libc::c_ulong =
     libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_NOATIME | libc::MS_NODIRATIME;
 
-/// The nodes that this user could change, and what it takes to keep it from that.
+/// The nodes that this user could change, and what is needed to prevent that.
 #[derive(Debug)]
 pub(super) struct Devices {
     nodes: Vec<CString>,
@@ -28,7 +28,7 @@ pub(super) struct Devices {
 }
 
 impl Devices {
-    /// Those of this machine that belong to this user: none, unless it is root.
+    /// Returns the nodes of this machine that this user owns: none unless it is root.
     pub(super) fn own() -> Self {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         let is_own = |path: &&&str| std::fs::metadata(path).is_ok_and(|node| node.uid() == uid);
@@ -40,14 +40,14 @@ impl Devices {
         }
     }
 
-    /// Makes them read-only for this process and what it starts. To be called between fork and exec: it
+    /// Makes them read-only for this process and its children. Call it between fork and exec: it
     /// only makes system calls.
     pub(super) fn keep(&self) -> io::Result<()> {
         if self.nodes.is_empty() {
             return Ok(());
         }
         self.leave_mounts()?;
-        // What is mounted on this machine later still arrives, and nothing leaves.
+        // Later mounts of this machine still arrive; none propagate back.
         mount(None, c"/", libc::MS_SLAVE | libc::MS_REC)?;
         for node in &self.nodes {
             mount(Some(node), node, libc::MS_BIND)?;
@@ -57,8 +57,8 @@ impl Devices {
         Ok(())
     }
 
-    /// Into a mount namespace of its own. Root without the right to that, as in a container, has it in a
-    /// user namespace of its own, where it stays who it is.
+    /// Enters a mount namespace of its own. Root without that right, as in a container, gets it in
+    /// a user namespace of its own, where its user ID stays the same.
     fn leave_mounts(&self) -> io::Result<()> {
         match unshare(libc::CLONE_NEWNS) {
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => {
@@ -72,21 +72,22 @@ impl Devices {
     }
 }
 
-#[expect(unsafe_code, reason = "the threads of no process are concerned: it has just been forked")]
+#[expect(unsafe_code, reason = "the process has just been forked and has a single thread")]
 fn unshare(what: libc::c_int) -> io::Result<()> {
     // SAFETY: a system call that reads and writes no memory of this process.
     done(unsafe { libc::unshare(what) })
 }
 
-#[expect(unsafe_code, reason = "no crate of ours has this call")]
+#[expect(unsafe_code, reason = "no crate that we use has this call")]
 fn mount(from: Option<&CStr>, at: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     let from = from.map_or(std::ptr::null(), CStr::as_ptr);
     let (kind, data) = (std::ptr::null(), std::ptr::null());
-    // SAFETY: both texts end with a zero byte and outlive the call, and the rest is absent.
+    // SAFETY: both strings end with a zero byte and outlive the call, and the other pointers are
+    // null.
     done(unsafe { libc::mount(from, at.as_ptr(), kind, flags, data) })
 }
 
-/// The flags that a mount has, which must stay where this user could not take them away.
+/// Returns the flags of a mount; those that this user may not clear have to be kept.
 fn flags_of(path: &CStr) -> io::Result<libc::c_ulong> {
     let found = rustix::fs::statvfs(path)?;
     Ok(found.f_flag.bits() & SAME_FLAGS)

@@ -1,4 +1,4 @@
-//! Finds where control groups can be made.
+//! Finds out where cgroups can be made.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::fs::{Access, access};
 use super::{Controller, Home, Homes, Version};
 
 impl Homes {
-    /// Of this process. A machine without control groups has none.
+    /// Looks at the cgroups of this process. A machine without cgroups has none.
     pub(crate) fn find() -> Self {
         let groups = ProcessCGroups::from_file("/proc/self/cgroup");
         let mounts = MountInfos::from_file("/proc/self/mountinfo");
@@ -27,7 +27,7 @@ impl Homes {
                 homes.set(controller, Home { version: Version::V1, dir });
             }
         }
-        // A process is in one group of version 2: it has to be good for all controllers at once.
+        // A process is in a single cgroup of version 2: it needs all controllers.
         if let Some((dir, controllers)) = best_v2(groups, mounts) {
             for controller in controllers {
                 homes.set(controller, Home { version: Version::V2, dir: dir.clone() });
@@ -37,7 +37,7 @@ impl Homes {
     }
 }
 
-/// The group of version 1 that this process is in.
+/// Returns the version 1 cgroup of this process.
 fn own_v1(controller: Controller, groups: &ProcessCGroups, mounts: &MountInfos) -> Option<PathBuf> {
     let name = controller.name();
     let mut of_it = mounts.0.iter().filter(|mount| mount.fs_type == "cgroup");
@@ -46,7 +46,7 @@ fn own_v1(controller: Controller, groups: &ProcessCGroups, mounts: &MountInfos) 
     Some(below(&mount.mount_point, &mount.root, &group.pathname))
 }
 
-/// The nearest group of version 2 that gives the most controllers.
+/// Returns the nearest version 2 cgroup with the most controllers.
 fn best_v2(groups: &ProcessCGroups, mounts: &MountInfos) -> Option<(PathBuf, Vec<Controller>)> {
     let mount = mounts.0.iter().find(|mount| mount.fs_type == "cgroup2")?;
     let group = groups.0.iter().find(|group| group.hierarchy == 0)?;
@@ -61,7 +61,7 @@ fn best_v2(groups: &ProcessCGroups, mounts: &MountInfos) -> Option<(PathBuf, Vec
     best
 }
 
-/// The controllers that groups below this one have, after asking for those that they could have.
+/// Returns the controllers of the cgroups below this one, after enabling those that are available.
 fn given_v2(dir: &Path) -> Vec<Controller> {
     let switch = dir.join("cgroup.subtree_control");
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_default();
@@ -74,21 +74,21 @@ fn given_v2(dir: &Path) -> Vec<Controller> {
             && !has(&before, controller)
             && let Err(error) = fs::write(&switch, format!("+{}", controller.name()))
         {
-            // Refused where processes are in the group itself; one above it may do.
-            tracing::debug!(dir = %dir.display(), controller = controller.name(), %error, "not delegated");
+            // Refused if the cgroup itself has processes; an ancestor may do.
+            tracing::debug!(dir = %dir.display(), controller = controller.name(), %error, "the controller is not delegated");
         }
     }
     let after = read(&switch);
     Controller::ALL.into_iter().filter(|controller| has(&after, *controller)).collect()
 }
 
-/// A mount may show a part of the hierarchy, as in a container.
+/// A mount may show only a part of the hierarchy, as in a container.
 fn below(mount_point: &Path, root: &str, group: &str) -> PathBuf {
     let relative = Path::new(group).strip_prefix(root).unwrap_or(Path::new(""));
     mount_point.join(relative).components().collect()
 }
 
-/// Whether groups can be made here and processes be moved into them.
+/// Returns whether cgroups can be made here and processes be moved into them.
 fn is_ours(dir: &Path) -> bool {
     let writable = Access::WRITE_OK | Access::EXEC_OK;
     access(dir, writable).is_ok() && access(dir.join("cgroup.procs"), Access::WRITE_OK).is_ok()
@@ -118,13 +118,13 @@ mod tests {
         format!("30 24 0:26 {inner} {} rw,nosuid - {kind} none rw{options}\n", root.display())
     }
 
-    /// Rule: groups are made below the nearest one that has every controller for those below it.
+    /// Rule: cgroups are made below the nearest one that offers every controller to its children.
     #[test]
     fn version_2_is_found_at_the_nearest_group_that_gives_all() {
         let root = tempfile::tempdir().unwrap();
         let all = "cpu memory pids";
         tree(root.path(), &[("", all, all), ("app", all, all), ("app/me", all, "")]);
-        // Nothing is switched on by writing to a plain file, as in a group with processes in it.
+        // Writing to a plain file enables nothing, as in a cgroup with processes.
         let homes = homes("0::/app/me\n", &mounted(root.path(), "/", "cgroup2", ""));
         let expected = Home { version: Version::V2, dir: root.path().join("app") };
         for controller in Controller::ALL {
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Rule: a limit that no group can keep is known to be missing.
+    /// Rule: a limit that no cgroup can enforce is reported as missing.
     #[test]
     fn a_version_2_without_controllers_gives_none() {
         let root = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ mod tests {
         assert!(Controller::ALL.iter().all(|controller| homes.get(*controller).is_none()));
     }
 
-    /// Rule: what limits this process limits its boxes: version 1 nests below its own group.
+    /// Rule: limits on this process apply to its sandboxes: version 1 nests below its own cgroup.
     #[test]
     fn version_1_is_below_the_own_group_also_where_the_mount_shows_a_part() {
         let root = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The control groups of one box.
+//! The cgroups of one sandbox.
 
 use std::fs;
 use std::io;
@@ -12,12 +12,12 @@ use super::{Controller, Homes, Version};
 use crate::error::StartError;
 use crate::spec::Limits;
 
-/// The part of time that a share of the processors is of; the kernel's own default.
+/// The period for shares of processor time; the kernel's own default.
 const CPU_PERIOD_US: u64 = 100_000;
-/// How often a group that is not empty yet is looked at again: the kernel says nothing in version 1.
+/// How often to retry removing a cgroup that is not empty yet: version 1 has no notification.
 const REMOVE_EVERY: Duration = Duration::from_millis(2);
 
-/// Groups of one name, one for each hierarchy that is needed.
+/// cgroups with the same name, one for each hierarchy that is needed.
 #[derive(Debug)]
 pub(crate) struct Group {
     dirs: Vec<PathBuf>,
@@ -25,7 +25,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// What has to be made for these limits. Nothing is made yet.
+    /// Returns the cgroups needed for these limits, without making them.
     pub(crate) fn plan(homes: &Homes, name: &str, limits: &Limits) -> Result<Self, Controller> {
         let mut group = Self { dirs: Vec::new(), limits: Vec::new() };
         for controller in Controller::ALL {
@@ -44,7 +44,7 @@ impl Group {
         &self.dirs
     }
 
-    /// Makes the groups and sets their limits.
+    /// Makes the cgroups and sets their limits.
     pub(crate) fn make(&self) -> Result<(), StartError> {
         for dir in &self.dirs {
             fs::create_dir(dir)
@@ -56,7 +56,8 @@ impl Group {
         Ok(())
     }
 
-    /// Where a process that is about to become bubblewrap puts itself into all of them.
+    /// Returns the files through which a process that is about to become bubblewrap joins all of
+    /// them.
     pub(crate) fn doors(&self) -> Result<Vec<OwnedFd>, StartError> {
         let open = |dir: &PathBuf| {
             let path = dir.join("cgroup.procs");
@@ -73,7 +74,7 @@ fn set(controller: Controller, version: Version, dir: &Path, limit: u64) -> Resu
         (Controller::Memory, Version::V2) => {
             write(dir, "memory.max", &value)?;
             write_if_there(dir, "memory.swap.max", "0")?;
-            // A box without one of its processes is of no use.
+            // A sandbox that has lost one of its processes is useless.
             write_if_there(dir, "memory.oom.group", "1")
         }
         (Controller::Memory, Version::V1) => {
@@ -91,7 +92,7 @@ fn set(controller: Controller, version: Version, dir: &Path, limit: u64) -> Resu
     }
 }
 
-/// The kernel takes no less than a thousandth of a second.
+/// The kernel accepts no less than a millisecond.
 fn quota_us(percent: u64) -> u64 {
     (percent.saturating_mul(CPU_PERIOD_US) / 100).max(1000)
 }
@@ -101,12 +102,12 @@ fn write(dir: &Path, name: &str, value: &str) -> Result<(), StartError> {
     fs::write(&path, value).map_err(|source| StartError::State { path, source })
 }
 
-/// Some kernels do not count what is swapped out; then nothing is.
+/// Some kernels do not count swap; then there is nothing to limit.
 fn write_if_there(dir: &Path, name: &str, value: &str) -> Result<(), StartError> {
     if dir.join(name).exists() { write(dir, name, value) } else { Ok(()) }
 }
 
-/// Ends whatever is in a group, and removes it.
+/// Kills every process in a cgroup, and removes it.
 pub(crate) fn remove(dir: &Path, until: Instant) -> io::Result<()> {
     loop {
         match fs::remove_dir(dir) {
@@ -125,7 +126,7 @@ fn kill_all(dir: &Path) {
     let listed = fs::read_to_string(dir.join("cgroup.procs")).unwrap_or_default();
     let pids = listed.lines().filter_map(|line| line.parse().ok()).filter_map(Pid::from_raw);
     for pid in pids {
-        // One that has just ended has what was wanted.
+        // A process that has just ended is fine.
         kill_process(pid, Signal::KILL).unwrap_or_default();
     }
 }

@@ -1,4 +1,4 @@
-//! Builds of images.
+//! Image builds.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::engine::{Engine, is_image_name};
 use crate::error::{BuildError, EngineError};
 use crate::image::{BuildNetwork, BuildSpec, BuiltImage};
 
-/// Builds an image. The engine ends a build that nobody listens to.
+/// Builds an image. The engine cancels a build when its connection closes.
 pub(super) async fn build(
     engine: Engine,
     scratch_dir: PathBuf,
@@ -23,7 +23,7 @@ pub(super) async fn build(
     log: mpsc::Sender<String>,
 ) -> Result<BuiltImage, BuildError> {
     if !is_image_name(&spec.tag) {
-        let said = format!("`{}` is no name for an image", spec.tag);
+        let said = format!("`{}` is not an image name", spec.tag);
         return Err(EngineError::Refused { action: "build an image", said }.into());
     }
     let dir = spec.dir.clone();
@@ -40,10 +40,11 @@ pub(super) async fn build(
     }
     let image = match id {
         Some(id) => Some(id),
-        // Not every engine says so in between.
+        // Not every engine reports it during the build.
         None => engine.image(&spec.tag).await?.and_then(|image| image.id),
     };
-    let id = image.ok_or_else(|| BuildError::Step { said: "there is no image".to_owned() })?;
+    let id = image
+        .ok_or_else(|| BuildError::Step { said: "the built image was not found".to_owned() })?;
     Ok(BuiltImage { id })
 }
 
@@ -63,7 +64,7 @@ fn options(spec: &BuildSpec) -> BuildImageOptions {
     }
 }
 
-/// Tells what a step said; an engine tells its failures so too.
+/// Passes on the output of a step; engines also report failures this way.
 async fn tell(log: &mpsc::Sender<String>, step: BuildInfo) -> Result<(), BuildError> {
     if let Some(error) = step.error_detail {
         let said = error.message.unwrap_or_else(|| "a step failed".to_owned());
@@ -71,7 +72,7 @@ async fn tell(log: &mpsc::Sender<String>, step: BuildInfo) -> Result<(), BuildEr
     }
     let said = step.stream.or(step.status).unwrap_or_default();
     for line in said.lines().filter(|line| !line.trim().is_empty()) {
-        // Whoever does not listen any more still wants the image.
+        // The image is still wanted if no one reads the log.
         drop(log.send(line.to_owned()).await);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A container that runs.
+//! A running container.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,7 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::engine::Engine;
 use super::worker::Crew;
 
-/// The program of a container, as it is waited for and signalled.
+/// The program of a container, to wait for and to signal.
 #[derive(Debug)]
 pub(crate) struct Container {
     engine: Engine,
@@ -24,9 +24,9 @@ pub(crate) struct Container {
 
 #[derive(Debug)]
 enum Exit {
-    /// It is being waited for, so that nothing is lost when it is removed.
+    /// A pending wait, started early so that the result survives the removal of the container.
     Waiting(AbortOnDropHandle<io::Result<i32>>),
-    /// What it ended with.
+    /// Its exit status.
     Over(ExitStatus),
 }
 
@@ -44,13 +44,13 @@ impl Container {
             Exit::Waiting(waiting) => waiting,
         };
         let code = waiting.await.map_err(io::Error::other)??;
-        // As the kernel has it: the code is above the signal.
+        // The kernel's encoding: the code is above the signal.
         let status = ExitStatus::from_raw((code & 0xff) << 8);
         self.exit = Exit::Over(status);
         Ok(status)
     }
 
-    /// Has a signal sent, unless it is known to have ended.
+    /// Sends a signal, unless the program is known to have ended.
     pub(crate) fn signal(&self, signal: &'static str) {
         if matches!(self.exit, Exit::Over(_)) {
             return;
@@ -58,25 +58,29 @@ impl Container {
         let (engine, name) = (self.engine.clone(), self.name.clone());
         self.crew.hand_over(async move {
             if let Err(error) = engine.kill(&name, signal).await {
-                tracing::warn!(%error, name, "a container was not signalled");
+                tracing::warn!(%error, name, "cannot signal a container");
             }
         });
     }
 }
 
-/// Waits for the end of a container.
+/// Waits until a container ends.
 async fn ended(engine: Engine, name: String) -> io::Result<i32> {
     let code = loop {
         let options = WaitContainerOptions { condition: "not-running".to_owned() };
         let mut waiting = Box::pin(engine.client().wait_container(&name, Some(options)));
         match waiting.next().await {
             Some(Ok(ended)) => break ended.status_code,
-            // Any other code than zero is an error to the client.
+            // The client reports any code but zero as an error.
             Some(Err(Error::DockerContainerWaitError { code, .. })) => break code,
-            // Not every engine says that it has heard before it has something to say.
+            // Some engines send no headers before the container ends.
             Some(Err(Error::RequestTimeoutError)) => {}
             Some(Err(error)) => return Err(io::Error::other(error)),
-            None => return Err(io::Error::other("the container engine did not say how it ended")),
+            None => {
+                return Err(io::Error::other(
+                    "the container engine did not report how the container ended",
+                ));
+            }
         }
     };
     i32::try_from(code).map_err(io::Error::other)

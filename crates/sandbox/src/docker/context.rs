@@ -1,5 +1,6 @@
-//! A directory as an archive, for a build. Nothing outside of the directory gets into it, whatever is
-//! swapped in while it is read: every name is opened below its own directory, and no link is followed.
+//! A directory as an archive, for a build. Nothing outside the directory gets into it, even if
+//! files are swapped while it is read: every name is opened relative to its own directory, and no
+//! link is followed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,14 +14,14 @@ use tar::{Builder, EntryType, Header};
 
 use crate::error::BuildError;
 
-/// What an image may be built of: more than any source tree, less than a disk.
+/// The most that an image may be built from: more than any source tree, less than a disk.
 const BYTES_MAX: u64 = 1 << 30;
-/// How many files and directories that may be,
+/// The most files and directories,
 const ENTRIES_MAX: usize = 100_000;
-/// and how deep: each open directory is an open file.
+/// and the deepest nesting: each open directory is an open file.
 const DEPTH_MAX: usize = 64;
 
-/// An archive on its way.
+/// An archive in progress.
 struct Packer {
     archive: Builder<File>,
     root: PathBuf,
@@ -28,7 +29,7 @@ struct Packer {
     n_entries: usize,
 }
 
-/// Writes the archive into a file without a name, and rewinds it. Blocks.
+/// Writes the archive into an unnamed file, and rewinds it. Blocks.
 pub(super) fn pack(dir: &Path, scratch_dir: &Path) -> Result<File, BuildError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -83,13 +84,13 @@ impl Packer {
                 added.map_err(|error| self.unread(path, error))
             }
             FileType::Directory | FileType::RegularFile => {
-                // What is here by now may be something else: it is looked at once more, and a pipe
-                // is not waited for.
+                // The entry may have been replaced meanwhile: it is examined again, and a pipe does
+                // not block.
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let opened = openat(dir, name, flags, Mode::empty()).map_err(failed)?;
                 self.opened(opened, path, depth)
             }
-            // These are part of no image.
+            // These do not belong in an image.
             FileType::Fifo
             | FileType::Socket
             | FileType::CharacterDevice
@@ -116,7 +117,7 @@ impl Packer {
                     return Err(self.too_large(format!("{} MiB", BYTES_MAX >> 20)));
                 }
                 let mut header = header(EntryType::Regular, mode, n_bytes);
-                // One that shrinks meanwhile is filled up, so that the archive stays whole.
+                // A file that shrinks meanwhile is padded, so that the archive stays valid.
                 let content = File::from(opened).chain(io::repeat(0)).take(n_bytes);
                 self.archive.append_data(&mut header, path, content)
             }
@@ -144,7 +145,7 @@ fn header(kind: EntryType, mode: u32, n_bytes: u64) -> Header {
     header.set_entry_type(kind);
     header.set_mode(mode);
     header.set_size(n_bytes);
-    // Whoever owns it here, in an image it is root's; and what is the same is built once.
+    // Files in an image belong to root, so that the same content is built once.
     header.set_uid(0);
     header.set_gid(0);
     header.set_mtime(0);
@@ -159,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Rule: what an image is built of is the directory, and no link leads out of it.
+    /// Rule: an image is built from the directory alone; no link leads out of it.
     #[test]
     fn nothing_outside_of_the_directory_is_packed() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What a box is made of, where a container engine makes it.
+//! The contents of a sandbox that a container engine makes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,11 +15,11 @@ use crate::error::StartError;
 use crate::rlimits::CORE_BYTES;
 use crate::spec::{Limits, Network, SandboxSpec, Workspace, places};
 
-/// The part of time that a share of the processors is of; the kernel's own default.
+/// The period for shares of processor time; the kernel's own default.
 const CPU_PERIOD_US: i64 = 100_000;
-/// The engine's own first process counts too.
+/// The engine's own first process counts as well.
 const FIRST_PROCESSES: u32 = 1;
-/// What the kernel tells its owner about itself or about this machine, and nobody in a box.
+/// Kernel files that reveal facts about the kernel or this machine; hidden in every sandbox.
 const MASKED: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
@@ -42,11 +42,11 @@ const MASKED: &[&str] = &[
     "/proc/vmallocinfo",
     "/sys",
 ];
-/// What the kernel can be told, and where devices are.
+/// The kernel's settings, and devices.
 const READ_ONLY: &[&str] =
     &["/dev", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// What the engine is told to make.
+/// Returns the request that creates the container.
 pub(super) fn body(
     spec: &SandboxSpec,
     home: &Home,
@@ -75,10 +75,10 @@ pub(super) fn body(
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // The end of what is written to it is the end of what the program reads.
+        // Closing the connection's input closes the program's input.
         stdin_once: Some(true),
         tty: Some(false),
-        // Whatever the image wants to run besides.
+        // Overrides the image's own check.
         healthcheck: Some(HealthConfig {
             test: Some(vec!["NONE".to_owned()]),
             ..HealthConfig::default()
@@ -113,9 +113,9 @@ fn host_config(
             "no-new-privileges".to_owned(),
             format!("seccomp={}", home.seccomp),
         ]),
-        // What a program leaves behind is waited for, and signals reach the program.
+        // Reaps orphans and forwards signals to the program.
         init: Some(true),
-        // However much is said, nothing of it is kept.
+        // No output is stored.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..limits
     })
@@ -125,7 +125,7 @@ fn host_limits(limits: &Limits) -> HostConfig {
     let number = |limit: u64| i64::try_from(limit).unwrap_or(i64::MAX);
     let memory = limits.memory_bytes.map(number);
     let processes = limits.processes.map(|n| i64::from(n.saturating_add(FIRST_PROCESSES)));
-    // What handles a dump of a crashed program runs outside of the box.
+    // A handler of core dumps runs outside the sandbox.
     let ulimits =
         [("core", Some(CORE_BYTES)), ("fsize", limits.file_bytes), ("nofile", limits.open_files)];
     let ulimits = ulimits.into_iter().filter_map(|(name, limit)| {
@@ -171,7 +171,7 @@ fn mounts(spec: &SandboxSpec, home: &Home) -> Result<Vec<Mount>, StartError> {
     Ok(mounts)
 }
 
-/// What is mounted below `host` is not seen: older engines would let it be written.
+/// Mounts below `host` are not visible: older engines would make them writable.
 fn mount(host: &Path, inside: &Path, is_read_only: bool) -> Result<Mount, StartError> {
     let path = |path: &Path| text("a path", path.as_os_str());
     Ok(Mount {
@@ -188,7 +188,8 @@ fn mount(host: &Path, inside: &Path, is_read_only: bool) -> Result<Mount, StartE
     })
 }
 
-/// Directories in memory: `/tmp`, and what the image would have on the disk of the engine.
+/// Returns the directories in memory: `/tmp`, and those that the image would have on the engine's
+/// disk.
 fn private(tmp_bytes: u64, image: &ImageInspect) -> HashMap<String, String> {
     let options = format!("rw,exec,nosuid,nodev,mode=1777,size={tmp_bytes}");
     let volumes = image.config.iter().flat_map(|config| config.volumes.iter().flatten());
@@ -211,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// Rule: nothing of a container is on the disk of the engine, whatever its image says.
+    /// Rule: a container stores nothing on the engine's disk, whatever its image declares.
     #[test]
     fn what_an_image_would_keep_on_disk_is_in_memory() {
         let volumes = Some(vec!["/data".to_owned(), "/workspace/x".to_owned()]);
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(places, ["/data", "/tmp"]);
     }
 
-    /// Rule: limits are told in the engine's own units, and what is not limited is not.
+    /// Rule: limits are passed in the engine's own units, and absent limits are not passed.
     #[test]
     fn limits_are_told_in_the_engines_units() {
         let some = Limits {
@@ -233,7 +234,7 @@ mod tests {
             ..Limits::none()
         };
         let told = host_limits(&some);
-        // Not zero, with which the kernel starts a program that handles dumps.
+        // Not zero, with which the kernel still starts a program that handles core dumps.
         assert_eq!(told.ulimits.as_ref().unwrap()[0].hard, Some(1));
         assert_eq!((told.memory, told.memory_swap), (Some(1 << 20), Some(1 << 20)));
         assert_eq!((told.pids_limit, told.cpu_quota), (Some(21), Some(150_000)));

@@ -1,4 +1,4 @@
-//! A container engine that answers, and what it says about itself.
+//! A container engine that answers, and its capabilities.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -16,15 +16,15 @@ use bollard::{API_DEFAULT_VERSION, Docker};
 
 use crate::error::EngineError;
 
-/// How long the engine may take for anything but a build, also on a machine that is busy.
+/// How long the engine may take for anything but a build, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What containers of ours are known by: which daemon's they are, which of its runs', and which box.
+/// The labels of our containers: the daemon, its run, and the sandbox.
 const INSTANCE_LABEL: &str = "ringback.instance";
 const RUN_LABEL: &str = "ringback.run";
 const BOX_LABEL: &str = "ringback.box";
-/// What the engine says where there is no such container or image,
+/// The engine's status for an unknown container or image,
 const NOT_FOUND: u16 = 404;
-/// and where a container does not run, or is already being removed.
+/// and for a container that is not running or is already being removed.
 const CONFLICT: u16 = 409;
 
 /// An engine. A handle: clones are the same.
@@ -36,23 +36,23 @@ pub(crate) struct Engine {
     pub(crate) facts: Arc<Facts>,
 }
 
-/// Whose containers these are.
+/// The owner of containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
-    /// The daemon, also after a restart.
+    /// The daemon, across restarts.
     pub(crate) instance: String,
-    /// This run of it.
+    /// The current run.
     pub(crate) run: String,
 }
 
-/// What an engine can give.
+/// The capabilities of an engine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) version: String,
     pub(crate) is_podman: bool,
     /// Its root is this user to the kernel.
     pub(crate) is_rootless: bool,
-    /// Users in containers are others to the kernel.
+    /// Users in containers have other IDs to the kernel.
     pub(crate) maps_users: bool,
     pub(crate) has_seccomp: bool,
     pub(crate) limits_memory: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Facts {
 }
 
 impl Engine {
-    /// Says hello, and agrees on a version.
+    /// Connects, and negotiates a version.
     pub(crate) async fn connect(socket: PathBuf, owner: Arc<Owner>) -> Result<Self, EngineError> {
         let attempt = async {
             let path = socket.to_str().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Engine {
             let facts = Facts { is_podman, ..Facts::of(&client.info().await?) };
             Ok((client, facts))
         };
-        let (client, facts) = attempt.await.map_err(told(&socket, "say what it can do"))?;
+        let (client, facts) = attempt.await.map_err(told(&socket, "report its capabilities"))?;
         Ok(Self { client, socket: socket.into(), owner, facts: Arc::new(facts) })
     }
 
@@ -84,19 +84,19 @@ impl Engine {
         &self.client
     }
 
-    /// What containers of ours are known by.
+    /// Returns the labels that identify our containers.
     pub(crate) fn labels(&self, name: &str) -> HashMap<String, String> {
         let Owner { instance, run } = &*self.owner;
         let labels = [(INSTANCE_LABEL, instance.as_str()), (RUN_LABEL, run), (BOX_LABEL, name)];
         labels.map(|(label, value)| (label.to_owned(), value.to_owned())).into()
     }
 
-    /// Turns what the client says into what we say.
+    /// Converts an error of the client into one of ours.
     pub(crate) fn told(&self, action: &'static str) -> impl FnOnce(Error) -> EngineError {
         told(&self.socket, action)
     }
 
-    /// `None` if there is no such image.
+    /// Returns an image, or `None` if it does not exist.
     pub(crate) async fn image(&self, name: &str) -> Result<Option<ImageInspect>, EngineError> {
         if !is_image_name(name) {
             return Ok(None);
@@ -108,22 +108,22 @@ impl Engine {
         }
     }
 
-    /// Sends a signal to the first process of a container. One that is not there any more, or does
-    /// not run, has what was wanted.
+    /// Sends a signal to the first process of a container. A container that is gone or not running
+    /// is not an error.
     pub(crate) async fn kill(&self, name: &str, signal: &str) -> Result<(), EngineError> {
         let options = KillContainerOptions { signal: signal.to_owned() };
         let killed = self.client.kill_container(name, Some(options)).await;
         unless_gone(killed).map_err(self.told("signal a container"))
     }
 
-    /// Ends and removes a container, with all that it has.
+    /// Ends and removes a container with everything in it.
     pub(crate) async fn remove(&self, name: &str) -> Result<(), EngineError> {
         let options = RemoveContainerOptions { force: true, v: true, link: false };
         let removed = self.client.remove_container(name, Some(options)).await;
         unless_gone(removed).map_err(self.told("remove a container"))
     }
 
-    /// Ends and removes what an earlier run left; says how many there were.
+    /// Ends and removes leftovers of an earlier run, and returns their number.
     pub(crate) async fn sweep(&self) -> Result<usize, EngineError> {
         let Owner { instance, run } = &*self.owner;
         let label = format!("{INSTANCE_LABEL}={instance}");
@@ -162,7 +162,7 @@ impl Facts {
     }
 }
 
-/// A name that is nothing but a name: it becomes a part of a path of the engine's API.
+/// Returns whether a name is safe to become a part of a path of the engine's API.
 pub(crate) fn is_image_name(name: &str) -> bool {
     let is_allowed =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | ':' | '@');
@@ -179,7 +179,7 @@ fn unless_gone(done: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// Whether there is no such container, or it does not run.
+/// Returns whether the container does not exist or is not running.
 pub(crate) const fn is_gone(error: &Error) -> bool {
     matches!(error, Error::DockerResponseServerError { status_code: NOT_FOUND | CONFLICT, .. })
 }
@@ -206,7 +206,7 @@ fn told(socket: &Path, action: &'static str) -> impl FnOnce(Error) -> EngineErro
     }
 }
 
-/// What the system said, below everything that was said about it.
+/// Returns the system's error at the root of the chain.
 fn io_kind(error: &Error) -> Option<io::ErrorKind> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -222,7 +222,7 @@ fn io_kind(error: &Error) -> Option<io::ErrorKind> {
 mod tests {
     use super::*;
 
-    /// Rule: a name of an image reaches nothing else of the engine.
+    /// Rule: an image name cannot reach any other part of the engine's API.
     #[test]
     fn a_name_of_an_image_is_not_a_path() {
         for name in ["agents", "agents:1.0", "ringback/agents:latest", "r.example:5000/a@sha256:ab"]
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    /// Rule: what an engine does not say that it gives, it does not give.
+    /// Rule: a capability that an engine does not report is missing.
     #[test]
     fn an_engine_gives_only_what_it_says() {
         let options = ["name=seccomp,profile=default", "name=rootless"].map(str::to_owned).to_vec();

@@ -1,4 +1,4 @@
-//! A further command in a container that runs.
+//! Further commands in a running container.
 
 use std::ffi::OsStr;
 use std::pin::Pin;
@@ -18,14 +18,14 @@ use crate::error::{EngineError, ExecError};
 use crate::exec::{Captured, ExecEnd, ExecSpec, Executed};
 use crate::spec::places;
 
-/// How long a command that is to end may take to have started.
+/// How long to wait for a command to start so that it can be killed.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it is looked for.
+/// How often to look for it.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 type Said = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 
-/// Ends a command when it is dropped: the engine itself has no way to.
+/// Ends a command when dropped: the engine has no API for that.
 struct Guard {
     engine: Engine,
     crew: Crew,
@@ -47,7 +47,7 @@ pub(super) async fn exec(
     let started = engine.client().start_exec(&id, Some(options)).await;
     let started = started.map_err(|error| gone_or(&engine, name, error))?;
     let StartExecResults::Attached { output, input } = started else {
-        let said = "it let go of a command that was to be listened to".to_owned();
+        let said = "it detached from a command that was to be attached".to_owned();
         return Err(EngineError::Refused { action: "run a command", said }.into());
     };
     let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
@@ -58,7 +58,7 @@ pub(super) async fn exec(
     let end = match in_time {
         Err(_) => ExecEnd::TimedOut,
         Ok(said) => {
-            said.map_err(engine.told("pass on what a command says"))?;
+            said.map_err(engine.told("relay the output of a command"))?;
             let ended = engine.client().inspect_exec(&id).await;
             let ended = ended.map_err(|error| gone_or(&engine, name, error))?;
             guard.exec = None;
@@ -95,7 +95,7 @@ fn config(spec: &ExecSpec) -> Result<ExecConfig, ExecError> {
     })
 }
 
-/// Listens to the end, and keeps the start.
+/// Reads to the end, and keeps the start.
 async fn listen(
     mut said: Said,
     bytes_max: usize,
@@ -138,7 +138,8 @@ impl Drop for Guard {
     }
 }
 
-/// Ends a command and what it started, but for what has left its session: that ends with the box.
+/// Ends a command and its descendants, except those that have left its session: they end with the
+/// sandbox.
 async fn end(engine: &Engine, exec: &str) {
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
@@ -149,7 +150,7 @@ async fn end(engine: &Engine, exec: &str) {
         if let (Some(pid), Some(container)) = (process(found.pid), found.container_id) {
             return kill(pid, &container);
         }
-        // It is on its way: the engine was told to start it, and says nothing when it has.
+        // The engine was asked to start it, and does not report when it has.
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -158,11 +159,15 @@ fn process(pid: Option<i64>) -> Option<Pid> {
     pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
 
-/// The number is the engine's: it is this machine's too only if what has it is in that container.
+/// Kills a process by the engine's number, which is valid on this machine only if that process is
+/// in the container.
 fn kill(pid: Pid, container: &str) {
     let path = format!("/proc/{}/cgroup", pid.as_raw_nonzero());
     let is_ours = std::fs::read_to_string(path).is_ok_and(|groups| groups.contains(container));
     if !is_ours || kill_process_group(pid, Signal::KILL).is_err() {
-        tracing::warn!(container, "a command is left in a container until that ends");
+        tracing::warn!(
+            container,
+            "cannot end a command in a container; it ends with the container"
+        );
     }
 }

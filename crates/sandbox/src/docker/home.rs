@@ -1,4 +1,4 @@
-//! What every container of this daemon has in common.
+//! What all containers of this daemon share.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,20 +12,20 @@ use crate::error::StartError;
 use crate::probe::{Layer, SECCOMP_FIX};
 use crate::spec::places;
 
-/// What every container of this daemon has in common.
+/// What all containers of this daemon share.
 #[derive(Debug)]
 pub(super) struct Home {
-    /// The user that its programs run as: one that can write the workspace.
+    /// The user that runs its programs, with write access to the workspace.
     pub(super) user: String,
     /// Files of `/etc`, and where they are in the container.
     pub(super) etc: Vec<(PathBuf, PathBuf)>,
-    /// The filter for system calls, as the engine wants to be told it.
+    /// The system call filter, in the engine's format.
     pub(super) seccomp: String,
     pub(super) labels: HashMap<String, String>,
 }
 
 impl Home {
-    /// Writes what is mounted into containers, unless it is there.
+    /// Writes the files that are mounted into containers, unless they exist.
     pub(super) fn new(engine: &Engine, state_dir: &Path, name: &str) -> Result<Self, StartError> {
         let (uid, gid) = user(engine);
         let dir = state_dir.join("etc");
@@ -33,7 +33,7 @@ impl Home {
             ("passwd", format!("agent:x:{uid}:{gid}:agent:{}:/bin/sh\n", places::HOME)),
             ("group", format!("agent:x:{gid}:\n")),
         ];
-        // Those of every box, whoever makes it.
+        // The same in every kind of sandbox.
         let shared = ["hosts", "resolv.conf"];
         let mut etc: Vec<_> =
             shared.iter().map(|name| (dir.join(name), Path::new("/etc").join(name))).collect();
@@ -47,7 +47,8 @@ impl Home {
     }
 }
 
-/// To the kernel, root of an engine without rights is the user that it runs as.
+/// Returns the user for containers. To the kernel, root of a rootless engine is the user that runs
+/// it.
 fn user(engine: &Engine) -> (u32, u32) {
     if engine.facts.is_rootless { (0, 0) } else { (geteuid().as_raw(), getegid().as_raw()) }
 }
@@ -67,7 +68,7 @@ fn seccomp(engine: &Engine, dir: &Path) -> Result<String, StartError> {
     Ok(path.display().to_string())
 }
 
-/// Several boxes at once write the same, and what is mounted already is not touched.
+/// Sandboxes that start concurrently write the same content, and a mounted file is not touched.
 fn write_if_other(path: &Path, content: &str) -> Result<(), StartError> {
     if fs::read(path).is_ok_and(|found| found == content.as_bytes()) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The three pipes of a container.
 //!
-//! Its output and its error output come on two connections, so that who reads only one of them does
-//! not wait for what nobody reads on the other.
+//! The output and the error output have separate connections, so that reading only one of them does
+//! not block on the other.
 
 use std::io;
 use std::pin::Pin;
@@ -19,10 +19,10 @@ use super::engine::Engine;
 use crate::confined::{Output, Pipes};
 use crate::error::EngineError;
 
-/// What a program reads. Its end is told to the engine when this is dropped.
+/// A program's input. Dropping it sends end of file to the engine.
 struct Stdin(Pin<Box<dyn AsyncWrite + Send>>);
 
-/// Opens the pipes of a container that does not run yet, so that nothing is lost.
+/// Opens the pipes of a container that is not running yet, so that nothing is lost.
 pub(super) async fn attach(engine: &Engine, name: &str) -> Result<Pipes, EngineError> {
     let both = AttachContainerOptions {
         stream: true,
@@ -73,10 +73,10 @@ impl AsyncWrite for Stdin {
 
 impl Drop for Stdin {
     fn drop(&mut self) {
-        // The socket below has nothing to wait for; one that is closed already needs no more.
+        // The socket below never blocks here; one that is already closed is fine.
         let told = self.0.as_mut().poll_shutdown(&mut Context::from_waker(Waker::noop()));
         if let Poll::Ready(Err(error)) = told {
-            tracing::debug!(%error, "the input of a container was closed before");
+            tracing::debug!(%error, "the input of a container was already closed");
         }
     }
 }

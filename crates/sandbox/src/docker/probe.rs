@@ -1,4 +1,4 @@
-//! What a container engine gives, and how to get what is missing.
+//! What a container engine provides, and how to get what is missing.
 
 use super::Docker;
 use super::engine::Facts;
@@ -7,22 +7,22 @@ use crate::probe::{Layer, LayerReport, Probe};
 use crate::sandbox::{BackendKind, Sandbox};
 use crate::spec::{Limits, Network, SandboxSpec, Workspace};
 
-/// The engine's own first process, which is in every container.
+/// The engine's own first process, which every container has.
 const INIT: &str = "/sbin/docker-init";
-/// Where Podman has it.
+/// Its path with Podman.
 const INIT_OF_PODMAN: &str = "/run/podman-init";
 
 const SECCOMP_FIX: &str = "use an engine that is built with seccomp, on a kernel that has \
     CONFIG_SECCOMP_FILTER";
-const GROUP_FIX: &str = "switch the control group on (on Debian with `cgroup_enable=memory` on the \
-    kernel's command line; for an engine without root, delegate it: `Delegate=yes` for \
-    `user@.service`), or set this limit to `none`";
+const GROUP_FIX: &str = "enable the cgroup (on Debian with `cgroup_enable=memory` on the kernel's \
+    command line; for a rootless engine, delegate it: `Delegate=yes` for `user@.service`), or set \
+    this limit to `none`";
 const USERS_FIX: &str = "use an engine without `userns-remap`";
-const INIT_FIX: &str = "see that the engine has its first process for containers (`docker-init`, on \
-    some systems in the package `tini`; for Podman `catatonit`), and what it says about one: \
-    `docker run --rm --init IMAGE`";
+const INIT_FIX: &str = "check that the engine has its first process for containers \
+    (`docker-init`, on some systems in the package `tini`; for Podman `catatonit`), and the \
+    output of `docker run --rm --init IMAGE`";
 
-/// What a container with these limits needs, on this engine.
+/// Returns what a container with these limits needs on this engine.
 pub(crate) async fn probe(sandbox: &Sandbox, docker: &Docker, limits: &Limits) -> Probe {
     let engine = match docker.shared.engine().await {
         Ok(engine) => engine,
@@ -43,7 +43,7 @@ pub(crate) async fn probe(sandbox: &Sandbox, docker: &Docker, limits: &Limits) -
     so_far
 }
 
-/// A layer that the engine says it cannot give is refused, before anything is made.
+/// Refuses a container if the engine lacks a layer, before anything is created.
 pub(super) fn refuse_missing(facts: &Facts, limits: &Limits) -> Result<(), StartError> {
     let layers = of_facts(facts, limits);
     Probe::of(layers).first_missing().map_or(Ok(()), Err)
@@ -52,7 +52,7 @@ pub(super) fn refuse_missing(facts: &Facts, limits: &Limits) -> Result<(), Start
 pub(super) fn no_image_named() -> StartError {
     StartError::Layer {
         layer: Layer::Image,
-        why: "none is configured".to_owned(),
+        why: "no image is configured".to_owned(),
         fix: "set `sandbox.image` to the image that agents run in".to_owned(),
     }
 }
@@ -61,13 +61,13 @@ pub(super) fn no_image(name: &str) -> StartError {
     StartError::Layer {
         layer: Layer::Image,
         why: format!("the engine has no image `{name}`"),
-        fix: format!("build or fetch it, for example with `docker pull {name}`"),
+        fix: format!("build or pull it, for example with `docker pull {name}`"),
     }
 }
 
 fn of_facts(facts: &Facts, limits: &Limits) -> Vec<LayerReport> {
     let mut layers = vec![if facts.has_seccomp {
-        Layer::Seccomp.given("seccomp, with a profile of our own".to_owned())
+        Layer::Seccomp.given("seccomp, with Ringback's own profile".to_owned())
     } else {
         Layer::Seccomp.missing("the engine has no seccomp", SECCOMP_FIX)
     }];
@@ -78,19 +78,19 @@ fn of_facts(facts: &Facts, limits: &Limits) -> Vec<LayerReport> {
     ];
     for (layer, _, is_given) in groups.into_iter().filter(|(_, is_wanted, _)| *is_wanted) {
         layers.push(if is_given {
-            layer.given("the engine's control groups".to_owned())
+            layer.given("the engine's cgroups".to_owned())
         } else {
             layer.missing("the engine has no control group for it", GROUP_FIX)
         });
     }
     if facts.maps_users {
-        let why = "the engine maps users to others, who cannot write a workspace of this one";
+        let why = "the engine maps users to other IDs, which cannot write a workspace of this user";
         layers.push(Layer::Namespaces.missing(why, USERS_FIX));
     }
     layers
 }
 
-/// Starts a container in which the engine's own first process says its version.
+/// Starts a container in which the engine's own first process prints its version.
 async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits) -> LayerReport {
     let spec = SandboxSpec {
         program: program.into(),
@@ -109,7 +109,7 @@ async fn trial(sandbox: &Sandbox, docker: &Docker, program: &str, limits: Limits
     match sandbox.start_in(BackendKind::Docker, spec).await {
         Ok(confined) => match crate::probe::ended(confined).await {
             None => {
-                let by = "the engine, and a container was made to be sure".to_owned();
+                let by = "the engine, verified with a test container".to_owned();
                 Layer::Namespaces.given(by)
             }
             Some(said) => Layer::Namespaces.missing(said, INIT_FIX),
@@ -125,7 +125,7 @@ fn from(error: StartError, layer: Layer) -> LayerReport {
     layer.missing(error.to_string(), INIT_FIX)
 }
 
-/// What the engine's errors say ends with what to do about it.
+/// The engine's errors end with the fix.
 fn unreachable(error: &EngineError) -> LayerReport {
     let text = error.to_string();
     let (why, fix) = text.split_once("; ").unwrap_or((&text, "look at the engine's own log"));
@@ -136,7 +136,7 @@ fn unreachable(error: &EngineError) -> LayerReport {
 mod tests {
     use super::*;
 
-    /// Rule: a layer that the engine cannot give is refused by name, with what to do.
+    /// Rule: a layer that the engine lacks is refused by name, with a fix.
     #[test]
     fn an_engine_without_a_layer_is_refused_by_name() {
         let all = Facts {

@@ -1,8 +1,8 @@
-//! The filter for system calls, in the form that container engines read.
+//! The system call filter, in the format of container engines.
 //!
-//! What is allowed is named, because an engine may be older than the kernel, and leaves out the names
-//! that it does not know: what was to be refused would be allowed. What is named is every call that
-//! there is but those of [`crate::seccomp`], so that both kinds of boxes promise the same.
+//! It lists the allowed calls, because an engine may be older than the kernel and ignores names it
+//! does not know: a call that is to be refused would be allowed. It lists every existing call
+//! except those of [`crate::seccomp`], so that both kinds of sandboxes make the same promise.
 
 use libc::c_long;
 use serde::Serialize;
@@ -30,14 +30,14 @@ struct Rule {
     args: Vec<Condition>,
 }
 
-/// One argument of a call, as it has to be.
+/// A condition on one argument of a call.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Condition {
     index: u8,
-    /// What is compared with, or the bits that are looked at.
+    /// The value to compare with, or a bit mask.
     value: u64,
-    /// What those bits have to be.
+    /// The required value of those bits.
     value_two: u64,
     op: &'static str,
 }
@@ -50,7 +50,7 @@ enum Action {
     Refuse,
 }
 
-/// The profile as an engine reads it.
+/// Returns the profile as an engine reads it.
 pub(crate) fn text() -> serde_json::Result<String> {
     serde_json::to_string(&profile())
 }
@@ -79,14 +79,15 @@ const ARCHITECTURE: &str = "SCMP_ARCH_X86_64";
 #[cfg(target_arch = "aarch64")]
 const ARCHITECTURE: &str = "SCMP_ARCH_AARCH64";
 
-/// Commands of `fcntl` that have no higher bit are as old as Unix.
+/// `fcntl` commands without a higher bit are as old as Unix.
 const FCNTL_PLAIN: u32 = 1023;
-/// Those that only Linux has.
+/// The Linux-specific ones.
 const FCNTL_MORE: std::ops::Range<u32> = 1024..1056;
-/// The limits of a process, by their numbers.
+/// The resource limits, by number.
 const LIMITS: std::ops::Range<u32> = 0..16;
 
-/// Calls that are allowed with some arguments. Several rules for one call: any of them is enough.
+/// Returns the calls that are allowed with certain arguments. If a call has several rules, any of
+/// them is enough.
 fn conditional() -> Vec<Rule> {
     let namespaces = seccomp::NAMESPACES.iter().fold(0, |all, flag| all | flag.unsigned_abs());
     let set_id = seccomp::SET_ID.iter().fold(0, |all, bit| all | bit);
@@ -103,7 +104,7 @@ fn conditional() -> Vec<Rule> {
         rules.push(allow(vec!["setrlimit"], vec![is_low(0, limit)]));
         rules.push(allow(vec!["prlimit64"], vec![is_low(1, limit)]));
     }
-    // Without a new limit it is only asked for; with one it is said to be done.
+    // Without a new limit the call only queries; with one it is faked.
     let kept = seccomp::KEPT_LIMIT;
     let asked = vec![is_low(1, kept), Condition { op: "SCMP_CMP_EQ", ..zero(2) }];
     rules.push(allow(vec!["prlimit64"], asked));
@@ -123,7 +124,7 @@ fn conditional() -> Vec<Rule> {
         rules.push(allow(vec![name], vec![without(*mode_at, set_id)]));
     }
     for (name, flags_at) in [("open", 1), ("openat", 2)] {
-        // Opening has a mode only where it makes a file; otherwise there may be anything.
+        // Opening takes a mode only when it creates a file; otherwise the argument may be anything.
         rules.push(allow(vec![name], vec![without(flags_at, makes)]));
         rules.push(allow(vec![name], vec![without(flags_at + 1, set_id)]));
     }
@@ -151,7 +152,7 @@ fn is(index: u8, value: i32) -> Condition {
     Condition { index, value: value.unsigned_abs().into(), value_two: 0, op: "SCMP_CMP_EQ" }
 }
 
-/// The kernel looks at 32 bits of the argument: whatever is above must not hide them.
+/// The kernel uses 32 bits of the argument: the higher bits must not bypass the check.
 fn is_low(index: u8, value: u32) -> Condition {
     let (mask, value_two) = (u32::MAX.into(), value.into());
     Condition { index, value: mask, value_two, op: "SCMP_CMP_MASKED_EQ" }

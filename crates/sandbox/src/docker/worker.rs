@@ -1,5 +1,5 @@
-//! A thread with a runtime of its own, for what is asked of the engine on behalf of nobody who waits:
-//! what is dropped is cleaned up there, whatever becomes of the runtime that it was dropped in.
+//! A thread with its own runtime for engine requests that no task waits for: dropped sandboxes are
+//! cleaned up there, whatever happens to the runtime that dropped them.
 
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
@@ -10,7 +10,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::error::OpenError;
 
-/// The thread. When this is dropped, what is under way is waited for.
+/// The thread. Dropping this waits for work in progress.
 #[derive(Debug)]
 pub(crate) struct Worker {
     crew: Crew,
@@ -51,12 +51,12 @@ impl Worker {
 }
 
 impl Crew {
-    /// Has something done that nobody waits for, but for the end of the thread.
+    /// Runs work that is waited for only at the end of the thread.
     pub(crate) fn hand_over(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.tasks.spawn_on(work, &self.runtime));
     }
 
-    /// Has something done for as long as the handle is there.
+    /// Runs work while the handle exists.
     pub(crate) fn hold<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -64,7 +64,7 @@ impl Crew {
         AbortOnDropHandle::new(self.runtime.spawn(work))
     }
 
-    /// Has something done, and blocks until it is. `None` if the thread ends before that.
+    /// Runs work, and blocks until it is done. `None` if the thread ends first.
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -80,7 +80,7 @@ impl Drop for Worker {
         self.crew.tasks.close();
         drop(self.open.take());
         if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread for the container engine has panicked");
+            tracing::error!("the thread for the container engine panicked");
         }
     }
 }

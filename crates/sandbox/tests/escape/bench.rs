@@ -1,4 +1,4 @@
-//! Runs scripts in boxes.
+//! Runs scripts in sandboxes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -10,9 +10,9 @@ use tempfile::TempDir;
 
 use crate::engine;
 
-/// How long anything may take to come true.
+/// How long a condition may take to come true.
 const PATIENCE: Duration = Duration::from_secs(40);
-/// The user without any rights, and its group.
+/// The unprivileged user, and its group.
 const NOBODY: u32 = 65534;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,14 +21,14 @@ pub(crate) enum User {
     Nobody,
 }
 
-/// What makes the box.
+/// The backend of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Bubblewrap,
     Docker,
 }
 
-/// A place with everything that a box needs, and something that it must not see.
+/// A directory with everything a sandbox needs, and something it must not see.
 pub(crate) struct Bench {
     pub(crate) user: User,
     pub(crate) backend: Backend,
@@ -36,7 +36,7 @@ pub(crate) struct Bench {
     dir: TempDir,
 }
 
-/// What a script did.
+/// The result of a script.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: Option<i32>,
@@ -44,7 +44,7 @@ pub(crate) struct Ran {
     pub(crate) err: String,
 }
 
-/// The same test in every kind of box, as two users.
+/// Runs the same test in every kind of sandbox, as two users.
 macro_rules! everywhere {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -79,8 +79,8 @@ macro_rules! everywhere {
 }
 pub(crate) use everywhere;
 
-/// The same test in every kind of box, with limits that bubblewrap can keep only with rights. Without
-/// them a limit is refused, which another test is about.
+/// Runs the same test in every kind of sandbox, with limits that bubblewrap can enforce only with
+/// privileges. Without them a limit is refused, which another test covers.
 macro_rules! with_limits {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -104,12 +104,12 @@ macro_rules! with_limits {
 pub(crate) use with_limits;
 
 impl Bench {
-    /// With boxes of bubblewrap's.
+    /// With bubblewrap.
     pub(crate) fn new(user: User) -> Self {
         Self::with(user, Backend::Bubblewrap)
     }
 
-    /// With containers; `None` where the tests are told to do without.
+    /// With containers; `None` if the tests run without an engine.
     pub(crate) fn docker(user: User) -> Option<Self> {
         engine::socket().map(|_| Self::with(user, Backend::Docker))
     }
@@ -133,7 +133,7 @@ impl Bench {
         let program = match user {
             User::Me => built,
             User::Nobody => {
-                // Where it was built, only its builder may be allowed to go.
+                // Only the user that built it may have access to the build directory.
                 let program = dir.path().join("ringback-box");
                 fs::copy(built, &program).unwrap();
                 program
@@ -148,7 +148,7 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// The command that runs a program in a box.
+    /// Returns the command that runs a program in a sandbox.
     pub(crate) fn command(&self, options: &[&str], program: &[&str]) -> Command {
         let mut command = match self.user {
             User::Me => Command::new(&self.program),
@@ -187,12 +187,12 @@ impl Bench {
         self.command(options, &["/bin/sh", "-c", script]).spawn().unwrap()
     }
 
-    /// Control groups of boxes that are there now, or were when their daemon was killed.
+    /// Returns the cgroups of current sandboxes, and of those of a killed daemon.
     pub(crate) fn groups(&self) -> Vec<PathBuf> {
         groups(&self.path("state"))
     }
 
-    /// What boxes have outside of themselves now.
+    /// Returns what sandboxes currently have outside of themselves.
     pub(crate) fn left(&self) -> Vec<String> {
         match self.backend {
             Backend::Bubblewrap => {
@@ -204,13 +204,13 @@ impl Bench {
     }
 }
 
-/// This machine's programs and libraries, for boxes whose image has next to none.
+/// Returns this machine's programs and libraries, for sandboxes whose image has next to none.
 pub(crate) fn system() -> impl Iterator<Item = PathBuf> {
     let paths = ["/usr/bin", "/usr/lib", "/usr/lib64"].map(PathBuf::from);
     paths.into_iter().filter(|path| path.exists())
 }
 
-/// The control groups that the notes in a directory speak of.
+/// Returns the cgroups named in the notes in a directory.
 pub(crate) fn groups(state: &Path) -> Vec<PathBuf> {
     let notes = fs::read_dir(state.join("boxes")).into_iter().flatten().flatten();
     let texts = notes.filter_map(|note| fs::read_to_string(note.path()).ok());
@@ -228,14 +228,14 @@ impl From<Output> for Ran {
 }
 
 impl Ran {
-    /// It ran to its end, and this is all it said.
+    /// Asserts that it ran to its end, and that this is its whole output.
     #[track_caller]
     pub(crate) fn says(&self, expected: &str) {
         assert_eq!((self.code, self.out.trim()), (Some(0), expected), "{self:?}");
     }
 }
 
-/// Level-triggered: true once it is true.
+/// Waits until a condition is true.
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let until = Instant::now() + PATIENCE;
@@ -245,14 +245,14 @@ pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A number that a script can compute and nobody has on a command line.
+/// Returns a number that a script can compute and that is on no command line.
 pub(crate) fn marker() -> (u32, u32) {
     let own = std::process::id();
     let sum = own.wrapping_mul(1000) % 900_000_000 + 1_000_000_000;
     (sum - 12_345, sum)
 }
 
-/// The processes of this machine that sleep for as long as this number.
+/// Returns the processes of this machine that sleep for this number of seconds.
 pub(crate) fn sleepers(number: u32) -> Vec<u32> {
     let wanted = format!("sleep\0{number}\0");
     let processes = fs::read_dir("/proc").unwrap().flatten();
@@ -264,7 +264,7 @@ pub(crate) fn sleepers(number: u32) -> Vec<u32> {
     .collect()
 }
 
-/// The processes of this machine whose command line has this in it, but for these tests.
+/// Returns the processes of this machine whose command line contains this text, except these tests.
 pub(crate) fn mentioning(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let said = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

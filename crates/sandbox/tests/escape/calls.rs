@@ -1,10 +1,10 @@
-//! What can be asked of the kernel.
+//! System calls.
 
 use std::fmt::Write as _;
 
 use crate::bench::{Backend, Bench, everywhere};
 
-/// Makes a system call with its number and arguments, and says what came of it.
+/// Makes a system call with its number and arguments, and prints the result.
 const PRELUDE: &str = "
 import ctypes, errno, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -72,7 +72,7 @@ fn dangerous_calls_are_refused(bench: &Bench) {
     ];
     let said = match bench.backend {
         Backend::Bubblewrap => "EPERM",
-        // Nobody's terminal is in a container: its three pipes are all it has from outside.
+        // A container has no terminal: its three pipes are all it has from outside.
         Backend::Docker => "ENOTTY",
     };
     every_call_says(bench, &typing, said);
@@ -92,7 +92,7 @@ fn no_file_can_be_made_that_runs_as_its_owner(bench: &Bench) {
         ("mknodat", libc::SYS_mknodat, "-100, b'/workspace/new', 0o104755, 0"),
     ];
     every_call_says(bench, &calls, "EPERM");
-    // To an engine that is older than this call, it does not exist.
+    // An engine older than this call reports it as nonexistent.
     let script = format!("{PRELUDE}call('new', 452, -100, b'/workspace/file', 0o4755, 0)");
     let ran = bench.python(&[], &script);
     let is_old = bench.backend == Backend::Docker && ran.out.trim() == "new ENOSYS";
@@ -100,8 +100,9 @@ fn no_file_can_be_made_that_runs_as_its_owner(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: nobody outside waits for a box when a file that it sees is opened: leases and notes are
-    /// refused, whatever is above the bits that the kernel looks at. What else files are asked still works.
+    /// Rule: no process outside waits for a sandbox when a file that it sees is opened: leases and
+    /// `dnotify` are refused, whatever is in the bits that the kernel ignores. Other `fcntl`
+    /// commands still work.
     leases_are_refused
 }
 fn leases_are_refused(bench: &Bench) {
@@ -123,7 +124,7 @@ lock = open('/workspace/lock', 'w'); fcntl.lockf(lock, fcntl.LOCK_EX); fcntl.flo
 ",
         fcntl = libc::SYS_fcntl
     );
-    // Without a lease there is nothing to tell but that (2 is \"unlocked\").
+    // Without a lease, that is all there is to report (2 is \"unlocked\").
     let said = "lease EPERM\nhigh-bits EPERM\nnotes EPERM\ndelegation EPERM\n2 8192";
     bench.python(&[], &script).says(said);
 }
@@ -142,7 +143,7 @@ fn calls_past_the_filter_do_not_exist(bench: &Bench) {
     let ran = bench.python(&[], &format!("{PRELUDE}call('second', {second}, 0x10000000)"));
     match bench.backend {
         Backend::Bubblewrap => ran.says("second ENOSYS"),
-        // By SIGSYS: engines end whoever tries.
+        // By SIGSYS: engines kill a process that tries.
         Backend::Docker => assert_eq!((ran.code, ran.out.as_str()), (Some(159), ""), "{ran:?}"),
     }
 }
@@ -169,7 +170,7 @@ fn there_are_no_privileges_to_be_had(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: what ordinary programs do still works: threads, pipes, sockets, child processes.
+    /// Rule: ordinary programs still work: threads, pipes, sockets, child processes.
     ordinary_programs_run
 }
 fn ordinary_programs_run(bench: &Bench) {

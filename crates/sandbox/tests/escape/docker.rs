@@ -1,4 +1,4 @@
-//! What only containers can do: take further commands, and be made of images that are built.
+//! Container-only features: further commands, and image builds.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ async fn running(bench: &Bench) -> (Sandbox, Confined) {
     (sandbox, confined)
 }
 
-/// Rule: a further command runs behind the same walls, and its code and the start of its output are
-/// what comes back.
+/// Rule: a further command runs with the same isolation, and its exit code and the start of its
+/// output are returned.
 #[tokio::test]
 async fn a_further_command_runs_behind_the_same_walls() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -55,7 +55,7 @@ async fn a_further_command_runs_behind_the_same_walls() {
     assert!(matches!(error, ExecError::Gone { .. }), "{error:?}");
 }
 
-/// Rule: a command whose time is over, or that nobody waits for any more, is ended.
+/// Rule: a command that times out, or is dropped, is ended.
 #[tokio::test]
 async fn a_further_command_ends_with_its_time_and_with_who_waits() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -76,10 +76,10 @@ async fn a_further_command_ends_with_its_time_and_with_who_waits() {
     }
     wait_for("it is ended", || sleepers(sum).is_empty());
     let ran = handle.exec(command("echo fine")).await.unwrap();
-    assert_eq!(ran.stdout.bytes, b"fine\n", "the box goes on");
+    assert_eq!(ran.stdout.bytes, b"fine\n", "the sandbox goes on");
 }
 
-/// Rule: a box of bubblewrap's takes no further command, and has no images, and says so.
+/// Rule: a bubblewrap sandbox refuses further commands and images.
 #[tokio::test]
 async fn bubblewrap_says_what_it_cannot_do() {
     let bench = Bench::new(User::Me);
@@ -91,7 +91,7 @@ async fn bubblewrap_says_what_it_cannot_do() {
     assert!(error.to_string().contains("sandbox.backend"), "{error}");
 }
 
-/// A directory to build an image of.
+/// Returns a directory to build an image from.
 fn build(bench: &Bench, steps: &str) -> BuildSpec {
     let dir = bench.path("image");
     std::fs::create_dir_all(&dir).unwrap();
@@ -101,12 +101,12 @@ fn build(bench: &Bench, steps: &str) -> BuildSpec {
     BuildSpec { dir, tag, network: BuildNetwork::None }
 }
 
-/// Rule: an image is built from a directory, its log is streamed, and boxes are made of it.
+/// Rule: an image is built from a directory, its log is streamed, and sandboxes can use it.
 #[tokio::test]
 async fn an_image_is_built_and_used() {
     let Some(bench) = Bench::docker(User::Me) else { return };
     let sandbox = sandbox(&bench);
-    // Never the same, so that every step is run.
+    // Always different, so that every step runs.
     let step = format!("from step {}", marker().1);
     let spec_of = build(&bench, &format!("COPY hello /hello\nVOLUME /data\nRUN echo {step}"));
     std::fs::write(spec_of.dir.join("hello"), "hello from the image").unwrap();
@@ -121,7 +121,7 @@ async fn an_image_is_built_and_used() {
     assert!(said.contains(&step), "{said:?}");
     assert!(built.id.starts_with("sha256:"), "{built:?}");
     assert!(sandbox.image_exists(&tag).await.unwrap());
-    // What the image would keep on disk is in memory, with a size.
+    // What the image would store on disk is in memory, with a size.
     let script = "cat /hello > seen; grep -c '/data tmpfs' /proc/self/mounts >> seen";
     let mut spec = spec(&bench, script);
     spec.image = Some(tag);
@@ -131,7 +131,7 @@ async fn an_image_is_built_and_used() {
     assert_eq!(seen, "hello from the image1\n");
 }
 
-/// Rule: a step that fails is told with what the engine says, and there is no image.
+/// Rule: a failed step is reported with the engine's message, and no image is built.
 #[tokio::test]
 async fn a_build_that_fails_says_why() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -145,7 +145,7 @@ async fn a_build_that_fails_says_why() {
     assert!(!sandbox.image_exists(&tag).await.unwrap());
 }
 
-/// Rule: no image is built of what no box may see, by whatever link.
+/// Rule: no image is built from what no sandbox may see, through any link.
 #[tokio::test]
 async fn no_image_is_built_of_what_is_hidden() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -161,7 +161,7 @@ async fn no_image_is_built_of_what_is_hidden() {
     assert!(!sandbox.image_exists(&tag).await.unwrap());
 }
 
-/// Rule: a build that nobody waits for any more is ended, and a step reaches no network.
+/// Rule: a dropped build is ended, and a step reaches no network.
 #[tokio::test]
 async fn a_build_that_is_given_up_is_ended() {
     let Some(bench) = Bench::docker(User::Me) else { return };

@@ -1,4 +1,4 @@
-//! How everything ends.
+//! The end of sandboxes.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::bench::{Backend, Bench, User, everywhere, marker, mentioning, sleepers, wait_for};
 
-/// Starts sleepers in every way that has outlived its parent somewhere.
+/// Starts sleepers in every way that has ever outlived a parent.
 fn stubborn(part: u32) -> String {
     format!(
         "trap '' TERM HUP INT; N=$(({part} + 12345)); \
@@ -20,7 +20,8 @@ fn stubborn(part: u32) -> String {
 }
 
 everywhere! {
-    /// Rule: what ignores SIGTERM, forks twice and leaves its session does not survive the end.
+    /// Rule: a process that ignores SIGTERM, forks twice and leaves its session does not survive
+    /// the end.
     nothing_survives_the_end
 }
 fn nothing_survives_the_end(bench: &Bench) {
@@ -33,7 +34,7 @@ fn nothing_survives_the_end(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: what a program left behind when it ended by itself ends with it.
+    /// Rule: what a program leaves behind when it exits ends with it.
     nothing_survives_a_program_that_ends_by_itself
 }
 fn nothing_survives_a_program_that_ends_by_itself(bench: &Bench) {
@@ -58,17 +59,17 @@ fn nothing_survives_a_kill_of_the_parent(bench: &Bench) {
     child.kill().unwrap();
     child.wait().unwrap();
     match bench.backend {
-        // At once.
+        // Immediately.
         Backend::Bubblewrap => {}
-        // The engine knows nothing of who told it; whoever comes next tells it again.
+        // The engine does not notice the kill; the next start cleans up.
         Backend::Docker => bench.shell(&[], "echo next").says("next"),
     }
     wait_for("all of them are gone", || sleepers(sum).is_empty());
     wait_for("no bubblewrap is left", || mentioning(&format!("{part} + 12345")).is_empty());
 }
 
-/// Rule: a parent that is killed while boxes start leaves nothing that runs, and what hangs in their
-/// making is ended by the next start.
+/// Rule: a parent that is killed while sandboxes start leaves no running process, and half-made
+/// sandboxes are ended by the next start.
 #[test]
 fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
     if !crate::rights::is_root() {
@@ -79,7 +80,7 @@ fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
     let script = format!("sleep $(({part} + 12345))");
     for after_ms in 0..30 {
         let mut child = bench.start(&["--processes", "9"], &script);
-        // Not to wait for anything: to hit another moment of the start each time.
+        // Not to wait for anything: hits another moment of the start each time.
         std::thread::sleep(Duration::from_micros(after_ms * 700));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -90,8 +91,8 @@ fn a_kill_while_boxes_start_leaves_nothing_after_the_next_start() {
     assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
 }
 
-/// Rule: a parent that is killed while its containers start leaves nothing after the next start, also
-/// if the engine is slower than that.
+/// Rule: a parent that is killed while its containers start leaves nothing after the next start,
+/// even if the engine is slower than that.
 #[test]
 fn a_kill_while_containers_start_leaves_nothing_after_the_next_start() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -99,7 +100,7 @@ fn a_kill_while_containers_start_leaves_nothing_after_the_next_start() {
     let script = format!("sleep $(({part} + 12345))");
     for step in 0..6 {
         let mut child = bench.start(&[], &script);
-        // Not to wait for anything: to hit another moment of the start each time.
+        // Not to wait for anything: hits another moment of the start each time.
         std::thread::sleep(Duration::from_millis(20 + step * 60));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -112,7 +113,7 @@ fn a_kill_while_containers_start_leaves_nothing_after_the_next_start() {
     assert_eq!(bench.left(), Vec::<String>::new());
 }
 
-/// Rule: control groups that a killed daemon left are removed at the next start.
+/// Rule: cgroups of a killed daemon are removed at the next start.
 #[test]
 fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
     if !crate::rights::is_root() {
@@ -133,7 +134,7 @@ fn groups_of_a_killed_parent_are_removed_by_the_next_start() {
     assert_eq!(bench.groups(), Vec::<std::path::PathBuf>::new());
 }
 
-/// Rule: a process that a killed daemon left in a group of its own is ended at the next start.
+/// Rule: a process that a killed daemon left in a cgroup is ended at the next start.
 #[test]
 fn a_process_that_was_left_in_a_group_is_ended_by_the_next_start() {
     if !crate::rights::is_root() {
@@ -171,7 +172,7 @@ fn a_program_that_is_asked_to_end_can_tidy_up(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: a box lives as long as whoever holds it, not as long as the thread that asked for it.
+    /// Rule: a sandbox lives as long as its guard, not as long as the thread that started it.
     a_box_outlives_the_thread_that_asked_for_it
 }
 fn a_box_outlives_the_thread_that_asked_for_it(bench: &Bench) {
@@ -187,7 +188,8 @@ fn a_box_outlives_the_thread_that_asked_for_it(bench: &Bench) {
     .join()
     .unwrap();
     let first = crate::many::first(&confined);
-    // It would be gone at once: the kernel tells children of a thread's end before it can be joined.
+    // It would be gone already: the kernel signals children of a thread's end before it can be
+    // joined.
     assert!(test_kill_process(first).is_ok());
     let (process, hold) = (confined.process, confined.hold);
     runtime.block_on(hold.gone());

@@ -1,4 +1,4 @@
-//! How far a program can go.
+//! Limits of a program.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ try:
 except OSError as error:
     print(n, errno.errorcode[error.errno], flush=True)
     os._exit(0)";
-    // Twenty, of which this program is one.
+    // Twenty, including this program.
     bench.python(&["--processes", "20"], script).says("19 EAGAIN");
 }
 
 with_limits! {
-    /// Rule: a real fork bomb hurts nobody else, and its end is the end of all of it.
+    /// Rule: a real fork bomb harms nothing else, and is ended completely.
     a_real_fork_bomb_can_be_ended
 }
 fn a_real_fork_bomb_can_be_ended(bench: &Bench) {
@@ -47,7 +47,7 @@ fn a_real_fork_bomb_can_be_ended(bench: &Bench) {
 }
 
 with_limits! {
-    /// Rule: a runaway allocation ends in its own box; a neighbour does not notice.
+    /// Rule: a runaway allocation ends its own sandbox; a neighbour does not notice.
     a_runaway_allocation_ends_its_own_box_only
 }
 fn a_runaway_allocation_ends_its_own_box_only(bench: &Bench) {
@@ -74,7 +74,7 @@ fn files_in_tmp_count_as_memory(bench: &Bench) {
 }
 
 with_limits! {
-    /// Rule: the share of the processors is set where the kernel keeps it.
+    /// Rule: the share of processor time is set in the kernel.
     the_share_of_processors_is_in_force
 }
 fn the_share_of_processors_is_in_force(bench: &Bench) {
@@ -94,7 +94,7 @@ fn the_share_of_processors_is_in_force(bench: &Bench) {
     child.wait().unwrap();
 }
 
-/// Where the control groups of a process may be.
+/// Returns the possible cgroups of a process.
 fn groups_of(pid: u32) -> Vec<PathBuf> {
     let said = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
     let groups = said.lines().filter_map(|line| {
@@ -127,7 +127,7 @@ fn tmp_ends_at_its_size(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: a process has only so many files open.
+    /// Rule: the number of open files of a process is limited.
     open_files_end_at_the_limit
 }
 fn open_files_end_at_the_limit(bench: &Bench) {
@@ -140,8 +140,9 @@ except OSError as error: print(error.strerror)";
 }
 
 everywhere! {
-    /// Rule: nothing is dumped, and no program of a box changes that: with another limit, also a lower
-    /// one, the kernel would start what handles dumps outside. Other limits can be lowered.
+    /// Rule: no core is dumped, and no program in a sandbox can change that: with another limit,
+    /// even a lower one, the kernel would start the dump handler outside. Other limits can be
+    /// lowered.
     nothing_is_dumped
 }
 fn nothing_is_dumped(bench: &Bench) {
@@ -160,7 +161,8 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (99, 99)); print(resource.getrlimit(r
 }
 
 everywhere! {
-    /// Rule: a crash in a box starts no program outside of it, where the kernel is told to start one.
+    /// Rule: a crash in a sandbox starts no program outside of it, even where the kernel is set to
+    /// start one.
     a_crash_starts_no_program_outside
 }
 fn a_crash_starts_no_program_outside(bench: &Bench) {
@@ -175,15 +177,15 @@ fn a_crash_starts_no_program_outside(bench: &Bench) {
         )
     };
     bench.python(&[], &script("in-a-box"));
-    // Outside, where it is the same crash, and shows that the handler would have been started.
+    // The same crash outside shows that the handler would have been started.
     let outside = Command::new("/usr/bin/python3").args(["-c", &script("outside")]).status();
     assert!(!outside.unwrap().success());
     wait_for("the crash outside was handled", || handled.said().contains("outside"));
     assert!(!handled.said().contains("in-a-box"), "{}", handled.said());
 }
 
-/// A program that the kernel starts when another one crashes, while nobody else sets one. What was set
-/// before is set again at the end.
+/// A program that the kernel starts when another one crashes, while no other test sets one. The
+/// previous setting is restored at the end.
 struct Handled {
     said: PathBuf,
     before: Vec<u8>,
@@ -218,7 +220,7 @@ impl Drop for Handled {
     }
 }
 
-/// Rule: one box has a part of the watches of files that the kernel gives its user, not all of them.
+/// Rule: one sandbox gets a fraction of its user's inotify watches, not all of them.
 #[test]
 fn a_box_has_a_part_of_the_watches_of_its_user() {
     let benches =

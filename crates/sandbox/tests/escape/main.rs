@@ -1,6 +1,5 @@
-//! Tries to get out of a box, from inside of it, in every way there is a promise about. Most of it
-//! is tried four times: in a box of bubblewrap's and in a container, as the user of these tests and as
-//! one without any rights.
+//! Tries to escape from a sandbox in every way that a promise covers. Most tests run four times: in
+//! a bubblewrap sandbox and in a container, as the user of these tests and as an unprivileged user.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod bench;

@@ -1,4 +1,4 @@
-//! Many boxes, and boxes that are dropped.
+//! Many sandboxes, and dropped sandboxes.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,9 +17,9 @@ use crate::bench::{
 };
 use crate::engine;
 
-/// Sandboxes at once.
+/// Concurrent sandboxes.
 const N_BOXES: usize = 50;
-/// Containers at once: each takes an engine several processes and a third of a second.
+/// Concurrent containers: each takes an engine several processes and a third of a second.
 const N_CONTAINERS: usize = 20;
 
 pub(crate) fn settings(bench: &Bench) -> SandboxSettings {
@@ -60,18 +60,18 @@ pub(crate) fn spec(bench: &Bench, script: &str) -> SandboxSpec {
     }
 }
 
-/// The first process of a box.
+/// Returns the first process of a sandbox.
 pub(crate) fn first(confined: &Confined) -> Pid {
     Pid::from_raw(i32::try_from(confined.process.id().unwrap()).unwrap()).unwrap()
 }
 
-/// Mounts of this machine, but for those of the engine that other tests use.
+/// Counts the mounts of this machine, except those of the engine that other tests use.
 fn mounts() -> usize {
     let all = fs::read_to_string("/proc/self/mountinfo").unwrap();
     all.lines().filter(|mount| !mount.contains("/ringback-engine-")).count()
 }
 
-/// Says something, waits for an answer, and ends.
+/// Writes something, waits for an answer, and ends.
 async fn converse(mut confined: Confined) {
     let mut said = String::new();
     let mut pipes = confined.pipes;
@@ -83,7 +83,7 @@ async fn converse(mut confined: Confined) {
     confined.hold.gone().await;
 }
 
-/// Rule: 50 sandboxes start and end concurrently and leave no process, mount, control group or file.
+/// Rule: 50 sandboxes start and end concurrently and leave no process, mount, cgroup or file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fifty_boxes_at_once_leave_nothing() {
     at_once(&Bench::new(User::Me), N_BOXES).await;
@@ -129,13 +129,14 @@ async fn at_once(bench: &Bench, n_boxes: usize) {
     });
 }
 
-/// Rule: however much a box says, nobody has to keep it; and a box that is dropped ends at once.
+/// Rule: the output of a sandbox need not be stored, however large; and a dropped sandbox ends
+/// immediately.
 #[tokio::test]
 async fn endless_output_is_bounded_by_who_reads() {
     read_some(&Bench::new(User::Me)).await;
 }
 
-/// Rule: the same holds for a container, and the engine keeps nothing of it either.
+/// Rule: the same holds for a container, and the engine stores nothing of it either.
 #[tokio::test]
 async fn endless_output_of_a_container_is_bounded_by_who_reads() {
     if let Some(bench) = Bench::docker(User::Me) {
@@ -158,7 +159,7 @@ async fn read_some(bench: &Bench) {
 }
 
 with_limits! {
-    /// Rule: a start that nobody waits for any more leaves nothing.
+    /// Rule: a dropped start leaves nothing.
     a_start_that_is_given_up_leaves_nothing
 }
 fn a_start_that_is_given_up_leaves_nothing(bench: &Bench) {
@@ -172,12 +173,12 @@ fn a_start_that_is_given_up_leaves_nothing(bench: &Bench) {
     runtime.block_on(async {
         for _ in 0..n_starts {
             let spec = spec(bench, &format!("sleep $(({part} + 12345))"));
-            // It is under way on another thread, and nobody is there for what comes of it.
+            // It is running on another thread, and its result is dropped.
             let asked = tokio::time::timeout(Duration::ZERO, sandbox.start(spec)).await;
             assert!(asked.is_err());
         }
     });
-    // Waits for what is under way.
+    // Waits for what is running.
     drop(runtime);
     drop(sandbox);
     assert_eq!(bench.left(), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What can be reached.
+//! Network access.
 
 use std::net::{TcpListener, UdpSocket};
 
@@ -52,5 +52,5 @@ print([name for _, name in socket.if_nameindex()])"
         "{ran:?}"
     );
     udp.set_nonblocking(true).unwrap();
-    assert!(udp.recv(&mut [0; 8]).is_err(), "a packet came out of the box");
+    assert!(udp.recv(&mut [0; 8]).is_err(), "a packet came out of the sandbox");
 }

@@ -1,4 +1,4 @@
-//! What can be read and written.
+//! Readable and writable paths.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use crate::bench::{Backend, Bench, Ran, everywhere};
 
 everywhere! {
-    /// Rule: no file of the host outside of the mounts can be read, by any path.
+    /// Rule: no file of the host outside the mounts can be read, by any path.
     a_file_outside_of_the_mounts_is_not_there
 }
 fn a_file_outside_of_the_mounts_is_not_there(bench: &Bench) {
@@ -22,7 +22,7 @@ fn a_file_outside_of_the_mounts_is_not_there(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: a box has a system, a workspace, its session, and nothing else.
+    /// Rule: a sandbox has a system, a workspace, its session, and nothing else.
     the_root_has_only_what_was_put_there
 }
 fn the_root_has_only_what_was_put_there(bench: &Bench) {
@@ -30,7 +30,8 @@ fn the_root_has_only_what_was_put_there(bench: &Bench) {
     let known = "bin dev etc lib lib32 lib64 libx32 mcp proc sbin tmp usr workspace \
         /tmp: /dev/shm: alternatives ca-certificates.conf group hosts ld.so.cache ld.so.conf \
         ld.so.conf.d localtime nsswitch.conf passwd pki resolv.conf ssl";
-    // What engines put into every container: a mark, the name of the box, and `/sys`, which is empty.
+    // Engines put these into every container: a marker, the name of the sandbox, and `/sys`, which
+    // is empty.
     let engines = match bench.backend {
         Backend::Bubblewrap => "",
         Backend::Docker => ".dockerenv hostname mtab sys",
@@ -42,7 +43,7 @@ fn the_root_has_only_what_was_put_there(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: another session's socket cannot be reached, nor any socket without a path.
+    /// Rule: another session's socket cannot be reached, nor any abstract socket.
     the_socket_of_another_session_is_out_of_reach
 }
 fn the_socket_of_another_session_is_out_of_reach(bench: &Bench) {
@@ -51,7 +52,7 @@ fn the_socket_of_another_session_is_out_of_reach(bench: &Bench) {
     let _own = UnixListener::bind(&own).unwrap();
     let _other = UnixListener::bind(&other).unwrap();
     for path in [&own, &other] {
-        // Not by its permissions: because it is not there.
+        // Not because of its permissions: because it does not exist there.
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     }
     let name = format!("ringback-test-{}", std::process::id());
@@ -68,7 +69,7 @@ fn the_socket_of_another_session_is_out_of_reach(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: the environment of the daemon cannot be read, and no process of the host be seen.
+    /// Rule: the daemon's environment cannot be read, and no process of the host is visible.
     neither_the_daemons_environment_nor_its_processes_are_seen
 }
 fn neither_the_daemons_environment_nor_its_processes_are_seen(bench: &Bench) {
@@ -79,7 +80,7 @@ fn neither_the_daemons_environment_nor_its_processes_are_seen(bench: &Bench) {
     let lines: Vec<_> = ran.out.lines().collect();
     let names = match bench.backend {
         Backend::Bubblewrap => "PATH PWD",
-        // An engine adds these two, and what its image says.
+        // An engine adds these two, and those of its image.
         Backend::Docker => "HOME HOSTNAME PATH PWD",
     };
     assert_eq!((lines[0], lines[2].trim()), ("0", names), "{ran:?}");
@@ -88,7 +89,8 @@ fn neither_the_daemons_environment_nor_its_processes_are_seen(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: a key in the environment of a box is on no command line, of no process of this machine.
+    /// Rule: a key in the environment of a sandbox is on no command line of any process of this
+    /// machine.
     a_key_is_on_no_command_line
 }
 fn a_key_is_on_no_command_line(bench: &Bench) {
@@ -99,7 +101,7 @@ fn a_key_is_on_no_command_line(bench: &Bench) {
     let mut child = command.env("KEY", &key).spawn().unwrap();
     let ready = bench.path("workspace/ready");
     crate::bench::wait_for("it runs", || ready.exists());
-    // Neither the program that made the box, nor an engine, nor anything in it.
+    // Neither of the program that made the sandbox, nor an engine, nor anything in it.
     assert_eq!(crate::bench::mentioning(&key), Vec::<String>::new());
     assert_eq!(fs::read_to_string(&ready).unwrap(), key);
     fs::remove_file(ready).unwrap();
@@ -107,7 +109,7 @@ fn a_key_is_on_no_command_line(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: the device nodes of this machine can be read and written, and stay as they are.
+    /// Rule: the device nodes of this machine can be read and written, but not changed.
     the_nodes_of_devices_stay_as_they_are
 }
 fn the_nodes_of_devices_stay_as_they_are(bench: &Bench) {
@@ -122,7 +124,7 @@ fn the_nodes_of_devices_stay_as_they_are(bench: &Bench) {
         nodes.iter().map(of).collect::<Vec<_>>()
     };
     let before = state();
-    // To what they are: whoever is let do that could do anything else.
+    // Set to the current values: if that is allowed, so is anything else.
     let script = "for node in null zero full random urandom tty; do \
         chmod 666 /dev/$node && echo changed mode of $node; \
         chown $(id -u) /dev/$node && echo changed owner of $node; \
@@ -134,7 +136,7 @@ fn the_nodes_of_devices_stay_as_they_are(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: nothing that the daemon has open is open in a box, not even what it was handed itself.
+    /// Rule: none of the daemon's open files is open in a sandbox, not even an inherited one.
     no_open_file_is_handed_down
 }
 fn no_open_file_is_handed_down(bench: &Bench) {
@@ -175,7 +177,8 @@ fn only_the_workspace_and_private_places_can_be_written(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: the home is the agent's own, it is where its user has it, and no part of the workspace.
+    /// Rule: the home is the agent's own, is the home directory of its user, and is not part of the
+    /// workspace.
     a_home_can_be_written_and_is_outside_of_the_workspace
 }
 fn a_home_can_be_written_and_is_outside_of_the_workspace(bench: &Bench) {
@@ -188,7 +191,7 @@ fn a_home_can_be_written_and_is_outside_of_the_workspace(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: what the kernel tells its owner about itself cannot be read.
+    /// Rule: kernel files that reveal facts about the machine cannot be read.
     the_kernels_own_files_are_empty
 }
 fn the_kernels_own_files_are_empty(bench: &Bench) {
@@ -198,7 +201,7 @@ fn the_kernels_own_files_are_empty(bench: &Bench) {
 }
 
 everywhere! {
-    /// Rule: two boxes share nothing but the read-only system.
+    /// Rule: two sandboxes share nothing but the read-only system.
     two_boxes_do_not_see_each_other
 }
 fn two_boxes_do_not_see_each_other(bench: &Bench) {

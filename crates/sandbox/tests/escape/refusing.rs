@@ -1,4 +1,4 @@
-//! What a sandbox refuses to do, and says why.
+//! What a sandbox refuses, and its explanations.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use tokio::io::AsyncReadExt as _;
 use crate::bench::{Bench, Ran, User};
 use crate::many::{sandbox, settings, spec};
 
-/// Rule: a limit that cannot be kept is refused by name, and nothing runs.
+/// Rule: a limit that cannot be enforced is refused by name, and nothing runs.
 #[test]
 fn a_limit_that_cannot_be_kept_is_refused_by_name() {
     if !crate::rights::is_root() {
         return;
     }
-    // Without rights, and in no group that it could write.
+    // Unprivileged, and in no cgroup that it could write.
     let bench = Bench::new(User::Nobody);
     for (option, value, name) in [
         ("--memory", "100000000", "a limit on memory"),
@@ -47,7 +47,7 @@ async fn without_bubblewrap_nothing_runs() {
     assert!(!bench.path("workspace/ran").exists());
 }
 
-/// Rule: a bubblewrap that cannot make a box is told with what it said.
+/// Rule: a bubblewrap that cannot make a sandbox is reported with its error output.
 #[tokio::test]
 async fn a_bubblewrap_that_fails_is_told_with_its_own_words() {
     let bench = Bench::new(User::Me);
@@ -69,7 +69,7 @@ async fn a_bubblewrap_that_fails_is_told_with_its_own_words() {
     assert!(fix.contains('`'), "{fix}");
 }
 
-/// Rule: on a machine that gives all layers, the probe says what gives each.
+/// Rule: on a machine that provides all layers, the probe reports what provides each.
 #[tokio::test]
 async fn the_probe_tries_a_box_with_its_limits() {
     let bench = Bench::new(User::Me);
@@ -82,8 +82,8 @@ async fn the_probe_tries_a_box_with_its_limits() {
     assert!(names.contains(&Layer::Namespaces), "{names:?}");
 }
 
-/// Rule: whatever the configuration says, the data directory is not shown, and what a box has of its
-/// own is not covered.
+/// Rule: whatever the configuration contains, the data directory is not exposed, and a sandbox's
+/// own paths are not covered.
 #[tokio::test]
 async fn a_mount_that_would_show_or_cover_too_much_is_refused() {
     for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
@@ -119,7 +119,7 @@ async fn bad_mounts_are_refused(bench: &Bench) {
     assert!(!Path::new(&bench.path("workspace/ran")).exists());
 }
 
-/// Rule: what is hidden is hidden wherever links lead to it, as they lead when a box starts.
+/// Rule: hidden paths are hidden through any link, as it leads when a sandbox starts.
 #[tokio::test]
 async fn what_is_hidden_is_hidden_behind_every_link() {
     for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
@@ -146,15 +146,15 @@ async fn hidden_behind_links(bench: &Bench) {
         (sandbox, spec)
     };
     let cases = [
-        // The data directory by a link, what is shown by where it leads.
+        // The data directory through a link, the mounted path without one.
         (bench.path("link/data"), real.clone()),
         (bench.path("link/data"), real.join("parent/data/token")),
-        // What is shown by a link.
+        // The mounted path through a link.
         (real.join("parent/data"), bench.path("link")),
-        // A file, below a directory or by itself.
+        // A file, below a directory or on its own.
         (bench.path("keys/provider"), real.clone()),
         (bench.path("keys/provider"), real.join("key.pem")),
-        // One that is not there yet.
+        // A path that does not exist yet.
         (bench.path("link/later"), real.join("parent")),
     ];
     for (hidden, shown) in cases {
@@ -173,7 +173,7 @@ async fn hidden_behind_links(bench: &Bench) {
     assert!(!bench.path("workspace/ran").exists());
 }
 
-/// Rule: what every box shows of this machine shows nothing of what is hidden, wherever links lead.
+/// Rule: the system paths in every sandbox expose nothing hidden, wherever links lead.
 #[tokio::test]
 async fn a_system_that_would_show_what_is_hidden_is_refused() {
     let bench = Bench::new(User::Me);
@@ -188,7 +188,7 @@ async fn a_system_that_would_show_what_is_hidden_is_refused() {
     }
 }
 
-/// Rule: a workspace is worked on, read, or not there at all, as its box says.
+/// Rule: a workspace is writable, read-only, or absent, as its sandbox specifies.
 #[tokio::test]
 async fn a_workspace_can_be_to_read_or_not_there() {
     for bench in [Some(Bench::new(User::Me)), Bench::docker(User::Me)].into_iter().flatten() {
@@ -211,7 +211,7 @@ async fn a_workspace_can_be_to_read_or_not_there() {
     }
 }
 
-/// Rule: what is shown of `/etc` is there besides what every box has there, and is as it is on this
+/// Rule: read-only paths in `/etc` are added to those of every sandbox, and are the same as on this
 /// machine.
 #[tokio::test]
 async fn a_file_of_etc_can_be_shown_besides_those_of_every_box() {
@@ -257,12 +257,12 @@ async fn without_an_engine_nothing_runs() {
     assert!(!bench.path("workspace/ran").exists());
 }
 
-/// Rule: a user who may not use the engine is told so, and how to be allowed to.
+/// Rule: a user who may not use the engine gets an error that says so, and how to get access.
 #[test]
 fn without_permission_nothing_runs() {
     let (Some(bench), true) = (Bench::docker(User::Me), crate::rights::is_root()) else { return };
     let inner = bench.command(&[], &["/bin/true"]);
-    // Nobody, and in nobody's group.
+    // The user nobody, without further groups.
     let mut command = std::process::Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65533", "--clear-groups", "--"]);
     let built = bench.path("ringback-box");
@@ -275,8 +275,7 @@ fn without_permission_nothing_runs() {
     assert!(ran.err.contains("usermod -aG docker"), "{ran:?}");
 }
 
-/// Rule: an image that is not there, or not named, is told with the key that names it; nothing is
-/// fetched.
+/// Rule: a missing or unnamed image is reported with its configuration key; nothing is fetched.
 #[tokio::test]
 async fn without_its_image_nothing_runs() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -297,7 +296,7 @@ async fn without_its_image_nothing_runs() {
     assert!(!bench.path("workspace/ran").exists());
 }
 
-/// Rule: an engine that gives all layers is told with what gives each.
+/// Rule: an engine that provides all layers is reported with what provides each.
 #[tokio::test]
 async fn the_probe_tries_a_container_with_its_limits() {
     let Some(bench) = Bench::docker(User::Me) else { return };
@@ -310,8 +309,8 @@ async fn the_probe_tries_a_container_with_its_limits() {
     assert_eq!(bench.left(), Vec::<String>::new());
 }
 
-/// Rule: left to itself, the sandbox takes bubblewrap if that is whole, then an engine if that is, and
-/// otherwise refuses and names both.
+/// Rule: with `auto`, the sandbox uses bubblewrap if that is complete, then an engine if that is,
+/// and otherwise refuses and names both.
 #[tokio::test]
 async fn left_to_itself_it_takes_what_is_whole() {
     let Some(bench) = Bench::docker(User::Me) else { return };

@@ -1,4 +1,4 @@
-//! What the kernel counts by user, and a box shares with its daemon.
+//! What the kernel counts per user, and a sandbox therefore shares with its daemon.
 
 use std::fs;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::bench::{Bench, User};
 use crate::many::{sandbox, spec};
 
-/// How many watches of connections a user has.
+/// The limit of epoll watches per user.
 const WATCHES: &str = "/proc/sys/fs/epoll/max_user_watches";
-/// So few that they are used up in a moment, and more than everything else on this machine has.
+/// Low enough to be used up in a moment, and more than everything else on this machine has.
 const FEW: u64 = 60_000;
 /// Longer than it takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Takes watches until there are none, and leaves a few, as whoever stops there does: others give some back.
+/// Takes all watches, and leaves the few that others release meanwhile.
 const GREEDY: &str = r#"exec /usr/bin/python3 -c "
 import os, select, signal
 files = [os.eventfd(0) for _ in range(1000)]
@@ -31,7 +31,7 @@ except OSError as error:
     print(error.strerror, flush=True)
 signal.pause()""#;
 
-/// Fewer watches for every user of this machine, while nobody else changes them.
+/// Fewer watches for every user of this machine, while no other test changes them.
 struct Few {
     before: String,
     _alone: fs::File,
@@ -54,8 +54,8 @@ impl Drop for Few {
     }
 }
 
-/// Rule: the box that uses up the watches of its user is ended and says why; another goes on, and so does
-/// whoever accepts connections.
+/// Rule: the sandbox that uses up the watches of its user is ended with a reason; another one goes
+/// on, and new connections are accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_uses_up_the_watches_is_ended_and_nobody_else() {
     if !crate::rights::is_root() {
@@ -78,7 +78,7 @@ async fn used_up(bench: &Bench) {
     tokio::time::timeout(PATIENCE, greedy.process.wait()).await.unwrap().unwrap();
     let why = greedy.process.ended_because().unwrap();
     assert!(why.contains("fs.epoll.max_user_watches") && why.contains("60000"), "{why}");
-    // There are watches again for somebody who comes now.
+    // New connections get watches again.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (connected, accepted) =
         tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());

@@ -12,10 +12,10 @@ use crate::history::{Called, Durable, History, Marker, Op, Reply, What, Who};
 const PLAIN_MS_MAX: u64 = 60_000;
 /// No call takes longer.
 const LINE_MS_MAX: u64 = 120_000;
-/// What a few commits and reads of the disk take.
+/// The time of a few commits and disk reads.
 const SLACK_MS: u64 = 100;
 
-/// How a call went.
+/// The course of a call.
 struct Course<'a> {
     called: &'a Called,
     at: UnixMs,
@@ -40,7 +40,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
     no_success_with_a_dead_token(history, violations);
 }
 
-/// Exactly one last reply, in time, and nothing after it.
+/// Checks for exactly one last reply, in time, and nothing after it.
 fn one_outcome<'a>(
     history: &'a History,
     violations: &mut Vec<Violation>,
@@ -114,21 +114,21 @@ fn misplaced(course: &Course<'_>, reply: &Reply, at: UnixMs, life: u32) -> Optio
     late.map(|allowed_ms| format!("took {took_ms} ms of {allowed_ms} ms"))
 }
 
-/// How long a call may take, where it has a limit of its own.
+/// Returns how long a call may take, if it has a limit of its own.
 fn allowed_ms(course: &Course<'_>) -> Option<u64> {
     let called = course.called;
     if matches!(called.op, Op::OnLine(..)) {
-        // Progress may give such a call more time than it had, up to the limit of all calls.
+        // Progress may extend the time of such a call, up to the limit of all calls.
         return Some(called.deadline_ms.unwrap_or(LINE_MS_MAX).max(LINE_MS_MAX));
     }
     if !called.op.makes_job() {
         return Some(called.deadline_ms.unwrap_or(PLAIN_MS_MAX).min(PLAIN_MS_MAX));
     }
-    // Who cancels a job is answered when it has stopped, and a full disk holds that up.
+    // A cancelled job is answered when it has stopped, which a full disk may delay.
     (!called.stream && !course.is_cancelled).then(|| called.wait_ms.unwrap_or(0))
 }
 
-/// What was said not to have started has left no trace.
+/// Checks that a call that was reported as not started left no trace.
 fn no_effect_after_a_refusal(
     history: &History,
     courses: &BTreeMap<usize, Course<'_>>,
@@ -151,7 +151,7 @@ fn no_effect_after_a_refusal(
     }
     for (entry, _, durable) in history.durable() {
         let marker = match durable {
-            // A job whose work refused its input, or its owner, was created all the same.
+            // A job that refused its input, or its owner, was still created.
             Durable::Created { job, marker, .. } if !has_failed(history, *job) => *marker,
             Durable::Made(marker) => *marker,
             Durable::Created { .. }
@@ -174,7 +174,8 @@ fn has_failed(history: &History, job: ringback_proto::ids::JobId) -> bool {
     })
 }
 
-/// Once a revocation is acknowledged, or a token has expired, its holder does nothing more.
+/// Checks that the holder of a token does nothing more once a revocation is acknowledged, or the
+/// token has expired.
 fn no_success_with_a_dead_token(history: &History, violations: &mut Vec<Violation>) {
     let mut asked: BTreeMap<usize, &Called> = BTreeMap::new();
     let mut revoked: BTreeSet<Who> = BTreeSet::new();

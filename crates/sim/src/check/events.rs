@@ -1,4 +1,4 @@
-//! Events: numbered without gaps, told after they are durable, in the order of a job's life.
+//! Events: numbered without gaps, published after they are durable, in the order of a job's life.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
     all_are_told(history, violations);
 }
 
-/// From the first event that a listener of a life hears.
+/// Checks from the first event that a subscriber gets in a life.
 fn numbers(history: &History, violations: &mut Vec<Violation>) {
     let mut last: BTreeMap<(u32, String), u64> = BTreeMap::new();
     for (entry, event, announced) in history.announced() {
@@ -36,7 +36,7 @@ fn numbers(history: &History, violations: &mut Vec<Violation>) {
     }
 }
 
-/// What is told of a job's state is durable, new, and not followed by what comes before it.
+/// Checks that a published job state is durable, new, and not followed by an earlier one.
 fn states(history: &History, violations: &mut Vec<Violation>) {
     let mut durable: BTreeSet<(JobId, u8)> = BTreeSet::new();
     let mut told: BTreeMap<(u32, JobId), JobState> = BTreeMap::new();
@@ -46,7 +46,7 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
             What::Announced(Announced { news: News::State(job, state), .. }) => {
                 if !durable.contains(&coded((*job, *state))) {
                     let seen = format!("{job} was announced as {state:?}");
-                    let rule = "an event comes after what it tells is durable";
+                    let rule = "an event comes after its change is durable";
                     violations.push(Violation { rule, entry, seen });
                 }
                 let before = told.insert((event.life, *job), *state);
@@ -78,7 +78,7 @@ fn states(history: &History, violations: &mut Vec<Violation>) {
     }
 }
 
-/// In the last life, which ends in order, every change is told.
+/// Checks that every change is published in the last life, which ends in order.
 fn all_are_told(history: &History, violations: &mut Vec<Violation>) {
     let last_life = history.entries.last().map_or(0, |entry| entry.life);
     let is_start = |what: &What| matches!(what, What::Started);
@@ -99,7 +99,7 @@ fn all_are_told(history: &History, violations: &mut Vec<Violation>) {
         if let Some((job, state)) = change_of(change)
             && !told.contains(&coded((job, state)))
         {
-            let seen = format!("nobody was told that {job} is {state:?}");
+            let seen = format!("no event announced that {job} is {state:?}");
             violations.push(Violation { rule: "every change is announced", entry, seen });
         }
     }

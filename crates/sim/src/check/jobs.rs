@@ -1,4 +1,4 @@
-//! Jobs: durable before they are told, only forward, never lost.
+//! Jobs: durable before they are reported, only forward, never lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::history::{CallNo, Called, Durable, History, Marker, Op, Reply, What};
 const FORWARD: &str = "a job only goes forward";
 const DURABLE_FIRST: &str = "nothing is said before it is durable";
 const LOST: &str = "nothing acknowledged is lost";
-/// How long after its deadline a call waits for the end of its job to be durable.
+/// How long after its deadline a call waits until the end of its job is durable.
 const STORED_GRACE_MS: u64 = 2000;
 
-/// What the disk has, at some point of the history.
+/// What is on disk at some point of the history.
 #[derive(Default)]
 struct Disk {
     jobs: BTreeMap<JobId, JobState>,
@@ -61,7 +61,7 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Whether the store had all the time that a caller waits for it.
+    /// Returns whether the store had all the time that a caller waits for it.
     fn is_overdue(&self, now: UnixMs) -> bool {
         let deadline_ms = self.called.deadline_ms.unwrap_or(u64::MAX);
         now >= self.at.saturating_add(deadline_ms).saturating_add(STORED_GRACE_MS)
@@ -69,7 +69,7 @@ impl Asked<'_> {
 }
 
 impl Disk {
-    /// Takes a change, and says if it goes back.
+    /// Applies a change, and reports if it goes back.
     fn take(&mut self, durable: &Durable) -> Option<String> {
         match durable {
             Durable::Created { job, marker, state, .. } => {
@@ -80,7 +80,7 @@ impl Disk {
             Durable::Began(job) => {
                 let before = self.jobs.insert(*job, JobState::Running);
                 (before != Some(JobState::Pending))
-                    .then(|| format!("{job} began to run when it was {before:?}"))
+                    .then(|| format!("{job} started to run when it was {before:?}"))
             }
             Durable::Ended(job, state) => {
                 let before = self.jobs.insert(*job, *state);
@@ -102,7 +102,7 @@ impl Disk {
         }
     }
 
-    /// Where the jobs stand that a look is about.
+    /// Returns the states of the jobs that a query is about.
     fn seen_by(&self, op: &Op) -> BTreeMap<JobId, JobState> {
         match op {
             Op::Status(job) | Op::Cancel(job) => {
@@ -123,7 +123,7 @@ impl Disk {
         }
     }
 
-    /// Whether a reply tells only what is durable, and nothing that is already past.
+    /// Checks that a reply reports only what is durable, and nothing that is already past.
     fn allows(
         &self,
         asked: &Asked<'_>,
@@ -135,14 +135,16 @@ impl Disk {
         match reply {
             Reply::JobStarted(job) | Reply::StreamStart(job) => {
                 let is_known = self.jobs.contains_key(job) || self.purged.contains(job);
-                if is_known { None } else { unsaid(format!("{job} was told")) }
+                if is_known { None } else { unsaid(format!("{job} was reported")) }
             }
             Reply::Slept(marker) | Reply::StreamEnd(marker) => match self.ended(*marker) {
                 Some(JobState::Complete) => None,
-                state => unsaid(format!("the result of {marker} was told when it was {state:?}")),
+                state => {
+                    unsaid(format!("the result of {marker} was reported when it was {state:?}"))
+                }
             },
             Reply::Made(marker) if !self.made.contains(marker) => {
-                unsaid(format!("{marker} was said to be made"))
+                unsaid(format!("{marker} was reported as made"))
             }
             Reply::Failed(
                 kind @ (ErrorKind::Cancelled | ErrorKind::Timeout),
@@ -151,15 +153,15 @@ impl Disk {
                 let state = called.op.marker().and_then(|marker| self.ended(marker));
                 match state {
                     Some(JobState::Failed | JobState::Cancelled) => None,
-                    // That nothing is known in time is all that this says.
+                    // It only says that nothing was known in time.
                     _ if *kind == ErrorKind::Timeout && asked.is_overdue(at) => None,
-                    state => unsaid(format!("{kind:?} was told when the job was {state:?}")),
+                    state => unsaid(format!("{kind:?} was reported when the job was {state:?}")),
                 }
             }
             Reply::Jobs(jobs) => self.allows_states(called, before, jobs),
             Reply::Polled(ended, _) => {
                 let early = ended.iter().find(|job| !self.has_ended(job));
-                early.and_then(|job| unsaid(format!("{job} was told to have ended")))
+                early.and_then(|job| unsaid(format!("{job} was reported to have ended")))
             }
             Reply::LineStream
             | Reply::Passed(_)
@@ -170,7 +172,7 @@ impl Disk {
         }
     }
 
-    /// A look sees what was durable at some time between its call and its reply.
+    /// Checks that a query returns what was durable at some time between its call and its reply.
     fn allows_states(
         &self,
         called: &Called,
@@ -213,7 +215,7 @@ impl Disk {
         self.purged.contains(job) || self.jobs.get(job).is_some_and(|state| state.is_terminal())
     }
 
-    /// What a new opening of the store finds is what was durable, and all jobs have ended.
+    /// Checks that a reopened store contains what was durable, and that all jobs have ended.
     fn is_truth(&self, history: &History, violations: &mut Vec<Violation>) {
         let entry = history.entries.len();
         let mut broken = |rule, seen| violations.push(Violation { rule, entry, seen });

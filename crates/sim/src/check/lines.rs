@@ -38,7 +38,7 @@ pub(super) fn check(history: &History, violations: &mut Vec<Violation>) {
                 let before = taken.insert((event.life, *marker), event.at);
                 let is_again = before.is_some_and(|at| event.at - at < SURELY_REMEMBERED_MS);
                 if is_again && tools.get(marker) != Some(&true) {
-                    let seen = format!("the call with {marker} went out twice");
+                    let seen = format!("the call with {marker} was delivered twice");
                     violations.push(Violation { rule: RULE, entry, seen });
                 }
             }

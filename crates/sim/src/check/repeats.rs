@@ -1,4 +1,4 @@
-//! Repeats: one id is one call, however often it is asked.
+//! Repeats: one ID is one call, however often it is sent.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use ringback_proto::record::UnixMs;
 use super::Violation;
 use crate::history::{Called, Durable, History, Marker, Op, Reply, Who};
 
-/// Calls without a job are remembered for ten minutes after they began, and take a minute at most.
+/// Calls without a job are remembered for ten minutes after their start, and take a minute at most.
 pub(super) const SURELY_REMEMBERED_MS: u64 = 9 * 60 * 1000;
 
 const RULE: &str = "repeats never run twice";
@@ -30,7 +30,7 @@ fn one_job_per_id(history: &History, violations: &mut Vec<Violation>) {
                     violations.push(Violation { rule: RULE, entry, seen });
                 }
             }
-            // Its id may be used again.
+            // Its ID may be reused.
             Durable::Purged(purged) => jobs.retain(|_, job| job != purged),
             Durable::Created { .. }
             | Durable::Began(_)
@@ -41,8 +41,9 @@ fn one_job_per_id(history: &History, violations: &mut Vec<Violation>) {
     }
 }
 
-/// A marker stands in one request alone, so two effects of it are two runs. Jobs are remembered as
-/// long as their rows; other calls for a while, and not over a restart.
+/// Checks that a request has one effect. A marker is in a single request, so two effects of it are
+/// two runs. Jobs are remembered as long as their rows; other calls for a while, and not across a
+/// restart.
 fn one_effect_per_request(history: &History, violations: &mut Vec<Violation>) {
     let mut made: BTreeMap<Marker, (u32, UnixMs)> = BTreeMap::new();
     for (entry, event, durable) in history.durable() {
@@ -63,7 +64,7 @@ struct First<'a> {
     at: UnixMs,
 }
 
-/// Whoever repeats is told of the same job, and another body is a conflict.
+/// Checks that a repeat returns the same job, and that another body is a conflict.
 fn one_answer_per_id(history: &History, violations: &mut Vec<Violation>) {
     let calls: BTreeMap<_, (UnixMs, &Called)> =
         history.calls().map(|(_, event, called)| (called.call, (event.at, called))).collect();

@@ -1,4 +1,4 @@
-//! What is left when nothing is asked any more: nothing.
+//! Tables are empty once all calls are over.
 
 use ringback_broker::UnderWay;
 

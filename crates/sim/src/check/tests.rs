@@ -1,4 +1,4 @@
-//! The checker sees what is planted.
+//! The checker finds planted errors.
 
 use ringback_broker::UnderWay;
 use ringback_proto::ids::{JobId, RequestId};
@@ -45,7 +45,7 @@ fn state(seq: u64, number: u8, state: JobState) -> What {
     })
 }
 
-/// A job that is asked for, made, told, run and ended as it should be.
+/// Returns a history of a job that is requested, created, reported, run and ended correctly.
 fn faultless() -> Vec<What> {
     vec![
         What::Started,
@@ -65,7 +65,7 @@ fn truth() -> Truth {
     Truth { jobs: vec![(job(1), JobState::Complete)], ..Truth::default() }
 }
 
-/// The rules that a history breaks.
+/// Returns the rules that a history breaks.
 fn broken(what: Vec<What>, truth: Truth) -> Vec<&'static str> {
     let entries = what.into_iter().map(|what| Entry { at: 5, life: 0, what }).collect();
     let mut rules: Vec<_> =
@@ -74,7 +74,7 @@ fn broken(what: Vec<What>, truth: Truth) -> Vec<&'static str> {
     rules
 }
 
-/// What breaks when the faultless history is changed.
+/// Returns the rules that a change of the faultless history breaks.
 fn broken_by(change: impl FnOnce(&mut Vec<What>)) -> Vec<&'static str> {
     let mut what = faultless();
     change(&mut what);
@@ -138,10 +138,7 @@ fn one_id_that_stands_for_two_calls_is_seen() {
 
 #[test]
 fn an_event_before_its_change_is_durable_is_seen() {
-    assert_eq!(
-        broken_by(|what| what.swap(5, 6)),
-        ["an event comes after what it tells is durable"]
-    );
+    assert_eq!(broken_by(|what| what.swap(5, 6)), ["an event comes after its change is durable"]);
 }
 
 #[test]

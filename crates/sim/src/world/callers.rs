@@ -1,5 +1,5 @@
-//! Whoever started a session: two sessions with a caller of the same name each. They listen or
-//! poll, leave, come back, take their tools away, and their sessions end under calls.
+//! Callers: two sessions with a caller of the same name each. They subscribe or poll, leave, come
+//! back, withdraw their tools, and their sessions end during calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,23 +20,23 @@ use super::parties::{Answer, marker};
 use super::recorder::Recorder;
 use crate::history::{LineTool, Marker, Op, What};
 
-/// What the caller of either session calls itself.
+/// The name of either session's caller.
 const CALLER_ID: &str = "ant";
-/// Sessions whose callers there are.
+/// The number of sessions with callers.
 const N_SESSIONS: u8 = 2;
 
-/// The session whose agent makes the call with this marker.
+/// Returns the session whose agent makes the call with this marker.
 fn session_of(marker: Marker) -> SessionId {
-    let number = u8::try_from(marker % Marker::from(N_SESSIONS)).expect("it is small");
+    let number = u8::try_from(marker % Marker::from(N_SESSIONS)).expect("the number is small");
     SessionId::from_random([number; 16])
 }
 
-/// The session whose agent calls, if this is an agent's call.
+/// Returns the session of the agent, if this is an agent's call.
 pub(super) fn asked(op: &Op) -> Option<SessionId> {
     if let Op::OnLine(LineTool::Ask, marker) = op { Some(session_of(*marker)) } else { None }
 }
 
-/// An agent's call of its caller's tool.
+/// Makes an agent's call of a caller tool.
 pub(super) fn ask(
     principal: Arc<Principal>,
     session: SessionId,
@@ -56,7 +56,7 @@ pub(super) fn ask(
     }
 }
 
-/// Starts every caller. They end when they are told to, and their sessions with them.
+/// Starts every caller. They end on request, and their sessions with them.
 pub(super) fn start(
     parties: &mut JoinSet<()>,
     broker: &Broker,
@@ -113,11 +113,11 @@ impl Caller {
 
     fn declare(&self, tools: Vec<ToolOffer>) {
         let declared = self.broker.callers().declare(&self.owner, self.session, CALLER_ID, tools);
-        // A daemon that stops takes no declarations, and no calls either.
+        // A stopping daemon accepts no declarations, and no calls either.
         drop(declared);
     }
 
-    /// Declares its tool and takes calls for a while, with some answers still under way at the end.
+    /// Declares its tool and takes calls for a while, with some answers still pending at the end.
     async fn attend(&mut self) {
         let tool = ToolOffer {
             name: LineTool::Ask.name().to_owned(),
@@ -139,7 +139,7 @@ impl Caller {
                 self.listen(stream, &mut answers).await;
             }
         };
-        // Whatever it was doing is cut off there.
+        // Cuts off whatever it is doing.
         drop(tokio::time::timeout_at(until, work).await);
         if self.rng.random_bool(0.3) {
             while answers.join_next().await.is_some() {}
@@ -165,7 +165,7 @@ impl Caller {
             let polled = self.broker.callers().poll(&self.owner, self.session, None, wait).await;
             let Ok(calls) = polled else { return };
             for call in calls {
-                // An answer that gets lost on its way.
+                // Some answers get lost.
                 if self.rng.random_bool(0.8) {
                     self.take(call, answers);
                 }

@@ -1,5 +1,5 @@
-//! Hundreds of sessions: each has a caller that comes and goes and agents that call it. All of it is
-//! one life of the daemon on a paused clock, through the doors that edges use.
+//! Hundreds of sessions: each has a caller that comes and goes and agents that call it. All of it
+//! is one life of the daemon on a paused clock, through the entry points that edges use.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,22 +30,22 @@ use super::recorder::Recorder;
 use super::{BEGINNING, World, directory};
 use crate::crowd::{Ask, Crowd, Outcome, Seen};
 
-/// Whoever starts sessions; each has many.
+/// Owners of sessions; each has many.
 const N_OWNERS: usize = 5;
 /// Agents of one session.
 const AGENTS: usize = 2;
 /// Calls of one agent at most.
 const ASKS_MAX: u64 = 12;
-/// What the caller of every session calls itself, and its tool.
+/// The name of every session's caller, and its tool.
 const CALLER_ID: &str = "ant";
 const TOOL: &str = "ask";
-/// Agents get no outcome later than this, or there is none.
+/// Agents get no outcome later than this.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 
 /// Simulates one seed.
 pub(crate) fn simulate(seed: u64, n_sessions: usize) -> Crowd {
     let guard = directory();
-    let dir = camino::Utf8Path::from_path(guard.path()).expect("temporary paths are text");
+    let dir = camino::Utf8Path::from_path(guard.path()).expect("temporary paths are valid UTF-8");
     let mut world = World::new(seed, dir.join("data"));
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime can be built").block_on(lived(&mut world, n_sessions))
@@ -99,7 +99,7 @@ async fn lived(world: &mut World, n_sessions: usize) -> Crowd {
         }
     }
     let all = async { while agents.join_next().await.is_some() {} };
-    // A call without an outcome by then stands in the history without one.
+    // A call without an outcome by then is recorded without one.
     drop(tokio::time::timeout(ANSWERS_WITHIN, all).await);
     over.cancel();
     while callers.join_next().await.is_some() {}
@@ -125,7 +125,7 @@ async fn open(broker: &Broker, owner: &Credential) -> SessionId {
     opened.session_id
 }
 
-/// Where everything is written down.
+/// Records everything.
 #[derive(Clone)]
 struct Stage {
     broker: Broker,
@@ -149,7 +149,7 @@ impl Stage {
     }
 }
 
-/// A place for sessions, one after another, with one caller and some agents.
+/// A place for consecutive sessions, with one caller and some agents.
 struct Room {
     stage: Stage,
     place: usize,
@@ -167,7 +167,8 @@ impl Room {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The caller: declares, listens or polls, leaves, takes its tools back, ends the session.
+    /// Runs the caller: declares, subscribes or polls, leaves, withdraws its tools, ends the
+    /// session.
     async fn host(self: Arc<Self>, mut rng: StdRng, over: CancellationToken) {
         let work = async {
             loop {
@@ -210,7 +211,7 @@ impl Room {
         broker.callers().declare(&self.owner, session, CALLER_ID, offers.collect())
     }
 
-    /// Takes calls for a while; what is under way then is cut off, or not.
+    /// Takes calls for a while; pending ones are then cut off, or not.
     async fn attend(self: &Arc<Self>, rng: &mut StdRng) {
         let timeout_ms = Some(rng.random_range(500..8000));
         let tool =
@@ -283,7 +284,7 @@ impl Room {
         });
     }
 
-    /// Rightly, twice, in another's name, for another session, with a failure, or never.
+    /// Answers correctly, twice, in another's name, for another session, with a failure, or never.
     fn answers(&self, call: &LineCall, session: SessionId, how: u8) {
         let ask = marker(&call.arguments);
         let id = &*call.request_id;
@@ -311,7 +312,7 @@ impl Room {
         self.stage.note(Seen::Answered { ask, value, taken, is_own });
     }
 
-    /// An agent: calls, waits, takes back, leaves.
+    /// Runs an agent: calls, waits, cancels, leaves.
     async fn guest(self: Arc<Self>, mut rng: StdRng) {
         for _ in 0..rng.random_range(1..=ASKS_MAX) {
             pause(&mut rng, 6000).await;
@@ -322,7 +323,7 @@ impl Room {
     async fn asks(&self, rng: &mut StdRng) {
         let (stage, place) = (&self.stage, self.place);
         let ask = stage.n_asks.fetch_add(1, Ordering::Relaxed) + 1;
-        // The longest that its tool may take, whatever was declared.
+        // The longest time its tool may take, whatever was declared.
         stage.note(Seen::Asked { ask, place, within_ms: 8000 });
         let options = CallOptions { stream: rng.random_bool(0.3), ..CallOptions::default() };
         let (tool, input): (_, Any) = (TOOL.to_owned(), arguments(ask, Format::Json));
@@ -371,7 +372,7 @@ impl Room {
             ResponseEnvelope::Success { .. }
             | ResponseEnvelope::StreamEnd { .. }
             | ResponseEnvelope::JobStarted { .. }
-            | ResponseEnvelope::Ack { .. } => unreachable!("a caller's tool answers with a value"),
+            | ResponseEnvelope::Ack { .. } => unreachable!("a caller tool answers with a value"),
         };
         self.stage.note(Seen::Told(ask, outcome));
     }

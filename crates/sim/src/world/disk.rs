@@ -1,4 +1,4 @@
-//! The disk: it takes its time, is full now and then, and is where a life ends.
+//! The disk: it is slow, full now and then, and ends lives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +18,13 @@ use crate::history::{Durable, Marker, What};
 
 /// The longest commit.
 const COMMIT_MS_MAX: u64 = 4;
-/// Commits a life has at most before it crashes, if it does: most lives have more.
+/// The most commits before a crash, if there is one: most lives have more.
 const COMMITS_MAX: u32 = 50;
 
-/// What goes wrong in one life.
+/// The faults of one life.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Faults {
-    /// How often the disk is full.
+    /// The probability that the disk is full.
     full_share: f64,
     /// The commit that ends the life, and how.
     crash: Option<(u32, Fault)>,
@@ -55,13 +55,13 @@ pub(crate) struct Disk {
     pub(crate) faults: Faults,
     pub(crate) rng: StdRng,
     pub(crate) recorder: Recorder,
-    /// Faults begin when the world is set up.
+    /// Set once the world is set up; faults start then.
     pub(crate) is_set_up: Arc<AtomicBool>,
     pub(crate) crashed: CancellationToken,
 }
 
 impl Disk {
-    /// Writes what is waiting until the life ends.
+    /// Writes pending commits until the life ends.
     pub(crate) async fn run(mut self) {
         let mut n_commits = 0;
         loop {

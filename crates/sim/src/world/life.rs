@@ -29,10 +29,10 @@ use crate::history::{Announced, CallNo, News, What};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(600);
 /// Far longer than all jobs together may take.
 const JOBS_END_WITHIN: Duration = Duration::from_secs(1200);
-/// After this nothing is remembered of calls: their window, and a round of housekeeping.
+/// After this all calls are forgotten: their window, and a round of housekeeping.
 pub(super) const FORGOTTEN_AFTER: Duration = Duration::from_secs(11 * 60 + 31);
 
-/// The caller whose lines there are: its token lasts.
+/// The caller that owns the lines: its token does not expire.
 const LINE_HOLDER: usize = 1;
 
 /// How a life ended.
@@ -52,7 +52,7 @@ impl ConfigView for NoConfig {
 }
 
 impl World {
-    /// Lives once. With the runtime goes every task, every timer and every reply that waits.
+    /// Runs one life. Every task, timer and pending reply ends with the runtime.
     pub(super) fn live(&mut self, faults: Faults, is_last: bool) -> Ended {
         let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a runtime can be built").block_on(self.lived(faults, is_last))
@@ -101,7 +101,7 @@ impl World {
         }
     }
 
-    /// Calls, then the end in order.
+    /// Makes calls, then stops in order.
     async fn work(&mut self, broker: &Broker, is_last: bool) {
         let (mut calls, mut held) = (JoinSet::new(), JoinSet::new());
         let end_lines = CancellationToken::new();
@@ -126,7 +126,7 @@ impl World {
         self.note(What::Stopped);
     }
 
-    /// Nothing is asked any more, and nothing goes wrong: everything must come to its end.
+    /// Makes no more calls and causes no more faults: everything must finish.
     async fn settle(
         &self,
         broker: &Broker,
@@ -134,7 +134,7 @@ impl World {
         end_lines: &CancellationToken,
     ) {
         let answered = async { while calls.join_next().await.is_some() {} };
-        // A call that is not answered by then stands in the history without its last reply.
+        // A call that is not answered by then is recorded without its last reply.
         drop(tokio::time::timeout(ANSWERS_WITHIN, answered).await);
         end_lines.cancel();
         let ended = async {
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// Who owns the session of an agent that calls.
+    /// Returns the owner of the session of a calling agent.
     fn principal(&self, who: usize) -> Arc<Principal> {
         Arc::new(match &self.callers[who].token {
             None => Principal::local(),
@@ -192,7 +192,7 @@ impl World {
         })
     }
 
-    /// A caller keeps no connection: it proves who it is at every call.
+    /// A caller has no connection: it authenticates at every call.
     fn credential(&self, broker: &Broker, who: usize) -> Option<Credential> {
         match &self.callers[who].token {
             None => Some(Credential::local()),
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// Makes the callers, and gives each the content that artifacts are made of.
+    /// Makes the callers, and gives each the content for artifacts.
     async fn set_up(&mut self, broker: &Broker) {
         let local = Credential::local();
         for (who, (level, expires_in)) in CALLERS.into_iter().enumerate() {
@@ -282,7 +282,7 @@ async fn after(pause: Option<Duration>) {
     }
 }
 
-/// Writes every event down as it is published.
+/// Records every published event.
 async fn listen(mut subscription: Subscription, recorder: Recorder) {
     loop {
         for published in subscription.next(1000).await {
@@ -305,7 +305,7 @@ async fn listen(mut subscription: Subscription, recorder: Recorder) {
     }
 }
 
-/// The answer to a call of the set-up, which nothing disturbs.
+/// Returns the answer to a call of the set-up, which has no faults.
 pub(super) async fn answer(
     broker: &Broker,
     credential: &Credential,

@@ -1,4 +1,4 @@
-//! What callers ask for, and what of the replies is written down.
+//! The calls that callers make, and the recorded parts of replies.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -20,8 +20,8 @@ use super::World;
 use super::parties::{arguments, marker};
 use crate::history::{Called, LineTool, Marker, Op, Reply, Who};
 
-/// The callers after the set-up: the daemon's own user, three that may write, one that may read,
-/// one that may write and whose token expires.
+/// The callers after the set-up: the daemon's own user, three with scope `write`, one with `read`,
+/// one with `write` whose token expires.
 pub(super) const CALLERS: [(Level, Option<u64>); 6] = [
     (Level::Admin, None),
     (Level::Write, None),
@@ -32,12 +32,12 @@ pub(super) const CALLERS: [(Level, Option<u64>); 6] = [
 ];
 /// The caller whose token may be revoked.
 const REVOCABLE: Who = 3;
-/// Sleeps are this long at most.
+/// The longest sleep.
 const SLEEP_MS_MAX: Marker = 40_000;
-/// What edges that wait do, for a tool that takes a moment.
+/// The wait of edges for a tool that takes a moment.
 const HABIT_WAIT_MS: u64 = 30_000;
 
-/// A call as the dice want it.
+/// A randomly chosen call.
 #[derive(Debug)]
 pub(super) struct Drawn {
     pub(super) called: Called,
@@ -73,7 +73,7 @@ impl World {
         Drawn { called, edge, options, cancel_after, leave_after }
     }
 
-    /// How long until the next call.
+    /// Returns the time until the next call.
     pub(super) fn draw_pause(&mut self) -> Duration {
         Duration::from_millis(match self.rng.random_range(0..200) {
             0..110 => 0,
@@ -103,7 +103,7 @@ impl World {
             80..100 => self.draw_look(dice),
             _ => unreachable!("the dice has 100 sides"),
         };
-        // An agent's program has no ids by which a repeat could be recognised.
+        // An agent's program has no request IDs.
         let share = if matches!(op, Op::OnLine(LineTool::Ask, _)) { 0.0 } else { 0.6 };
         let request_id = self.maybe(share, |world| RequestId::from_bytes(world.rng.random()));
         if let (Some(request_id), Some(_)) = (request_id, op.marker()) {
@@ -112,7 +112,7 @@ impl World {
         (who, op, request_id)
     }
 
-    /// An id that was used before, for the same or for something else.
+    /// Reuses a request ID, for the same call or another.
     fn draw_repeat(&mut self, is_other: bool) -> (Who, Op, Option<RequestId>) {
         let newest = self.repeatable.len();
         let index = newest - 1 - self.rng.random_range(0..newest.min(12));
@@ -121,7 +121,7 @@ impl World {
         (who, op, Some(request_id))
     }
 
-    /// A look at jobs that were told of.
+    /// Chooses a query of known jobs.
     fn draw_look(&mut self, dice: u32) -> Op {
         let Some(job) = self.draw_job() else { return Op::List };
         match dice {
@@ -207,10 +207,10 @@ impl World {
     }
 }
 
-/// The content that artifacts are made of.
+/// Returns the content for artifacts.
 pub(super) fn content() -> CasStoreRequest {
     CasStoreRequest {
-        data: Data(bytes::Bytes::from_static(b"the same content for everybody")),
+        data: Data(bytes::Bytes::from_static(b"the same content for every caller")),
         mime_type: "text/plain".to_owned(),
         upload_id: None,
         offset: None,
@@ -222,12 +222,12 @@ pub(super) fn token(name: String, scope: Level, expires_in: Option<u64>) -> Toke
     TokenCreateRequest { name, scope, projects: None, expires_in }
 }
 
-/// The marker in the name of a token or the creator of an artifact.
+/// Returns the marker in the name of a token or the creator of an artifact.
 pub(super) fn marker_of(name: &str) -> Option<Marker> {
     name.strip_prefix('m')?.parse().ok()
 }
 
-/// What of a reply is written down: no words, and no ids that mean nothing to the checker.
+/// Returns the recorded part of a reply: no texts, and no IDs that the checker does not use.
 pub(super) fn reply(envelope: ResponseEnvelope) -> Reply {
     match envelope {
         ResponseEnvelope::Success { response } => success(response),
@@ -251,7 +251,7 @@ pub(super) fn reply(envelope: ResponseEnvelope) -> Reply {
     }
 }
 
-#[expect(clippy::wildcard_enum_match_arm, reason = "what is not looked at is just done")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "other replies are recorded as done")]
 fn success(response: ToolResponse) -> Reply {
     match response {
         ToolResponse::Slept(slept) => Reply::Slept(slept.milliseconds),

@@ -1,5 +1,5 @@
-//! Parties that hold lines: tabs, a page that comes back, and workers.
-//! They come and go under calls, answer late, twice or never, and answer for each other.
+//! Parties with lines: tabs, a page that reconnects, and workers. They come and go during calls,
+//! answer late, twice or never, and answer for each other.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::recorder::Recorder;
 use crate::history::{LineTool, Marker, What};
 
-/// How long a page that was reloaded may stay away.
+/// How long a reloaded page may stay away.
 const GRACE_MS: u64 = 3000;
 
-/// How MsgPack begins an object whose one field is `m`.
+/// The MsgPack prefix of an object with the single field `m`.
 const OBJECT_START: [u8; 3] = [0x81, 0xa1, b'm'];
 
-/// The tools on lines, and who holds them: two tabs of one client, a page that comes back, and two
+/// The tools on lines, and their parties: two tabs of one client, a page that reconnects, and two
 /// workers of one service.
 const LINES: [(LineKind, &str, &[LineTool]); 5] = [
     (LineKind::Client, "tab", &[LineTool::Tab]),
@@ -34,7 +34,7 @@ const LINES: [(LineKind, &str, &[LineTool]); 5] = [
     (LineKind::Worker, "gpu", &[LineTool::Render]),
 ];
 
-/// Input or output of a tool on a line: its marker, as an edge of this encoding has it.
+/// Returns the input or output of a tool on a line: its marker, in the encoding of an edge.
 pub(super) fn payload(marker: Marker, format: Format) -> Any {
     let bytes = match format {
         Format::Json => marker.to_string().into_bytes(),
@@ -43,7 +43,7 @@ pub(super) fn payload(marker: Marker, format: Format) -> Any {
     Any { format, bytes: Bytes::from(bytes) }
 }
 
-/// The arguments of a call: an object around the marker.
+/// Returns the arguments of a call: an object around the marker.
 pub(super) fn arguments(marker: Marker, format: Format) -> Any {
     let value = payload(marker, format).bytes;
     let bytes = match format {
@@ -53,7 +53,7 @@ pub(super) fn arguments(marker: Marker, format: Format) -> Any {
     Any { format, bytes: Bytes::from(bytes) }
 }
 
-/// The marker in a payload, whatever its integers are written as.
+/// Returns the marker in a payload, whatever its integer encoding.
 pub(super) fn marker(payload: &Any) -> Marker {
     match payload.format {
         Format::Json => {
@@ -61,7 +61,7 @@ pub(super) fn marker(payload: &Any) -> Marker {
             digits.fold(0, |number, digit| number * 10 + Marker::from(digit - b'0'))
         }
         Format::MsgPack => {
-            // The whole of it: the bytes of a number may look like the name.
+            // Compares all of it: the bytes of a number may look like the name.
             let value = payload.bytes.strip_prefix(&OBJECT_START).unwrap_or(&payload.bytes);
             match value {
                 [0xcc..=0xcf, number @ ..] => {
@@ -74,7 +74,7 @@ pub(super) fn marker(payload: &Any) -> Marker {
     }
 }
 
-/// Starts every party. They end when they are told to.
+/// Starts every party. They end on request.
 pub(super) fn start(
     parties: &mut JoinSet<()>,
     broker: &Broker,
@@ -129,8 +129,7 @@ impl Party {
         tokio::time::sleep(Duration::from_millis(self.rng.random_range(0..ms_max))).await;
     }
 
-    /// Offers the tools and opens a stream, in either order. `None` when the broker will not have
-    /// it, for a while.
+    /// Offers the tools and opens a stream, in either order. `None` while the broker refuses it.
     fn appear(&mut self) -> Option<LineStream> {
         let stream_first = self.line.kind() == LineKind::Worker || self.rng.random_bool(0.5);
         if !stream_first {
@@ -166,7 +165,7 @@ impl Party {
         offered.ok().map(drop)
     }
 
-    /// Takes calls for a while; then the stream vanishes with whatever is under way on it.
+    /// Takes calls for a while; then the stream vanishes with its pending calls.
     async fn hold(&mut self, mut stream: LineStream) {
         let ms = self.rng.random_range(0..20_000);
         let until = tokio::time::Instant::now() + Duration::from_millis(ms);
@@ -188,17 +187,17 @@ impl Party {
             }
         }
         if self.rng.random_bool(0.3) {
-            // What it does after its stream is gone still counts, if anybody waits.
+            // Its answers still count after its stream is gone, if a call is waiting.
             while answers.join_next().await.is_some() {}
         }
     }
 }
 
-/// What a party makes of one call.
+/// A party's reaction to one call.
 pub(super) struct Answer {
     broker: Broker,
     owner: Credential,
-    /// Whose caller it is.
+    /// The session, for a caller's answer.
     session: Option<SessionId>,
     after: Duration,
     progress: bool,
@@ -253,14 +252,14 @@ impl Answer {
                 let stranger = Credential::local();
                 let forged = Ok(payload(0, call.arguments.format));
                 let refused = self.answer(&stranger, id, forged);
-                assert!(refused.is_err(), "a stranger's answer was taken");
+                assert!(refused.is_err(), "a stranger's answer was accepted");
                 drop(self.answer(&self.owner, id, right()));
             }
             2 => {
                 let first = self.answer(&self.owner, id, right());
                 let wrong = Ok(payload(0, call.arguments.format));
                 let second = self.answer(&self.owner, id, wrong);
-                assert!(second.is_err(), "a second answer was taken after {first:?}");
+                assert!(second.is_err(), "a second answer was accepted after {first:?}");
             }
             3 => {
                 let failed = Err(Error::new(ErrorKind::ToolFailed, "as the dice want it"));

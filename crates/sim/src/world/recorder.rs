@@ -1,4 +1,4 @@
-//! Writes the history down, from wherever in a life it happens.
+//! Records the history, from anywhere in a life.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,21 +9,21 @@ use tokio::time::Instant;
 
 use crate::history::{Entry, Reply, What};
 
-/// Writes the history down. Clones write into the same.
+/// Records the history. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorder {
     written: Arc<Mutex<Written>>,
     life: u32,
-    /// The wall clock at the beginning of this life.
+    /// The wall clock at the start of this life.
     base: UnixMs,
-    /// The beginning of this life on the paused clock.
+    /// The start of this life on the paused clock.
     began: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
 struct Written {
     entries: Vec<Entry>,
-    /// Jobs whose ids somebody was told.
+    /// Jobs whose IDs were reported.
     jobs: Vec<JobId>,
     under_way: UnderWay,
     last_at: UnixMs,
@@ -34,19 +34,19 @@ impl Recorder {
         Self { written: Arc::default(), life: 0, base, began: None }
     }
 
-    /// The paused clock of a life runs from here on.
+    /// Starts the paused clock of a life.
     pub(crate) fn begin_life(&mut self) {
         self.began = Some(Instant::now());
     }
 
-    /// The life is over, and the next begins so much later.
+    /// Ends the life; the next one starts this much later.
     pub(crate) fn next_life(&mut self, later_ms: UnixMs) {
         self.base = self.with(|written| written.last_at) + later_ms;
         self.began = None;
         self.life += 1;
     }
 
-    /// The wall clock at the beginning of this life.
+    /// Returns the wall clock at the start of this life.
     pub(crate) const fn base(&self) -> UnixMs {
         self.base
     }
@@ -72,7 +72,7 @@ impl Recorder {
         self.with(|written| written.under_way)
     }
 
-    /// The job that was told so many ids ago.
+    /// Returns a reported job, counted from the last.
     pub(crate) fn told_job(&self, ago: usize) -> Option<JobId> {
         self.with(|written| written.jobs.iter().rev().nth(ago).copied())
     }

@@ -10,13 +10,13 @@ use super::play::{Line, Options, PlayError, Played};
 
 pub(super) use symbol::{ChordSymbol, transpose_symbol};
 
-/// Velocities of bass and chords until the tune says otherwise.
+/// Velocities of bass and chords unless the tune sets others.
 const BASS_VELOCITY: u8 = 80;
 const CHORD_VELOCITY: u8 = 75;
-/// The channel of drums.
+/// The drum channel.
 const DRUM_CHANNEL: u8 = 9;
 
-/// What the accompaniment follows, collected while the voices are played.
+/// The input of the accompaniment, collected while the voices are played.
 #[derive(Debug)]
 pub(super) struct Accompaniment {
     /// Whether chord symbols are played.
@@ -27,10 +27,10 @@ pub(super) struct Accompaniment {
     commands: Vec<(Fraction, MidiCommand)>,
 }
 
-/// What holds in a bar.
+/// The settings of a bar.
 #[derive(Debug)]
 struct Style {
-    /// A pattern that was asked for, and when.
+    /// An explicit pattern, and its start.
     pattern: Option<(Fraction, Vec<(char, u32)>)>,
     chords: bool,
     chord_velocity: u8,
@@ -87,7 +87,7 @@ impl Accompaniment {
         }
     }
 
-    /// A bar starts; only the first voice counts them.
+    /// Starts a bar; only the first voice counts them.
     pub(super) fn bar(&mut self, at: Fraction, is_first: bool) {
         if is_first && self.bars.last() != Some(&at) {
             self.bars.push(at);
@@ -108,7 +108,7 @@ impl Accompaniment {
         self.commands.push((at, command.clone()));
     }
 
-    /// The lines of bass, chords and drums; none if there is nothing to play.
+    /// Returns the lines of bass, chords and drums; none if there is nothing to play.
     pub(super) fn lines(
         mut self,
         end: Fraction,
@@ -164,7 +164,7 @@ impl Accompaniment {
         }
     }
 
-    /// The pattern in a bar: that of the last command, unless the meter has changed since.
+    /// Returns the pattern of a bar: that of the last command, unless the meter has changed since.
     fn pattern(&self, style: &Style, bar: &Bar<'_>) -> Option<Vec<(char, u32)>> {
         let after = self.meters.partition_point(|(since, _)| *since <= bar.from);
         let meter_since = self.meters[..after].last().map(|(since, _)| *since);
@@ -235,7 +235,7 @@ struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// Spreads steps over a whole bar of the meter: those that begin before the bar ends, each with
+    /// Spreads steps over a whole bar of the meter: those that start before the bar ends, each with
     /// its number, onset and length.
     fn steps(
         &self,
@@ -258,13 +258,13 @@ impl Bar<'_> {
     }
 }
 
-/// What holds at a time: the last entry not after it. The list is sorted.
+/// Returns the value at a time: the last entry not after it. The list is sorted.
 fn latest<T>(list: &[(Fraction, T)], at: Fraction) -> Option<&T> {
     let after = list.partition_point(|(since, _)| *since <= at);
     list[..after].last().map(|(_, value)| value)
 }
 
-/// The pattern of a meter.
+/// Returns the pattern of a meter.
 fn own_pattern(meter: &Meter) -> Option<&'static str> {
     match meter.numbers()? {
         (2, 4) => Some("fzcz"),

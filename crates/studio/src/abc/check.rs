@@ -1,11 +1,11 @@
-//! Checking: what the parser finds, and what only shows when the music is counted.
+//! Validation: the parser's findings, and those that only show when the music is counted.
 
 use super::diagnostic::{Diagnostic, Diagnostics};
 use super::model::{Field, Place, Tune};
 use super::parse::{LimitError, Parsed, Reader, parse};
 use super::play::{self, Options, Performance};
 
-/// Parses a text and also looks at its bars, lyrics and rhythm. Tunes that cannot be performed are
+/// Parses a text and also checks its bars, lyrics and rhythm. Tunes that cannot be performed are
 /// errors as well.
 pub fn validate(text: &str) -> Result<Parsed, LimitError> {
     let mut parsed = parse(text)?;
@@ -17,10 +17,10 @@ pub fn validate(text: &str) -> Result<Parsed, LimitError> {
     Ok(parsed)
 }
 
-/// Checks a text as [`validate`] does and performs every tune on the way: `take` gets each that can
-/// be performed, with its index. No tune is kept, so this needs the memory of one.
+/// Checks a text like [`validate`] and performs every tune on the way: `take` gets each that can be
+/// performed, with its index. No tune is kept, so this needs the memory of one.
 ///
-/// What was wrong is the answer. Errors may come after tunes that were taken: whoever wants all or
+/// Returns the diagnostics. Errors may come after tunes that were taken: a caller that wants all or
 /// nothing waits for the end.
 pub fn perform_each(
     text: &str,
@@ -40,7 +40,7 @@ pub fn perform_each(
     Ok(merged(reader.finish(), found))
 }
 
-/// The performance of a tune; whatever is wrong with it goes to the diagnostics.
+/// Returns the performance of a tune; its problems go to the diagnostics.
 fn checked(
     file_header: &[Field],
     tune: &Tune,
@@ -62,7 +62,7 @@ fn checked(
     }
 }
 
-/// In the order of their places; at the same place what the parser found comes first.
+/// Merges both by place; at the same place the parser's findings come first.
 fn merged(mut diagnostics: Vec<Diagnostic>, found: Diagnostics) -> Vec<Diagnostic> {
     diagnostics.extend(found.finish());
     diagnostics.sort_by_key(|diagnostic| diagnostic.at);

@@ -1,31 +1,31 @@
-//! What is wrong with a text, where, and what to do.
+//! Diagnostics: what is wrong with a text, where, and how to fix it.
 
 use std::fmt;
 
 use super::model::Place;
 
-/// More are not kept: whoever has so many fixes the first ones first.
+/// The most diagnostics that are kept: with more, the first ones are fixed first.
 const DIAGNOSTICS_MAX: usize = 200;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The text is not valid ABC.
     Error,
-    /// It can be played, but perhaps not as it was meant.
+    /// It can be played, but perhaps not as intended.
     Warning,
 }
 
-/// Something wrong.
+/// A problem in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// Where.
+    /// Its place.
     pub at: Place,
     /// What is wrong.
     pub message: String,
-    /// What to do.
+    /// How to fix it.
     pub help: String,
 }
 
@@ -36,7 +36,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Collects diagnostics, up to a number.
+/// Collects diagnostics, up to a limit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -56,7 +56,7 @@ impl Diagnostics {
         self.push(Severity::Warning, at, message.into(), help.into());
     }
 
-    /// In the order of their places.
+    /// Returns them by place.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         self.list.sort_by_key(|diagnostic| diagnostic.at);
         self.list

@@ -1,5 +1,5 @@
-//! Exact arithmetic with lengths. Nearly all of them are small and their denominators powers of two:
-//! those need no greatest common divisor, and nothing to check.
+//! Exact arithmetic with lengths. Nearly all of them are small with powers of two as denominators:
+//! those need no greatest common divisor, and no overflow checks.
 
 use std::cmp::Ordering;
 
@@ -8,11 +8,11 @@ use num_traits::{CheckedAdd as _, CheckedDiv as _, CheckedMul as _};
 use super::model::Fraction;
 use super::play::PlayError;
 
-/// What stands above a stroke is small from minus this on and below this; what stands below it, up to
-/// twice this. Such numbers can be multiplied crosswise and added in 64 bits.
+/// A numerator is small from minus this on and below this; a denominator, up to twice this. Such
+/// numbers can be cross-multiplied and added in 64 bits.
 const SMALL: i64 = 1 << 30;
 
-/// The fraction in its lowest terms; `below` is positive.
+/// Returns the fraction in its lowest terms; `below` is positive.
 #[inline]
 pub(super) fn fraction(above: i64, below: i64) -> Fraction {
     if below & (below - 1) != 0 {
@@ -22,7 +22,7 @@ pub(super) fn fraction(above: i64, below: i64) -> Fraction {
     Fraction::new_raw(above >> shift, below >> shift)
 }
 
-/// The sum, if it can be written.
+/// Returns the sum, if it can be represented.
 #[inline]
 pub(super) fn add(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
     match small(a, b) {
@@ -34,7 +34,7 @@ pub(super) fn add(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
     }
 }
 
-/// The difference, if it can be written.
+/// Returns the difference, if it can be represented.
 #[inline]
 pub(super) fn subtract(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
     match small(a, b) {
@@ -49,7 +49,7 @@ pub(super) fn subtract(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> 
     }
 }
 
-/// The product, if it can be written.
+/// Returns the product, if it can be represented.
 #[inline]
 pub(super) fn multiply(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
     match small(a, b) {
@@ -58,12 +58,12 @@ pub(super) fn multiply(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> 
     }
 }
 
-/// The quotient, if it can be written.
+/// Returns the quotient, if it can be represented.
 pub(super) fn divide(a: Fraction, b: Fraction) -> Result<Fraction, PlayError> {
     a.checked_div(&b).ok_or(PlayError::TooFine)
 }
 
-/// Which is less.
+/// Compares two fractions.
 #[inline]
 pub(super) fn compare(a: Fraction, b: Fraction) -> Ordering {
     match small(a, b) {
@@ -72,13 +72,13 @@ pub(super) fn compare(a: Fraction, b: Fraction) -> Ordering {
     }
 }
 
-/// The greater one.
+/// Returns the greater one.
 #[inline]
 pub(super) fn later(a: Fraction, b: Fraction) -> Fraction {
     if compare(a, b) == Ordering::Less { b } else { a }
 }
 
-/// What stands above and below the strokes of both, if all four are small.
+/// Returns the numerators and denominators of both, if all four are small.
 #[inline]
 fn small(a: Fraction, b: Fraction) -> Option<([i64; 2], [i64; 2])> {
     let (a, b) = ([*a.numer(), *a.denom()], [*b.numer(), *b.denom()]);
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Small and large ones, with denominators of every kind.
+    /// Small and large ones, with all kinds of denominators.
     fn fractions() -> impl Strategy<Value = Fraction> {
         let above = prop_oneof![
             -100_i64..100,
@@ -107,7 +107,7 @@ mod tests {
     }
 
     proptest! {
-        /// Rule: the short way gives what the long way gives, in lowest terms.
+        /// Rule: the fast path and the slow path have the same results, in lowest terms.
         #[test]
         fn short_and_long_ways_agree(a in fractions(), b in fractions()) {
             let same = |short: Result<Fraction, PlayError>, long: Option<Fraction>| {

@@ -1,8 +1,8 @@
-//! Keys: their signatures, and how they are written.
+//! Keys: their signatures and notation.
 
 use super::pitch::{Accidental, Letter, name};
 
-/// How much each letter is altered, in the order of [`Letter::ALL`].
+/// The alteration of each letter, in the order of [`Letter::ALL`].
 pub(crate) type Signature = [i32; 7];
 
 /// A key as written after `K:`.
@@ -23,16 +23,16 @@ pub enum Key {
         alteration: i32,
         /// The mode.
         mode: Mode,
-        /// Whether only the accidentals make the signature (`exp`).
+        /// Whether the accidentals alone make the signature (`exp`).
         explicit: bool,
-        /// Accidentals that are given one by one.
+        /// Accidentals listed one by one.
         accidentals: Vec<(Letter, Accidental)>,
     },
 }
 
-/// The modes of ABC. Major is Ionian and minor is Aeolian under the names people use.
+/// The modes of ABC. Major is Ionian and minor is Aeolian under the usual names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "they are their names")]
+#[expect(missing_docs, reason = "the variants are their names")]
 pub enum Mode {
     Major,
     Minor,
@@ -65,7 +65,7 @@ impl Mode {
         })
     }
 
-    /// As it is written after a tonic.
+    /// Returns its notation after a tonic.
     #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ impl Mode {
         }
     }
 
-    /// Sharps more than major on the same tonic.
+    /// Returns the sharps in addition to major on the same tonic.
     fn fifths(self) -> i32 {
         match self {
             Self::Major | Self::Ionian => 0,
@@ -94,7 +94,7 @@ impl Mode {
         }
     }
 
-    /// Whether two modes have the same notes.
+    /// Returns whether two modes have the same notes.
     #[must_use]
     pub fn same_notes(self, other: Self) -> bool {
         self.fifths() == other.fifths()
@@ -102,20 +102,20 @@ impl Mode {
 }
 
 impl Key {
-    /// C major.
+    /// Returns C major.
     #[must_use]
     pub fn c_major() -> Self {
         Self::major(Letter::C, 0)
     }
 
-    /// A major key without more.
+    /// Returns a plain major key.
     #[must_use]
     pub fn major(letter: Letter, alteration: i32) -> Self {
         let accidentals = Vec::new();
         Self::Tonal { letter, alteration, mode: Mode::Major, explicit: false, accidentals }
     }
 
-    /// Sharps of the tonic and mode alone, flats if negative: what a MIDI file can say.
+    /// Returns the sharps of the tonic and mode alone, flats if negative, as in a MIDI file.
     #[must_use]
     pub fn fifths(&self) -> i32 {
         match self {
@@ -127,13 +127,13 @@ impl Key {
         }
     }
 
-    /// Whether people would call it minor.
+    /// Returns whether it counts as minor.
     #[must_use]
     pub fn is_minor(&self) -> bool {
         matches!(self, Self::Tonal { mode: Mode::Minor | Mode::Aeolian, .. })
     }
 
-    /// How much each letter is altered.
+    /// Returns the alteration of each letter.
     #[must_use]
     pub(crate) fn signature(&self) -> Signature {
         let regular = signature_of(self.fifths());
@@ -150,7 +150,7 @@ impl Key {
         }
     }
 
-    /// As it is written after `K:`.
+    /// Returns its notation after `K:`.
     #[must_use]
     pub fn abc(&self) -> String {
         match self {
@@ -171,7 +171,7 @@ impl Key {
     }
 }
 
-/// The regular signature with so many sharps, or flats if negative.
+/// Returns the regular signature with this number of sharps, or flats if negative.
 #[must_use]
 pub(crate) fn signature_of(fifths: i32) -> Signature {
     Letter::ALL.map(|letter| (fifths + 6 - letter.fifths()).div_euclid(7))
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::abc::parse::field::key;
 
-    /// What is altered in a key: `f+1 c+1`.
+    /// Returns the alterations of a key: `f+1 c+1`.
     fn altered(text: &str) -> String {
         let key = key(text).unwrap().key.unwrap();
         let signature = key.signature();

@@ -1,19 +1,19 @@
-//! Lines that are aligned with notes: lyrics (`w:`) and symbols (`s:`).
+//! Lines of text aligned with notes: lyrics (`w:`) and symbols (`s:`).
 
 use super::text::unescape;
 
-/// What a line of lyrics says about the next note.
+/// An entry of a line of lyrics, for the next note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Syllable {
-    /// It is sung on the note.
+    /// A syllable on the note.
     Sung(String),
-    /// The note has none of its own: `_`, `*`, and the second of two hyphens.
+    /// The note has no syllable of its own: `_`, `*`, and the second of two hyphens.
     Held,
     /// The rest waits for the next bar.
     Bar,
 }
 
-/// The syllables of a line of lyrics.
+/// Returns the syllables of a line of lyrics.
 pub(super) fn syllables(text: &str) -> Vec<Syllable> {
     let mut syllables = Vec::new();
     let mut word = String::new();
@@ -57,7 +57,7 @@ fn close(word: &mut String, syllables: &mut Vec<Syllable>) {
     }
 }
 
-/// What a line of symbols says about the next note.
+/// Returns the entries of a line of symbols.
 pub(super) fn symbols(text: &str) -> Vec<Syllable> {
     let mut symbols = Vec::new();
     let mut rest = text.trim_start();
@@ -89,7 +89,8 @@ pub(super) enum Slot {
     Bar,
 }
 
-/// Aligns syllables with a line of music: the note of each that is sung, and how many found none.
+/// Aligns syllables with a line of music; returns the note of each that is sung, and the number of
+/// those without a note.
 pub(super) fn align(slots: &[Slot], syllables: &[Syllable]) -> (Vec<(usize, String)>, usize) {
     let mut sung = Vec::new();
     let mut n_left = 0;

@@ -9,11 +9,11 @@ use crate::smf::{Event, Message, Sequence, TextKind, Timing, Track};
 
 /// Ticks per quarter note, if that is fine enough.
 const TICKS: i64 = 480;
-/// The most that a MIDI file can say.
+/// The most ticks per quarter note in a MIDI file.
 const TICKS_MAX: i64 = 32_767;
 
-/// The MIDI file of a performance. Its ticks are as fine as the notes need, so that nothing is
-/// rounded; only if no MIDI file could be so fine, times are rounded to the nearest tick.
+/// Returns the MIDI file of a performance. Its ticks are as fine as the notes need, so that nothing
+/// is rounded; times are rounded to the nearest tick only if a MIDI file cannot be that fine.
 #[must_use]
 pub fn to_midi(performance: &Performance) -> Sequence {
     let ticks = Ticks::new(performance);
@@ -39,7 +39,7 @@ impl Ticks {
         for time in times {
             let below = *time.denom();
             if below & (below - 1) == 0 && (4 * per_quarter) & (below - 1) == 0 {
-                continue; // fine enough already
+                continue; // already fine enough
             }
             // The whole note has 4 quarters, so a quarter needs the rest of the denominator.
             let wanted = below / gcd(below, 4);
@@ -120,12 +120,12 @@ fn track(line: &Line, end: Fraction, ticks: &Ticks) -> Track {
     track
 }
 
-/// By time; at the same time notes end before others start.
+/// Sorts by time; at the same time notes end before others start.
 fn sort(track: &mut Track) {
     track.sort_by_key(|event| (event.tick, rank(&event.message)));
 }
 
-/// Two sorted tracks as one; what comes at the same time comes from the first before the second.
+/// Merges two sorted tracks; at the same time events of the first come first.
 fn merged(first: Track, second: Track) -> Track {
     let mut track = Track::with_capacity(first.len() + second.len());
     let mut second = second.into_iter().peekable();

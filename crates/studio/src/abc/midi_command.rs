@@ -1,40 +1,40 @@
-//! `%%MIDI`: the commands that change what is played.
+//! `%%MIDI`: commands that change the performance.
 
-/// What a `%%MIDI` line asks for.
+/// A command of a `%%MIDI` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MidiCommand {
-    /// Another instrument, for the voice or for one channel (from 0).
+    /// Sets the instrument, of the voice or of one channel (from 0).
     Program {
         /// The channel, if named.
         channel: Option<u8>,
         /// The instrument, from 0.
         program: u8,
     },
-    /// The voice plays on this channel, from 0.
+    /// Sets the channel of the voice, from 0.
     Channel(u8),
-    /// The voice sounds so many semitones higher.
+    /// Transposes the voice by this many semitones.
     Transpose(i32),
-    /// The voice sounds so many semitones higher than before.
+    /// Transposes the voice by this many further semitones.
     TransposeMore(i32),
-    /// The rhythm of the accompaniment, such as `fzczfzcz`; empty is the meter's own.
+    /// Sets the rhythm of the accompaniment, such as `fzczfzcz`; empty is the meter's own.
     ChordPattern(String),
-    /// Whether chord symbols are played.
+    /// Sets whether chord symbols are played.
     Chords(bool),
-    /// The instrument of the chords.
+    /// Sets the instrument of the chords.
     ChordProgram(u8),
-    /// The instrument of the bass.
+    /// Sets the instrument of the bass.
     BassProgram(u8),
-    /// How loud the chords are.
+    /// Sets the velocity of the chords.
     ChordVolume(u8),
-    /// How loud the bass is.
+    /// Sets the velocity of the bass.
     BassVolume(u8),
-    /// Drums for each bar.
+    /// Sets the drums of each bar.
     Drum(DrumPattern),
-    /// Whether the drums play.
+    /// Sets whether the drums play.
     Drums(bool),
     /// Grace notes take their length divided by this.
     GraceDivider(u32),
-    /// Anything else: it changes nothing here.
+    /// Any other command: it has no effect here.
     Other,
 }
 
@@ -53,7 +53,7 @@ pub struct DrumPattern {
 const PATTERN_STEPS_MAX: usize = 64;
 
 impl MidiCommand {
-    /// Reads what follows `%%MIDI`; an error says what was expected.
+    /// Reads the text after `%%MIDI`; an error says what was expected.
     pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default().to_ascii_lowercase();
@@ -96,7 +96,7 @@ impl DrumPattern {
         let numbers: Vec<u8> =
             words[1..].iter().map(|word| seven(word)).collect::<Result<_, _>>()?;
         let mut keys: Vec<u8> = numbers.iter().copied().take(n_strokes).collect();
-        // A low bass drum and an even stroke, where the line does not say.
+        // A low bass drum with an even stroke by default.
         keys.resize(n_strokes, 35);
         let mut velocities: Vec<u8> =
             numbers.iter().copied().skip(n_strokes).take(n_strokes).collect();
@@ -112,7 +112,7 @@ fn chord_pattern(text: &str) -> Result<MidiCommand, &'static str> {
     Ok(MidiCommand::ChordPattern(text.to_owned()))
 }
 
-/// The steps of a pattern with their lengths, 1 if none is written.
+/// Returns the steps of a pattern with their lengths, 1 by default.
 pub(super) fn steps(text: &str, known: &str) -> Result<Vec<(char, u32)>, &'static str> {
     let mut steps: Vec<(char, u32)> = Vec::new();
     let mut digits = String::new();

@@ -1,9 +1,9 @@
-//! Tunes written as text, in ABC 2.1: reading with places and recovery from errors, printing,
-//! transposing, checking, and performing into a MIDI file.
+//! Tunes as text, in ABC 2.1: parsing with places and error recovery, printing, transposing,
+//! validation, and conversion to a MIDI file.
 //!
-//! Main types: [`Book`] is what was written; [`Parsed`] adds what was wrong with it;
-//! [`Performance`] is what sounds. The way is [`parse`], then [`print()`], [`transpose()`], [`perform`]
-//! and [`to_midi`].
+//! Main types: [`Book`] is the parsed text; [`Parsed`] adds diagnostics; [`Performance`] has the
+//! sounding notes. Start with [`parse`], then use [`print()`], [`transpose()`], [`perform`] and
+//! [`to_midi`].
 //!
 //! ```
 //! use ringback_studio::abc;
@@ -18,8 +18,8 @@
 //!
 //! Invariants:
 //!
-//! - A wrong text is not an error: it is a [`Parsed`] with diagnostics. Only a limit is an error.
-//! - Printing and parsing again gives the same music.
+//! - An invalid text is not an error, but a [`Parsed`] with diagnostics. Only a limit is an error.
+//! - Printing and parsing again results in the same music.
 //! - Time is exact: no length is rounded before ticks are written.
 
 mod accompany;

@@ -12,7 +12,7 @@ pub type Fraction = Ratio<i64>;
 /// A text of ABC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Book {
-    /// Fields before the first tune, which hold for all.
+    /// Fields before the first tune, which apply to all.
     pub header: Vec<Field>,
     /// The tunes.
     pub tunes: Vec<Tune>,
@@ -25,11 +25,11 @@ pub struct Tune {
     pub line: u32,
     /// The fields up to `K:`.
     pub header: Vec<Field>,
-    /// Everything after.
+    /// Everything after the header.
     pub body: Vec<Item>,
 }
 
-/// Where something stands, both from 1.
+/// A place in a text, both from 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The line.
@@ -38,39 +38,39 @@ pub struct Place {
     pub column: u32,
 }
 
-/// A thing in the body of a tune, and where it stands.
+/// An item in the body of a tune, and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// Where.
+    /// The place.
     pub at: Place,
-    /// What.
+    /// The element.
     pub element: Element,
 }
 
-/// The things in the body of a tune.
+/// The elements in the body of a tune.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Element {
     /// A note.
     Note(Note),
     /// Notes that sound together.
     Chord(Chord),
-    /// Silence; `x` hides it.
+    /// A rest; `x` hides it.
     Rest {
         /// In unit lengths.
         length: Fraction,
-        /// Whether it is shown.
+        /// Whether it is printed.
         visible: bool,
     },
-    /// Silence of whole bars.
+    /// A rest of whole bars.
     BarRest {
-        /// How many.
+        /// The number of bars.
         bars: u32,
-        /// Whether it is shown.
+        /// Whether it is printed.
         visible: bool,
     },
-    /// Room on paper, without time.
+    /// Space on paper, without duration.
     Spacer,
-    /// Short notes before the next.
+    /// Grace notes before the next note.
     Grace {
         /// Whether it is an acciaccatura.
         slash: bool,
@@ -83,9 +83,9 @@ pub enum Element {
     Ending(Vec<u32>),
     /// The next `r` notes take the time of `q` instead of `p`.
     Tuplet(Tuplet),
-    /// `>` or `<`, once or more: the note before gives time to the one after, or takes it.
+    /// `>` or `<`, one or more: the note before gives time to the one after, or takes it.
     Broken {
-        /// How often the sign stands.
+        /// The number of signs.
         n: u32,
         /// Whether the first note becomes longer.
         long_first: bool,
@@ -98,7 +98,7 @@ pub enum Element {
     Decoration(String),
     /// A chord symbol or an annotation.
     Quoted(String),
-    /// The bar begins again in another layer.
+    /// The bar starts again in another layer.
     Overlay,
     /// A break of the beam.
     Space,
@@ -109,9 +109,9 @@ pub enum Element {
     },
     /// A field, in brackets or on a line of its own.
     Field {
-        /// What it says; boxed, because notes are many and small.
+        /// The field; boxed, because notes are many and small.
         field: Box<Field>,
-        /// Whether it stands in brackets.
+        /// Whether it is in brackets.
         inline: bool,
     },
 }
@@ -134,9 +134,9 @@ pub struct Note {
 pub struct Chord {
     /// The notes with their own lengths; there is at least one.
     pub notes: Vec<Note>,
-    /// What all their lengths are multiplied by.
+    /// The factor of all their lengths.
     pub length: Fraction,
-    /// Whether all of it is tied to the next.
+    /// Whether the whole chord is tied to the next.
     pub tie: bool,
 }
 
@@ -147,11 +147,11 @@ pub struct Bar {
     pub repeats_before: u32,
     /// How many more times the section after it is played.
     pub repeats_after: u32,
-    /// How it looks.
+    /// Its appearance.
     pub style: BarStyle,
 }
 
-/// How a bar line looks.
+/// The appearance of a bar line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BarStyle {
     /// `|`
@@ -171,11 +171,11 @@ pub enum BarStyle {
 /// `(p:q:r`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuplet {
-    /// So many notes …
+    /// The number of notes …
     pub p: u32,
-    /// … in the time of so many; depends on the meter if absent.
+    /// … in the time of this many; depends on the meter if absent.
     pub q: Option<u32>,
-    /// For the next so many notes; `p` if absent.
+    /// … for this many following notes; `p` if absent.
     pub r: Option<u32>,
 }
 
@@ -204,7 +204,7 @@ pub enum Field {
     Midi {
         /// As written.
         text: String,
-        /// What it means.
+        /// Its meaning.
         command: MidiCommand,
     },
     /// Another `%%` or `I:`.
@@ -237,7 +237,7 @@ pub enum Meter {
 }
 
 impl Meter {
-    /// The length of a bar; free time has none.
+    /// Returns the length of a bar; free time has none.
     #[must_use]
     pub fn bar(&self) -> Option<Fraction> {
         match self {
@@ -250,7 +250,7 @@ impl Meter {
         }
     }
 
-    /// The two numbers of a MIDI file.
+    /// Returns the two numbers for a MIDI file.
     #[must_use]
     pub fn numbers(&self) -> Option<(u32, u32)> {
         match self {
@@ -261,13 +261,14 @@ impl Meter {
         }
     }
 
-    /// Whether its beats have three parts, as in 6/8: then `(2` and the like mean another `q`.
+    /// Returns whether its beats have three parts, as in 6/8: then `(2` and the like have another
+    /// `q`.
     #[must_use]
     pub fn is_compound(&self) -> bool {
         self.numbers().is_some_and(|(above, _)| above % 3 == 0 && above > 3)
     }
 
-    /// The unit length if no `L:` says another.
+    /// Returns the default unit length, without `L:`.
     #[must_use]
     pub fn unit_length(&self) -> Fraction {
         let is_short = self.bar().is_some_and(|bar| bar < Fraction::new(3, 4));
@@ -278,7 +279,7 @@ impl Meter {
 /// `Q:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tempo {
-    /// What it is called.
+    /// Its name.
     pub text: Option<String>,
     /// The lengths that make a beat; empty means the unit length.
     pub beats: Vec<Fraction>,
@@ -287,7 +288,7 @@ pub struct Tempo {
 }
 
 impl Tempo {
-    /// Quarter notes in a minute, if it says so.
+    /// Returns quarter notes per minute, if it has them.
     #[must_use]
     pub fn quarters_per_minute(&self, unit: Fraction) -> Option<Fraction> {
         let beat = if self.beats.is_empty() { unit } else { self.beats.iter().sum() };
@@ -313,18 +314,19 @@ pub struct VoiceField {
     pub properties: Properties,
 }
 
-/// What stands after a key or a voice as `name=value`.
+/// Properties after a key or a voice, as `name=value`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Properties(pub Vec<(String, String)>);
 
 impl Properties {
-    /// The value of a property.
+    /// Returns the value of a property.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Octaves that it plays higher than written: `octave=`, else `-8` or `+8` of the clef.
+    /// Returns by how many octaves it plays higher than written: `octave=`, else `-8` or `+8` of
+    /// the clef.
     #[must_use]
     pub fn octaves(&self) -> Option<i32> {
         let octave = self.get("octave").and_then(|octave| octave.parse::<i32>().ok());
@@ -339,7 +341,7 @@ impl Properties {
         Some(octaves)
     }
 
-    /// Semitones that it sounds higher than written.
+    /// Returns by how many semitones it sounds higher than written.
     #[must_use]
     pub fn transpose(&self) -> Option<i32> {
         let value = self.get("transpose")?.parse::<i32>().ok()?;

@@ -1,11 +1,11 @@
-//! From a [`Book`] back to text. Macros and defined symbols are written out.
+//! From a [`Book`] back to text. Macros and defined symbols are expanded.
 
 use super::model::{
     Bar, BarStyle, Book, Element, Field, Fraction, Item, Meter, Note, Properties, Tempo, Tune,
     Tuplet,
 };
 
-/// The text of a book: parsed again, it is the same music.
+/// Returns the text of a book: parsed again, it is the same music.
 #[must_use]
 pub fn print(book: &Book) -> String {
     let mut out = String::new();
@@ -47,7 +47,8 @@ fn print_tune(out: &mut String, tune: &Tune) {
     }
 }
 
-/// Whether two elements side by side would read as one; a backtick means nothing and parts them.
+/// Returns whether two adjacent elements would read as one; a backtick means nothing and separates
+/// them.
 fn runs_together(before: Option<&Element>, element: &Element) -> bool {
     matches!(
         (before, element),
@@ -214,7 +215,7 @@ fn field_text(field: &Field) -> (char, String) {
     }
 }
 
-/// As it is written after `M:`.
+/// Returns its notation after `M:`.
 pub(super) fn meter_text(meter: &Meter) -> String {
     match meter {
         Meter::Free => "none".to_owned(),

@@ -1,4 +1,4 @@
-//! Which pitch a written note has: the key's signature, accidentals earlier in the bar, ties.
+//! The pitch of a written note: the key's signature, accidentals earlier in the bar, ties.
 
 use super::key::Signature;
 use super::model::Field;
@@ -7,14 +7,14 @@ use super::pitch::Pitch;
 /// Octaves from -6 to 7.
 const OCTAVES: usize = 14;
 
-/// How far an accidental reaches.
+/// The scope of an accidental.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Reach {
     /// Only its own note.
     Note,
     /// The same note in the same octave, up to the bar line.
     Octave,
-    /// The same letter in every octave, up to the bar line: what ABC 2.1 says (11.3).
+    /// The same letter in every octave, up to the bar line, as in ABC 2.1 (11.3).
     #[default]
     Letter,
 }
@@ -32,12 +32,12 @@ impl Reach {
     }
 }
 
-/// Follows the accidentals of a voice.
+/// Tracks the accidentals of a voice.
 #[derive(Debug, Clone)]
 pub(super) struct Resolver {
     signature: Signature,
     reach: Reach,
-    /// What accidentals of this bar say, by letter and octave.
+    /// The accidentals of this bar, by letter and octave.
     bar: [[Option<i8>; OCTAVES]; 7],
     /// The notes that the next ones may be tied to.
     tied: Vec<(Pitch, i32)>,
@@ -59,12 +59,12 @@ impl Resolver {
         self.reach = reach;
     }
 
-    /// Accidentals end here; ties go on.
+    /// Ends accidentals; ties go on.
     pub(super) fn bar_line(&mut self) {
         self.bar = [[None; OCTAVES]; 7];
     }
 
-    /// What a note without accidental is altered by here.
+    /// Returns the alteration of a note without accidental here.
     pub(super) fn plain(&self, pitch: &Pitch) -> i32 {
         let tied = self
             .tied
@@ -77,7 +77,7 @@ impl Resolver {
         self.bar[letter][octave_index(pitch)].map_or(self.signature[letter], i32::from)
     }
 
-    /// What a note is altered by, and what its accidental means for the rest of the bar.
+    /// Returns the alteration of a note, and applies its accidental to the rest of the bar.
     pub(super) fn alteration(&mut self, pitch: &Pitch) -> i32 {
         let Some(accidental) = pitch.accidental else { return self.plain(pitch) };
         let alteration = accidental.alteration();
@@ -91,13 +91,13 @@ impl Resolver {
         alteration
     }
 
-    /// The notes that sounded last, if they are tied to what comes.
+    /// Sets the last notes that are tied to the next.
     pub(super) fn tie(&mut self, tied: impl Iterator<Item = (Pitch, i32)>) {
         self.tied.clear();
         self.tied.extend(tied);
     }
 
-    /// The next note of a sound: what it is altered by. Ties count from the next sound on.
+    /// Returns the alteration of the next note of a sound. Ties count from the next sound on.
     pub(super) fn next_note(&mut self, pitch: &Pitch, tie: bool) -> i32 {
         let alteration = self.alteration(pitch);
         if tie {
@@ -106,13 +106,13 @@ impl Resolver {
         alteration
     }
 
-    /// All notes of a sound have been read.
+    /// Ends a sound after all of its notes.
     pub(super) fn end_sound(&mut self) {
         std::mem::swap(&mut self.tied, &mut self.tying);
         self.tying.clear();
     }
 
-    /// A note or a chord: what each of its notes is altered by.
+    /// Returns the alteration of each note of a note or chord.
     pub(super) fn sound(&mut self, notes: &[(Pitch, bool)]) -> Vec<i32> {
         let alterations = notes.iter().map(|(pitch, tie)| self.next_note(pitch, *tie)).collect();
         self.end_sound();

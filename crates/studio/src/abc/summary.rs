@@ -1,18 +1,18 @@
-//! What a tune is, in a few facts.
+//! Facts about a tune.
 
 use super::model::{Book, Element, Field, Item};
 use super::play::{Options, perform};
 use super::print::meter_text;
 use super::text::unescape;
 
-/// What people ask of a tune.
+/// Facts about a tune.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     /// Its reference number.
     pub reference: Option<u32>,
     /// Its title.
     pub title: Option<String>,
-    /// Who made it.
+    /// Its composer.
     pub composer: Option<String>,
     /// Its key as written.
     pub key: Option<String>,
@@ -26,11 +26,11 @@ pub struct Summary {
     pub n_notes: usize,
     /// Bar lines as written.
     pub n_bars: usize,
-    /// How long it lasts with its repeats.
+    /// Its duration with repeats.
     pub seconds: Option<f64>,
 }
 
-/// The facts about one tune of a book; `None` if there is no such tune.
+/// Returns the facts about one tune of a book; `None` if the tune does not exist.
 #[must_use]
 pub fn summary(book: &Book, index: usize) -> Option<Summary> {
     let tune = book.tunes.get(index)?;

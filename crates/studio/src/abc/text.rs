@@ -1,6 +1,6 @@
-//! Text strings: the escapes that stand for letters outside ASCII.
+//! Text strings: escapes for letters outside ASCII.
 
-/// A mark and the letters it changes, pairwise.
+/// A mark and the letters it changes, in pairs.
 const ACCENTS: &[(char, &str)] = &[
     ('`', "AÀEÈIÌOÒUÙaàeèiìoòuù"),
     ('\'', "AÁEÉIÍOÓUÚYÝaáeéiíoóuúyý"),
@@ -19,7 +19,7 @@ const ACCENTS: &[(char, &str)] = &[
 const LIGATURES: &[(&str, &str)] =
     &[("ss", "ß"), ("AE", "Æ"), ("ae", "æ"), ("OE", "Œ"), ("oe", "œ"), ("AA", "Å"), ("aa", "å")];
 
-/// Names of HTML for what has no place in Latin-1 keyboards.
+/// HTML names of characters that Latin-1 keyboards lack.
 const ENTITIES: &[(&str, &str)] = &[
     ("amp", "&"),
     ("lt", "<"),
@@ -45,8 +45,8 @@ const ENTITIES: &[(&str, &str)] = &[
     ("nbsp", "\u{a0}"),
 ];
 
-/// The text that escapes stand for: `\'e` is é, `&eacute;` and `\u00e9` as well, `\%` is a percent
-/// sign. What is no escape stays.
+/// Expands escapes: `\'e` is é, as are `&eacute;` and `\u00e9`; `\%` is a percent sign. Other text
+/// stays.
 #[must_use]
 pub fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -64,7 +64,7 @@ pub fn unescape(text: &str) -> String {
     out
 }
 
-/// What stands after a backslash, and how many bytes that takes.
+/// Reads what follows a backslash, and returns its length in bytes.
 fn backslash(rest: &str) -> Option<(String, usize)> {
     let mut chars = rest.chars();
     let mark = chars.next()?;

@@ -1,4 +1,4 @@
-//! Transposing what is written, so that it reads well in the new key.
+//! Transposes notation so that it reads well in the new key.
 
 use super::accompany::transpose_symbol;
 use super::key::Key;
@@ -12,25 +12,25 @@ const SEMITONES_MAX: i32 = 36;
 /// Notes outside cannot be written.
 const OCTAVE_MAX: i32 = 6;
 
-/// Where to.
+/// The target of a transposition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// So many semitones up, down if negative.
+    /// By this many semitones up, down if negative.
     Semitones(i32),
-    /// To this tonic, the nearer way; each tune keeps its mode.
+    /// To this tonic, the shorter way; each tune keeps its mode.
     Key(String),
 }
 
-/// A book in another key.
+/// A transposed book.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transposed {
     /// The book.
     pub book: Book,
-    /// The key of its first tune before, if it has one.
+    /// The original key of its first tune, if it has one.
     pub original_key: Option<String>,
-    /// The key of its first tune now.
+    /// The new key of its first tune.
     pub new_key: Option<String>,
-    /// How far its first tune went.
+    /// The transposition of its first tune.
     pub semitones: i32,
 }
 
@@ -38,33 +38,34 @@ pub struct Transposed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransposeError {
     /// Over the limit.
-    #[error("a tune is transposed by at most {SEMITONES_MAX} semitones, not by {semitones}")]
+    #[error("a tune can be transposed by at most {SEMITONES_MAX} semitones, not by {semitones}")]
     TooFar {
-        /// How far it was.
+        /// The requested transposition.
         semitones: i32,
     },
-    /// A note has no place there.
+    /// A note would be out of range.
     #[error(
-        "line {line} has a note that cannot be written {semitones} semitones away: go less far"
+        "line {line} has a note that cannot be written {semitones} semitones away: transpose by \
+         less"
     )]
     NoPlace {
-        /// Where it stands.
+        /// Its line.
         line: u32,
-        /// How far it was.
+        /// The transposition.
         semitones: i32,
     },
     /// The key cannot be read.
     #[error("cannot transpose to the key `{key}`: {reason}")]
     BadKey {
-        /// What was asked for.
+        /// The requested key.
         key: String,
         /// What is wrong.
         reason: String,
     },
-    /// A tune without a tonic goes to no key.
+    /// A tune without a tonic cannot be transposed to a key.
     #[error("the tune on line {line} has no tonic: transpose it by semitones")]
     NoTonic {
-        /// Where it starts.
+        /// Its first line.
         line: u32,
     },
     /// Transposing keeps the mode.
@@ -72,11 +73,11 @@ pub enum TransposeError {
         "the tune on line {line} is in `{from}`, and transposing keeps its mode: ask for `{instead}`"
     )]
     OtherMode {
-        /// Where it starts.
+        /// Its first line.
         line: u32,
         /// Its key.
         from: String,
-        /// What can be asked for.
+        /// The key to use instead.
         instead: String,
     },
 }
@@ -113,7 +114,7 @@ fn header_key(tune: &Tune) -> Option<&Key> {
     })
 }
 
-/// How far a tune goes.
+/// Returns the transposition of a tune.
 fn semitones(tune: &Tune, target: &Target) -> Result<i32, TransposeError> {
     let wanted = match target {
         Target::Semitones(semitones) if semitones.abs() > SEMITONES_MAX => {
@@ -125,7 +126,7 @@ fn semitones(tune: &Tune, target: &Target) -> Result<i32, TransposeError> {
     let bad = |reason: String| TransposeError::BadKey { key: wanted.clone(), reason };
     let parsed = parse_key(wanted).map_err(bad)?;
     let Some(Key::Tonal { letter, alteration, mode, .. }) = parsed.key else {
-        return Err(bad("it has no tonic; ask for a key such as `D` or `Bb`".to_owned()));
+        return Err(bad("it has no tonic; use a key such as `D` or `Bb`".to_owned()));
     };
     let line = tune.line;
     let Some(from @ Key::Tonal { letter: old, alteration: old_alteration, mode: old_mode, .. }) =
@@ -139,11 +140,11 @@ fn semitones(tune: &Tune, target: &Target) -> Result<i32, TransposeError> {
         return Err(TransposeError::OtherMode { line, from: from.abc(), instead });
     }
     let distance = letter.semitones() + alteration - old.semitones() - old_alteration;
-    // The nearer way: from 5 down to 6 up.
+    // The shorter way: from 5 down to 6 up.
     Ok((distance + 5).rem_euclid(12) - 5)
 }
 
-/// How notes move while a key holds.
+/// How notes move in a key.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     /// Letters up.
@@ -152,7 +153,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// The interval that makes the best readable key: the fewest sharps or flats, and for equals
+    /// Returns the interval with the most readable key: the fewest sharps or flats, and for equals
     /// the same kind as before.
     fn best(key: &Key, semitones: i32) -> Self {
         let near = (f64::from(semitones) * 7.0 / 12.0).round() as i32;
@@ -166,12 +167,12 @@ impl Interval {
             .unwrap_or(Self { steps: near, semitones })
     }
 
-    /// The sharps of a key that had so many before: an octave has 12 fifths less 7 octaves.
+    /// Returns the new number of sharps of a key: an octave has 12 fifths less 7 octaves.
     fn fifths(self, before: i32) -> i32 {
         before + 7 * self.semitones - 12 * self.steps
     }
 
-    /// Where a letter goes, how many octaves that crosses, and how its alteration changes.
+    /// Returns the new letter, how many octaves that crosses, and the change of its alteration.
     fn letter(self, letter: Letter) -> (Letter, i32, i32) {
         let (moved, octaves) = letter.shifted(self.steps);
         let change = self.semitones + letter.semitones() - moved.semitones() - 12 * octaves;
@@ -181,7 +182,7 @@ impl Interval {
     fn key(self, key: &Key) -> Key {
         match key {
             Key::None => Key::None,
-            // The pipes' scale is that of A mixolydian.
+            // The scale of the pipes is A mixolydian.
             Key::Pipes { .. } if self.semitones == 0 => key.clone(),
             Key::Pipes { .. } => {
                 let accidentals = Vec::new();
@@ -210,7 +211,7 @@ impl Interval {
         }
     }
 
-    /// The pitch for one that sounds altered by so much, and what it is altered by.
+    /// Returns the new pitch of a note with this alteration, and its new alteration.
     fn pitch(self, pitch: &Pitch, alteration: i32) -> (Pitch, i32) {
         let key = pitch.midi(alteration) + self.semitones;
         let spelled = |steps: i32| {
@@ -218,7 +219,7 @@ impl Interval {
             let moved = Pitch { letter, octave: pitch.octave + octaves, accidental: None };
             (moved, key - moved.midi(0))
         };
-        // A triple sharp cannot be written: the neighbour's letter can.
+        // A triple sharp cannot be written: an adjacent letter can.
         [self.steps, self.steps + 1, self.steps - 1]
             .into_iter()
             .map(spelled)
@@ -226,7 +227,7 @@ impl Interval {
             .unwrap_or_else(|| spelled(self.steps))
     }
 
-    /// Where the root of a chord symbol goes.
+    /// Returns the new root of a chord symbol.
     fn root(self, letter: Letter, alteration: i32) -> (Letter, i32) {
         let pitch = Pitch { letter, octave: 0, accidental: None };
         let (moved, alteration) = self.pitch(&pitch, alteration);
@@ -239,7 +240,7 @@ impl Interval {
     }
 }
 
-/// A voice while it is transposed: how it read before and how it reads now.
+/// A voice during transposition: its old and new reading.
 #[derive(Debug, Clone)]
 struct Voice {
     id: String,
@@ -262,7 +263,7 @@ impl Voice {
         self.now.bar_line();
     }
 
-    /// Moves a note and writes the accidental it needs; what it is altered by now.
+    /// Moves a note and writes the accidental it needs; returns its new alteration.
     fn note(&mut self, note: &mut Note, alteration: i32) -> i32 {
         let had_accidental = note.pitch.accidental.is_some();
         let (mut pitch, alteration) = self.interval.pitch(&note.pitch, alteration);
@@ -385,7 +386,7 @@ impl Transposer {
         if written.iter().all(fits) { Ok(()) } else { Err(no_place) }
     }
 
-    /// Anything that has no pitch of its own.
+    /// Handles anything without a pitch of its own.
     fn other(&mut self, element: &mut Element) {
         match element {
             Element::Rest { .. } | Element::BarRest { .. } => self.current().rest(),
@@ -424,7 +425,7 @@ impl Transposer {
         }
     }
 
-    /// A key inside the music: before the body names a voice it holds for all.
+    /// Handles a key inside the music: before the body names a voice it applies to all.
     fn set_key(&mut self, old: &Key) -> Key {
         let semitones = self.semitones;
         if self.current.is_none() && !self.voices.is_empty() {

@@ -1,31 +1,31 @@
-//! Bars: which beats begin one. A bar tends to begin with a change of harmony and a bass note, and
+//! Bars: which beats start one. A bar tends to start with a change of harmony and a bass note, and
 //! rarely with a snare.
 
 use super::key::chroma::{self, Chroma};
 use super::novelty::Novelty;
 
-/// Meters that are told apart by their beats, and how readily each is believed.
+/// The supported meters by their beats, and the prior of each.
 const METERS: [(usize, f64); 3] = [(4, 0.14), (3, 0.0), (2, 0.0)];
 
-/// What it costs to begin a bar early or late.
+/// The cost of starting a bar early or late.
 const BREAK_COST: f64 = 3.0;
 
-/// How much each sign counts.
+/// The weight of each cue.
 const HARMONY: f64 = 1.0;
 const LOW: f64 = 0.6;
 const HIGH: f64 = -0.35;
 const ALL: f64 = 0.25;
 
-/// Beats on either side of one over which its harmony is compared.
+/// The numbers of beats before and after a beat whose harmony is compared.
 const SPANS: [usize; 3] = [1, 2, 4];
 
 /// The bars of a sound.
 #[derive(Debug)]
 pub(crate) struct Bars {
     pub(crate) beats_per_bar: usize,
-    /// Which beats begin a bar.
+    /// The beats that start a bar.
     pub(crate) downbeats: Vec<usize>,
-    /// How well the signs tell downbeats from other beats: their correlation, 0 to 1.
+    /// How well the cues separate downbeats from other beats: their correlation, 0 to 1.
     pub(crate) fit: f64,
     /// How much the harmony changes at downbeats, from the beat before: 0 to 1.
     pub(crate) change: f64,
@@ -42,10 +42,11 @@ pub(crate) fn find(chroma: &Chroma, novelty: &Novelty, moments: &[usize]) -> Bar
         let change = sum / downbeats.len().max(1) as f64;
         (fit + belief, Bars { beats_per_bar: *beats, downbeats, fit, change })
     });
-    bars.max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are meters").1
+    bars.max_by(|a, b| a.0.total_cmp(&b.0)).expect("the list of meters is not empty").1
 }
 
-/// Between the signs, whose mean is 0 and spread 1, and being one of these beats.
+/// Returns the correlation between the cues, whose mean is 0 and spread 1, and being one of these
+/// beats.
 fn correlation(signs: &[f64], beats: &[usize]) -> f64 {
     let share = beats.len() as f64 / signs.len().max(1) as f64;
     if share <= 0.0 || share >= 1.0 {
@@ -55,7 +56,7 @@ fn correlation(signs: &[f64], beats: &[usize]) -> f64 {
     mean * (share / (1.0 - share)).sqrt()
 }
 
-/// How much each beat looks like the first of a bar; the mean of all is 0, their spread 1.
+/// Returns how much each beat looks like the first of a bar; their mean is 0, their spread 1.
 fn signs(chroma: &[[f32; 12]], novelty: &Novelty, moments: &[usize]) -> Vec<f64> {
     let mut harmony = vec![0.0; moments.len()];
     for span in SPANS {
@@ -87,7 +88,8 @@ fn standard(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// How different the harmony of so many beats is from that of as many before: 0 to 1.
+/// Returns how different the harmony of `span` beats is from that of the `span` beats before: 0 to
+/// 1.
 fn harmony_changes(chroma: &[[f32; 12]], span: usize) -> Vec<f64> {
     let change = |idx: usize| {
         let before = chroma::sum(&chroma[idx.saturating_sub(span)..idx]);
@@ -104,7 +106,8 @@ fn cosine(a: &[f32; 12], b: &[f32; 12]) -> f64 {
     dot(a, b) / (dot(a, a) * dot(b, b)).sqrt().max(1e-9)
 }
 
-/// The beats that begin bars of so many beats: all that many apart, but for breaks that pay.
+/// Returns the beats that start bars of `beats` beats: evenly spaced, except for breaks that pay
+/// off.
 fn place(signs: &[f64], beats: usize) -> Vec<usize> {
     let mut scores = vec![0.0_f64; beats];
     let mut came_from: Vec<Vec<usize>> = Vec::with_capacity(signs.len());

@@ -6,45 +6,45 @@ use super::novelty::{FPS, Novelty, seconds};
 use super::sound::Sound;
 use super::tempo::TempoPath;
 
-/// How much an uneven beat costs against a missed attack.
+/// The cost of an uneven beat against a missed attack.
 const TIGHTNESS: f64 = 60.0;
 
 /// A beat takes from half to twice its period.
 const SHORTEST: f64 = 0.5;
 const LONGEST: f64 = 2.0;
 
-/// How much of the beat is bass: the foot taps with the bass drum.
+/// The weight of the bass: the foot taps with the bass drum.
 const LOW_SHARE: f32 = 0.3;
 
-/// How much attacks on the beat, bass on the beat, and harmony at the bar count in choosing between
-/// readings of the same music.
+/// The weights of attacks on the beat, bass on the beat, and harmony at the bar when choosing
+/// between readings of the same music.
 const CONTRAST: f64 = 1.0;
 const LOW_CONTRAST: f64 = 0.5;
 const BARS: f64 = 1.0;
 const CHANGE: f64 = 2.0;
 
-/// More contrast than this says no more: it is the level below the beat that has the most.
+/// More contrast than this counts no more: the level below the beat has the most.
 const CONTRAST_ENOUGH: f64 = 0.3;
 
-/// How much beats of unequal strength count against a reading.
+/// The penalty for beats of unequal strength.
 const ALTERNATION: f64 = 1.0;
 
-/// Where people tap when they could tap at several tempos, and how far they depart from it.
+/// The tempo that people prefer among several, and how far they deviate from it.
 const PREFERRED_BPM: f64 = 105.0;
 const PREFERENCE_OCTAVES: f64 = 0.7;
 
 /// Beats of a sound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beats {
-    /// When, in seconds.
+    /// Their times, in seconds.
     pub beats: Vec<f64>,
-    /// Those that begin a bar.
+    /// Those that start a bar.
     pub downbeats: Vec<f64>,
-    /// Beats of a bar.
+    /// Beats per bar.
     pub beats_per_bar: u32,
-    /// The middle one of the tempos from beat to beat, in beats per minute; 0 without beats.
+    /// The median of the tempos from beat to beat, in beats per minute; 0 without beats.
     pub bpm: f64,
-    /// 0 to 1: how much stronger the sound begins on the beats than between them.
+    /// 0 to 1: how much stronger attacks are on the beats than between them.
     pub confidence: f32,
 }
 
@@ -81,7 +81,7 @@ pub fn track_beats(sound: &Sound, novelty: &Novelty) -> Beats {
     }
 }
 
-/// One way to hear the beats.
+/// One interpretation of the beats.
 struct Reading {
     moments: Vec<usize>,
     bars: Bars,
@@ -102,7 +102,7 @@ impl Reading {
     }
 }
 
-/// A chain of beats as others may hear it: as it is, between its beats, twice and half as fast.
+/// Returns interpretations of a chain of beats: as it is, off the beat, twice and half as fast.
 fn readings(chain: &[usize]) -> Vec<Vec<usize>> {
     let between: Vec<_> = chain.windows(2).map(|pair| usize::midpoint(pair[0], pair[1])).collect();
     let mut twice = [chain, &between].concat();
@@ -111,13 +111,13 @@ fn readings(chain: &[usize]) -> Vec<Vec<usize>> {
     vec![chain.to_vec(), every_other(0), every_other(1), between, twice]
 }
 
-/// The strength of the attack at a place, within what a player strays.
+/// Returns the strength of the attack at a place, within a player's imprecision.
 fn peak(strength: &[f32], centre: usize) -> f64 {
     let around = centre.saturating_sub(2)..(centre + 3).min(strength.len());
     f64::from(strength[around].iter().copied().fold(0.0, f32::max))
 }
 
-/// How much stronger attacks are on the beats than half-way between them: -1 to 1.
+/// Returns how much stronger attacks are on the beats than halfway between them: -1 to 1.
 fn contrast(strength: &[f32], moments: &[usize]) -> f64 {
     let n = moments.len() as f64;
     let on = moments.iter().map(|moment| peak(strength, *moment)).sum::<f64>() / n;
@@ -126,8 +126,8 @@ fn contrast(strength: &[f32], moments: &[usize]) -> f64 {
     (on - between) / (on + between).max(1e-9)
 }
 
-/// How different in strength every other beat is: 0 to 1. Beats of a bar are more alike than a beat
-/// and what lies between two.
+/// Returns how different in strength every other beat is: 0 to 1. Beats of a bar are more alike
+/// than beats and offbeats.
 fn alternation(strength: &[f32], moments: &[usize]) -> f64 {
     let sum = |from: usize| -> f64 {
         moments.iter().skip(from).step_by(2).map(|moment| peak(strength, *moment)).sum()
@@ -136,7 +136,7 @@ fn alternation(strength: &[f32], moments: &[usize]) -> f64 {
     (even - odd).abs() / (even + odd).max(1e-9)
 }
 
-/// The chain of moments with the most attack and the evenest steps.
+/// Returns the chain of moments with the strongest attacks and the most even steps.
 fn chain(strength: &[f32], tempo: &TempoPath) -> Vec<usize> {
     let mut scores = vec![0.0_f64; strength.len()];
     let mut came_from = vec![usize::MAX; strength.len()];
@@ -166,7 +166,7 @@ fn chain(strength: &[f32], tempo: &TempoPath) -> Vec<usize> {
     without_silence(&moments, strength)
 }
 
-/// Beats before the first and after the last attack are guesses about silence.
+/// Drops beats before the first and after the last attack: they are guesses about silence.
 fn without_silence(moments: &[usize], strength: &[f32]) -> Vec<usize> {
     let near = |moment: usize| {
         let around = moment.saturating_sub(3)..(moment + 4).min(strength.len());

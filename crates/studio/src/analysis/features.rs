@@ -1,4 +1,4 @@
-//! The colour of a sound as numbers, and how alike two sounds are.
+//! The timbre of a sound as numbers, and the similarity of two sounds.
 
 use super::key::chroma::Chroma;
 use super::key::{self, Key};
@@ -6,53 +6,53 @@ use super::novelty::Novelty;
 use super::sound::{Loudness, Sound};
 use super::spectrum::{Bands, N_BANDS, RATE, Stft};
 
-/// 93 ms, and half of it between pieces: colour changes slowly.
+/// 93 ms, and half of it between frames: timbre changes slowly.
 const WINDOW: usize = 2048;
 const HOP: usize = 1024;
 
-/// The share of the power below the roll-off.
+/// The fraction of the power below the roll-off.
 const ROLLOFF_SHARE: f32 = 0.85;
 
-/// How much soft bands count against loud ones.
+/// The weight of soft bands against loud ones.
 const COMPRESSION: f32 = 1000.0;
 
-/// How much colour, its changes and the pitches count in the likeness of two sounds.
+/// The weights of timbre, its changes and the pitches in the similarity of two sounds.
 const WEIGHTS: [f32; 3] = [0.5, 0.25, 0.25];
 
-/// What is measured in a sound.
+/// The measurements of a sound.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
-    /// How loud it is.
+    /// Its loudness.
     pub loudness: Loudness,
     /// Its key; silence and noise may have none.
     pub key: Option<Key>,
-    /// When sounds begin, in seconds.
+    /// The onsets, in seconds.
     pub onsets: Vec<f64>,
-    /// Its colour.
+    /// Its timbre.
     pub spectral: Spectral,
-    /// All of its colour as one vector, for comparing: 40 bands on average, how much each changes,
-    /// and 12 pitch classes; each of the three parts has length 1.
+    /// All of its timbre as one vector, for comparisons: 40 bands on average, how much each
+    /// changes, and 12 pitch classes; each of the three parts has length 1.
     pub embedding: Vec<f32>,
 }
 
-/// The colour of a sound: means over its pieces, weighted by how loud they are.
+/// The timbre of a sound: means over its frames, weighted by loudness.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Spectral {
-    /// The middle of the spectrum, in hertz: bright or dark.
+    /// The centroid of the spectrum, in hertz: bright or dark.
     pub centroid_hertz: f32,
-    /// How wide it spreads, in hertz.
+    /// Its bandwidth, in hertz.
     pub bandwidth_hertz: f32,
-    /// Below it lies 85 % of the power, in hertz.
+    /// The frequency below which 85 % of the power lies, in hertz.
     pub rolloff_hertz: f32,
     /// 0 for a tone, 1 for noise.
     pub flatness: f32,
-    /// How often the wave crosses zero, each second.
+    /// Zero crossings of the wave per second.
     pub zero_crossings_per_second: f32,
-    /// The root of the mean power.
+    /// The root mean square.
     pub rms: f32,
 }
 
-/// How alike two sounds are: 1 for the same.
+/// The similarity of two sounds: 1 for identical ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Similarity(pub f32);
 
@@ -82,7 +82,7 @@ pub fn similarity(a: &Features, b: &Features) -> Similarity {
     Similarity(parts.iter().zip(WEIGHTS).map(|(part, weight)| part * weight).sum())
 }
 
-/// Sums over the pieces of a sound.
+/// Sums over the frames of a sound.
 #[derive(Default)]
 struct Colour {
     n: usize,

@@ -4,7 +4,7 @@ pub(crate) mod chroma;
 
 use std::fmt;
 
-/// How stable each degree sounds in a major and in a minor key, as listeners rated it (Krumhansl
+/// How stable each degree sounds in a major and in a minor key, as rated by listeners (Krumhansl
 /// and Kessler, 1982).
 const MAJOR: [f32; 12] = [6.35, 2.23, 3.48, 2.33, 4.38, 4.09, 2.52, 5.19, 2.39, 3.66, 2.29, 2.88];
 const MINOR: [f32; 12] = [6.33, 2.68, 3.52, 5.38, 2.60, 3.53, 2.54, 4.75, 3.98, 2.69, 3.34, 3.17];
@@ -42,7 +42,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The key of these pitch classes; `None` if there are none.
+/// Returns the key of these pitch classes; `None` if all are empty.
 pub(crate) fn of(chroma: &[f32; 12]) -> Option<Key> {
     if chroma.iter().all(|value| *value <= 0.0) {
         return None;

@@ -1,7 +1,7 @@
-//! What can be heard in sound, measured without a trained model: beats, downbeats and tempo,
-//! loudness, key, onsets, the colour of the sound, and how alike two sounds are.
+//! Sound analysis without a trained model: beats, downbeats and tempo, loudness, key, onsets,
+//! timbre, and the similarity of two sounds.
 //!
-//! The methods are classical: spectral flux, an autocorrelation of it, dynamic programming for the
+//! The methods are classical: spectral flux, its autocorrelation, dynamic programming for the
 //! tempo, the beats and the bars, and key profiles. [`BACKEND`] names them in answers.
 
 mod bars;
@@ -20,5 +20,5 @@ pub use key::{Key, Mode};
 pub use novelty::Novelty;
 pub use sound::{Loudness, Sound};
 
-/// What answers say they were computed by.
+/// The name of the method in answers.
 pub const BACKEND: &str = "embedded: spectral flux and dynamic programming, no trained model";

@@ -1,4 +1,4 @@
-//! Where something new begins: how much the spectrum grows from one moment to the next.
+//! Novelty: how much the spectrum grows from one moment to the next.
 
 use super::sound::Sound;
 use super::spectrum::{Bands, N_BANDS, RATE, Stft};
@@ -9,13 +9,13 @@ const WINDOW: usize = 1024;
 /// 10 ms.
 const HOP: usize = 220;
 
-/// Moments in a second.
+/// Moments per second.
 pub(crate) const FPS: f64 = RATE as f64 / HOP as f64;
 
-/// A moment is compared with the one so many before: an attack takes about 20 ms.
+/// A moment is compared with the one this many before: an attack takes about 20 ms.
 const LAG: usize = 2;
 
-/// How much soft sounds count against loud ones: the ear hears ratios.
+/// The weight of soft sounds against loud ones: the ear hears ratios.
 const COMPRESSION: f32 = 1000.0;
 
 /// The bands of bass drum and bass: up to about 180 Hz.
@@ -24,22 +24,22 @@ const LOW_BANDS: usize = 3;
 /// The bands of snare, cymbals and consonants: from about 3 kHz.
 const HIGH_BANDS: usize = 24;
 
-/// The stretch, in moments, whose mean is the background that an attack stands out from.
+/// The stretch, in moments, whose mean is the background of an attack.
 const BACKGROUND: usize = 40;
 
-/// An attack grows fastest a little after it begins, in seconds.
+/// An attack grows fastest this long after it starts, in seconds.
 const LATE_SECONDS: f64 = 0.0075;
 
-/// An attack is the largest within so many moments, before and after.
+/// An attack is the maximum within this many moments, before and after.
 const ONSET_REACH: usize = 4;
 
-/// How far above the background an attack stands, in standard deviations.
+/// How far an attack rises above the background, in standard deviations.
 const ONSET_THRESHOLD: f32 = 0.8;
 
-/// How much is new at each moment.
+/// The novelty at each moment.
 #[derive(Debug, Clone)]
 pub struct Novelty {
-    /// In all bands, above its background, in standard deviations.
+    /// In all bands, above the background, in standard deviations.
     pub(crate) all: Vec<f32>,
     /// In the bass.
     pub(crate) low: Vec<f32>,
@@ -48,7 +48,7 @@ pub struct Novelty {
 }
 
 impl Novelty {
-    /// Listens to a sound.
+    /// Analyzes a sound.
     #[must_use]
     pub fn of(sound: &Sound) -> Self {
         let bands = Bands::new(WINDOW);
@@ -70,19 +70,19 @@ impl Novelty {
         Self { all: standing_out(&all), low: standing_out(&low), high: standing_out(&high) }
     }
 
-    /// How much begins at each moment, in standard deviations.
+    /// Returns the novelty at each moment, in standard deviations.
     #[must_use]
     pub fn frames(&self) -> &[f32] {
         &self.all
     }
 
-    /// Moments in a second.
+    /// Returns the moments per second.
     #[must_use]
     pub const fn frames_per_second(&self) -> f64 {
         FPS
     }
 
-    /// When sounds begin, in seconds.
+    /// Returns the onsets, in seconds.
     #[must_use]
     pub fn onsets(&self) -> Vec<f64> {
         let is_peak = |idx: usize| {
@@ -91,19 +91,19 @@ impl Novelty {
                 idx.saturating_sub(ONSET_REACH)..(idx + ONSET_REACH + 1).min(self.all.len());
             value > ONSET_THRESHOLD
                 && around.clone().all(|other| self.all[other] <= value)
-                // Of equals the first.
+                // The first of equals.
                 && (around.start..idx).all(|other| self.all[other] < value)
         };
         (0..self.all.len()).filter(|idx| is_peak(*idx)).map(seconds).collect()
     }
 }
 
-/// When a moment is, in seconds.
+/// Returns the time of a moment, in seconds.
 pub(crate) fn seconds(idx: usize) -> f64 {
     (idx as f64 / FPS - LATE_SECONDS).max(0.0)
 }
 
-/// What is above the mean around it, in units of its own spread.
+/// Returns the values relative to the mean around each, in units of their spread.
 fn standing_out(values: &[f32]) -> Vec<f32> {
     let sums = running_sums(values);
     let mut above: Vec<f32> = values

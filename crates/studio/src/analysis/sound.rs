@@ -1,4 +1,4 @@
-//! A sound file in the form that everything here measures.
+//! A decoded sound file, in the form for analysis.
 
 use std::io::{Read, Seek};
 
@@ -7,7 +7,7 @@ use ebur128::{EbuR128, Mode};
 use super::spectrum::RATE;
 use crate::audio::{DecodeError, DecodeLimits, Decoded, Resampler, Samples, decode};
 
-/// A decoded sound: one channel at the rate of analysis, and what was measured on the way.
+/// A decoded sound: one channel at the analysis rate, and measurements made on the way.
 #[derive(Debug, Clone)]
 pub struct Sound {
     /// One channel at 22,050 frames a second.
@@ -16,7 +16,7 @@ pub struct Sound {
     loudness: Loudness,
 }
 
-/// Loudness after EBU R 128. Silence has none.
+/// Loudness according to EBU R 128. Silence has none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loudness {
     /// Integrated loudness, in LUFS.
@@ -33,7 +33,7 @@ impl Sound {
     /// Decodes a WAV, FLAC, MP3 or Ogg Vorbis file; `false` from `go_on` stops it.
     ///
     /// # Errors
-    /// The file is none that can be read, broken, empty or over a limit, or it was stopped.
+    /// If the file has another format, is broken, empty or over a limit, or decoding was stopped.
     pub fn read(
         file: impl Read + Seek + Send + Sync + 'static,
         limits: DecodeLimits,
@@ -51,7 +51,7 @@ impl Sound {
         Ok(Self { mono: gathering.resampler.finish(), decoded, loudness })
     }
 
-    /// Sound that is already decoded: one channel, or several in turn.
+    /// Returns decoded sound: one channel, or several interleaved.
     #[must_use]
     pub fn from_samples(interleaved: &[f32], channels: usize, sample_rate: u32) -> Option<Self> {
         let mut gathering = Gathering::new(channels, sample_rate)?;
@@ -64,25 +64,25 @@ impl Sound {
         Some(Self { mono: gathering.resampler.finish(), decoded, loudness })
     }
 
-    /// One channel, and its frames per second.
+    /// Returns one channel, and its frames per second.
     #[must_use]
     pub fn mono(&self) -> (&[f32], u32) {
         (&self.mono, RATE)
     }
 
-    /// What the file is.
+    /// Returns the properties of the file.
     #[must_use]
     pub const fn decoded(&self) -> Decoded {
         self.decoded
     }
 
-    /// How loud it is.
+    /// Returns its loudness.
     #[must_use]
     pub const fn loudness(&self) -> Loudness {
         self.loudness
     }
 
-    /// How long it lasts.
+    /// Returns its duration.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.decoded.seconds()

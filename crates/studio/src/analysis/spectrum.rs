@@ -1,22 +1,22 @@
-//! Short pieces of sound as spectra, and spectra as bands that are as wide as hearing has them.
+//! Spectra of short frames of sound, and bands as wide as those of hearing.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use realfft::{RealFftPlanner, RealToComplex};
 
-/// The rate that everything here works at: above it there is little that tells of rhythm or pitch.
+/// The rate of all analyses: higher frequencies contribute little to rhythm or pitch.
 pub(crate) const RATE: u32 = 22_050;
 
-/// The bands of hearing that are told apart.
+/// The number of bands.
 pub(crate) const N_BANDS: usize = 40;
 
-/// The lowest band begins here, in hertz: below is rumble.
+/// The lower end of the lowest band, in hertz: below is rumble.
 const LOWEST_HERTZ: f32 = 30.0;
-/// The highest band ends here, in hertz.
+/// The upper end of the highest band, in hertz.
 const HIGHEST_HERTZ: f32 = 10_500.0;
 
-/// Magnitude spectra of overlapping pieces.
+/// Magnitude spectra of overlapping frames.
 pub(crate) struct Stft {
     fft: Arc<dyn RealToComplex<f32>>,
     window: Vec<f32>,
@@ -30,7 +30,7 @@ impl Stft {
         Self { fft: RealFftPlanner::new().plan_fft_forward(size), window, hop }
     }
 
-    /// Hands over the spectrum around each multiple of the hop.
+    /// Passes on the spectrum around each multiple of the hop.
     pub(crate) fn each(&self, samples: &[f32], mut take: impl FnMut(&[f32])) {
         let size = self.window.len();
         let mut input = self.fft.make_input_vec();
@@ -42,7 +42,7 @@ impl Stft {
             fill(&mut input, samples, centre, &self.window);
             self.fft
                 .process_with_scratch(&mut input, &mut output, &mut scratch)
-                .expect("the buffers are of its own making");
+                .expect("the buffers are made by the plan");
             for (magnitude, bin) in magnitudes.iter_mut().zip(&output) {
                 *magnitude = bin.norm_sqr().sqrt() * scale;
             }
@@ -51,7 +51,7 @@ impl Stft {
     }
 }
 
-/// The windowed samples around a place, silence beyond both ends.
+/// Fills in the windowed samples around a place, with silence beyond both ends.
 fn fill(input: &mut [f32], samples: &[f32], centre: usize, window: &[f32]) {
     let size = window.len();
     let before = (size / 2).saturating_sub(centre);
@@ -92,7 +92,7 @@ fn mel(hertz: f32) -> f32 {
     1127.0 * (1.0 + hertz / 700.0).ln()
 }
 
-/// The weights of the bins of one band; a band narrower than a bin still has the nearest.
+/// Returns the weights of the bins of one band; a band narrower than a bin still has the nearest.
 fn band(low: f32, middle: f32, high: f32) -> (Range<usize>, Vec<f32>) {
     let first = low.floor() as usize + 1;
     let last = (high.ceil() as usize).max(first + 1);

@@ -5,33 +5,32 @@ use realfft::RealFftPlanner;
 
 use super::novelty::FPS;
 
-/// Tempos that are told apart, in beats per minute.
+/// The range of tempos, in beats per minute.
 const SLOWEST_BPM: f64 = 50.0;
 const FASTEST_BPM: f64 = 220.0;
 
-/// Steps of the ladder of tempos: about 1.5 % each.
+/// The number of tempos: steps of about 1.5 %.
 const N_TEMPOS: usize = 100;
 
-/// What a tempo is judged by at one place, in seconds: four bars of a slow piece are not, but a
-/// change of tempo must not drown in what came before.
+/// The stretch for estimating a tempo, in seconds: shorter than four bars of a slow piece, so that
+/// a change of tempo does not drown in what came before.
 const WINDOW_SECONDS: f64 = 8.0;
 
-/// How often the tempo is judged, in seconds.
+/// How often the tempo is estimated, in seconds.
 const STEP_SECONDS: f64 = 0.5;
 
-/// Where people tap when they could tap at several tempos, and how far they depart from it, in
-/// octaves.
+/// The tempo that people prefer among several, and how far they deviate from it, in octaves.
 const PREFERRED_BPM: f64 = 118.0;
 const PREFERENCE_OCTAVES: f64 = 0.75;
 
-/// What a step of one rung on the ladder costs, and what any leap costs at most.
+/// The cost of a step to the next tempo, and the most that any leap costs.
 const RUNG_COST: f64 = 0.06;
 const LEAP_COST: f64 = 4.0;
 
-/// The tempo through a sound.
+/// The tempo over time.
 #[derive(Debug, Clone)]
 pub(crate) struct TempoPath {
-    /// Moments of a beat, at each step.
+    /// Moments per beat, at each step.
     periods: Vec<f64>,
 }
 
@@ -42,7 +41,7 @@ impl TempoPath {
         Self { periods: path.into_iter().map(|rung| FPS * 60.0 / bpm(rung)).collect() }
     }
 
-    /// Moments of a beat around a moment.
+    /// Returns the moments per beat around a moment.
     pub(crate) fn period(&self, moment: usize) -> f64 {
         let step = (moment as f64 / (STEP_SECONDS * FPS)).round() as usize;
         let last = self.periods.len().saturating_sub(1);
@@ -54,7 +53,7 @@ fn bpm(rung: usize) -> f64 {
     SLOWEST_BPM * (FASTEST_BPM / SLOWEST_BPM).powf(rung as f64 / (N_TEMPOS - 1) as f64)
 }
 
-/// How well each tempo fits at each step.
+/// Returns how well each tempo fits at each step.
 fn fits(novelty: &[f32]) -> Vec<Vec<f64>> {
     let window = (WINDOW_SECONDS * FPS) as usize;
     let step = STEP_SECONDS * FPS;
@@ -69,8 +68,8 @@ fn fits(novelty: &[f32]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// How well the attacks repeat after one to four beats, and less well in between, times the
-/// preference for a tempo.
+/// Returns how well the attacks repeat after one to four beats, and less well in between, times the
+/// prior of the tempo.
 fn fit(correlation: &[f64], bpm: f64) -> f64 {
     let period = FPS * 60.0 / bpm;
     let at = |lag: f64| {
@@ -83,7 +82,7 @@ fn fit(correlation: &[f64], bpm: f64) -> f64 {
     comb.max(0.0) * (-0.5 * octaves * octaves).exp()
 }
 
-/// The path through the rungs with the best sum of fits, less what its steps cost.
+/// Returns the path through the tempos with the best sum of fits, less the cost of its steps.
 fn cheapest_path(fits: &[Vec<f64>]) -> Vec<usize> {
     let mut scores = vec![0.0; N_TEMPOS];
     let mut came_from = Vec::with_capacity(fits.len());
@@ -137,7 +136,7 @@ impl Correlator {
         Self { window, planner: RealFftPlanner::new() }
     }
 
-    /// By lag, 1 at lag 0, corrected for the window's own shape.
+    /// Returns it by lag, 1 at lag 0, corrected for the shape of the window.
     fn run(&mut self, novelty: &[f32], centre: usize) -> Vec<f64> {
         let size = (self.window.len() * 2).next_power_of_two();
         let (forward, inverse) =
@@ -149,11 +148,11 @@ impl Correlator {
             *out = at.and_then(|at| novelty.get(at)).map_or(0.0, |value| value * weight);
         }
         let mut spectrum = forward.make_output_vec();
-        forward.process(&mut piece, &mut spectrum).expect("buffers of its own making");
+        forward.process(&mut piece, &mut spectrum).expect("the buffers are made by the plan");
         for bin in &mut spectrum {
             *bin = (bin.norm_sqr()).into();
         }
-        inverse.process(&mut spectrum, &mut piece).expect("buffers of its own making");
+        inverse.process(&mut spectrum, &mut piece).expect("the buffers are made by the plan");
         let whole = f64::from(piece[0]).max(1e-9);
         let half = self.window.len() / 2;
         piece[..=half]

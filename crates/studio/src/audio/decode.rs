@@ -1,4 +1,4 @@
-//! Sound files into samples, piece by piece.
+//! Decodes sound files into samples, piece by piece.
 
 use std::any::Any;
 use std::io::{Read, Seek};
@@ -13,14 +13,14 @@ use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
 use symphonia::core::io::{MediaSource, MediaSourceStream};
 use symphonia::core::meta::MetadataOptions;
 
-/// Broken packets that are passed over before a file counts as broken: a scratch, not a wreck.
+/// The most broken packets that are skipped before a file counts as broken.
 const BAD_PACKETS_MAX: u32 = 16;
 
-/// What sound is recorded at. Outside, a small file could last for days, or a change of the rate
+/// The accepted sample rates. Outside this range, a small file could last for days, or resampling
 /// could need tables of any size.
 const SAMPLE_RATES: RangeInclusive<u32> = 4000..=384_000;
 
-/// What decoding may cost.
+/// The limits of decoding.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecodeLimits {
     /// The longest sound.
@@ -30,7 +30,7 @@ pub struct DecodeLimits {
 }
 
 impl Default for DecodeLimits {
-    /// Half an hour: 160 MB while it is analysed.
+    /// Half an hour: 160 MB during the analysis.
     fn default() -> Self {
         Self { seconds_max: 1800.0, channels_max: 8 }
     }
@@ -39,10 +39,10 @@ impl Default for DecodeLimits {
 /// Why a sound file cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
-    /// None of the formats.
-    #[error("not a sound file that can be read; WAV, FLAC, MP3 and Ogg Vorbis can")]
+    /// An unknown format.
+    #[error("not a supported sound file; use WAV, FLAC, MP3 or Ogg Vorbis")]
     Unknown,
-    /// One of the formats, but not whole.
+    /// A known format, but damaged.
     #[error("the sound file is broken after {seconds:.3} s: {what}")]
     Malformed {
         /// How much was decoded before.
@@ -50,24 +50,24 @@ pub enum DecodeError {
         /// What is wrong there.
         what: String,
     },
-    /// Over the limit.
-    #[error("the sound is longer than {seconds_max:.0} s, which is the limit; cut it first")]
+    /// It is too long.
+    #[error("the sound is longer than the limit of {seconds_max:.0} s; cut it first")]
     TooLong {
-        /// What it may last.
+        /// The limit.
         seconds_max: f64,
     },
-    /// Over the limit.
-    #[error("the sound has {channels} channels, and at most {channels_max} are read")]
+    /// It has too many channels.
+    #[error("the sound has {channels} channels, the limit is {channels_max}")]
     TooManyChannels {
-        /// What it has.
+        /// Its channels.
         channels: usize,
-        /// What it may have.
+        /// The limit.
         channels_max: usize,
     },
-    /// Nothing in it.
-    #[error("the sound file has no sound in it")]
+    /// It contains no sound.
+    #[error("the sound file contains no sound")]
     Empty,
-    /// Whoever takes the samples wants no more.
+    /// The receiver of the samples stopped it.
     #[error("stopped")]
     Stopped,
 }
@@ -75,46 +75,46 @@ pub enum DecodeError {
 /// A piece of sound.
 #[derive(Debug, Clone, Copy)]
 pub struct Samples<'a> {
-    /// One channel after the other, full scale at 1.
+    /// Samples of all channels interleaved, full scale at 1.
     pub interleaved: &'a [f32],
-    /// How many channels.
+    /// The number of channels.
     pub channels: usize,
     /// Frames per second.
     pub sample_rate: u32,
 }
 
-/// What was decoded.
+/// Properties of the decoded sound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Decoded {
-    /// How many channels.
+    /// The number of channels.
     pub channels: usize,
     /// Frames per second.
     pub sample_rate: u32,
-    /// Frames in all.
+    /// The number of frames.
     pub frames: u64,
     /// Packets that could not be decoded and are missing.
     pub n_bad_packets: u32,
 }
 
 impl Decoded {
-    /// How long it lasts.
+    /// Returns its duration.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.frames as f64 / f64::from(self.sample_rate)
     }
 }
 
-/// Decodes the first sound in a file and hands it over piece by piece; `false` from `take` stops it.
+/// Decodes the first sound in a file and passes it on piece by piece; `false` from `take` stops it.
 ///
 /// # Errors
-/// The file is none that can be read, broken, empty or over a limit, or `take` stopped it.
+/// If the file has another format, is broken, empty or over a limit, or `take` stopped it.
 pub fn decode(
     file: impl Read + Seek + Send + Sync + 'static,
     limits: DecodeLimits,
     take: &mut dyn FnMut(Samples<'_>) -> bool,
 ) -> Result<Decoded, DecodeError> {
     let mut decoding = Decoding { limits, take, format: None, frames: 0, n_bad_packets: 0 };
-    // The decoders are sound but not all of their arithmetic is checked against every input.
+    // The decoders are memory-safe, but not all of their arithmetic is checked.
     let decoded = panic::catch_unwind(AssertUnwindSafe(|| decoding.run(file)));
     decoded.unwrap_or_else(|panic| Err(decoding.malformed(panic_text(panic.as_ref()))))
 }
@@ -126,7 +126,7 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 struct Decoding<'a> {
     limits: DecodeLimits,
     take: &'a mut dyn FnMut(Samples<'_>) -> bool,
-    /// Channels and sample rate, once the first packet has told.
+    /// Channels and sample rate, known after the first packet.
     format: Option<(usize, u32)>,
     frames: u64,
     n_bad_packets: u32,
@@ -233,7 +233,7 @@ impl Decoding<'_> {
     }
 }
 
-/// A file as the decoders want it: they may seek, and they know its length.
+/// A file with what the decoders need: seeking, and a known length.
 struct Source<F> {
     file: F,
     length: Option<u64>,

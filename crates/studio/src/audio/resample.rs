@@ -1,15 +1,15 @@
-//! Another sample rate, without a loss that could be heard.
+//! Resampling without audible loss.
 
 use rubato::audioadapter_buffers::direct::SequentialSlice;
 use rubato::{Fft, FixedSync, Resampler as _};
 
-/// Frames that are changed at once, at least.
+/// The least number of frames that are converted together.
 const CHUNK_FRAMES: usize = 4096;
 
-/// Changes the rate of one channel as it comes, in time with its input: a sound at a second stays at
-/// that second.
+/// Resamples one channel as it comes, aligned with its input: a sound at a second stays at that
+/// second.
 pub struct Resampler {
-    /// None if the rates are the same.
+    /// `None` if the rates are the same.
     fft: Option<Fft<f32>>,
     pending: Vec<f32>,
     output: Vec<f32>,
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Resampler {
 }
 
 impl Resampler {
-    /// From a rate to a rate; `None` if they are impossible.
+    /// Returns a resampler; `None` if the rates are impossible.
     #[must_use]
     pub fn new(from: u32, to: u32) -> Option<Self> {
         let fft = if from == to {
@@ -59,11 +59,11 @@ impl Resampler {
         self.run();
     }
 
-    /// Everything at the new rate.
+    /// Returns everything at the new rate.
     #[must_use]
     pub fn finish(mut self) -> Vec<f32> {
         let wanted = (self.n_in as f64 * self.ratio).ceil() as usize;
-        // Silence behind the end pushes out what the filter still holds.
+        // Silence after the end flushes the filter.
         while self.output.len() < wanted {
             self.pending.resize(self.pending.len() + CHUNK_FRAMES, 0.0);
             self.run();
@@ -79,12 +79,13 @@ impl Resampler {
             let needed = fft.input_frames_next();
             let Some(input) = self.pending.get(done..done + needed) else { break };
             let scratch_frames = self.scratch.len();
-            let from = SequentialSlice::new(input, 1, needed).expect("as long as it says");
+            let from = SequentialSlice::new(input, 1, needed)
+                .expect("the buffer has the size it asks for");
             let mut to = SequentialSlice::new_mut(&mut self.scratch, 1, scratch_frames)
-                .expect("as long as it says");
+                .expect("the buffer has the size it asks for");
             let (n_in, n_out) = fft
                 .process_into_buffer(&from, &mut to, None)
-                .expect("both buffers are of the size it asks for");
+                .expect("both buffers have the size it asks for");
             let skipped = self.to_skip.min(n_out);
             self.to_skip -= skipped;
             self.output.extend_from_slice(&self.scratch[skipped..n_out]);
@@ -94,8 +95,9 @@ impl Resampler {
     }
 }
 
-/// How many frames to change at once: an even number of the least that give whole frames. The middle
-/// of an odd filter lies between two frames, and the sound would be half a frame late.
+/// Returns how many frames to convert together: an even multiple of the least number with whole
+/// frames. The middle of an odd filter lies between two frames, and the sound would be half a frame
+/// late.
 fn chunk_frames(from: usize, to: usize) -> Option<usize> {
     let (mut common, mut rest) = (from, to);
     while rest > 0 {
@@ -105,7 +107,7 @@ fn chunk_frames(from: usize, to: usize) -> Option<usize> {
     Some(unit * CHUNK_FRAMES.div_ceil(unit).next_multiple_of(2))
 }
 
-/// A whole channel at another rate; `None` if the rates are impossible.
+/// Resamples a whole channel; `None` if the rates are impossible.
 #[must_use]
 pub fn resample(samples: &[f32], from: u32, to: u32) -> Option<Vec<f32>> {
     let mut resampler = Resampler::new(from, to)?;
@@ -122,7 +124,7 @@ mod tests {
         (0..n).map(|idx| (idx as f64 * step).sin() as f32).collect()
     }
 
-    /// Rule: resampling keeps time and level, and what it adds lies 90 dB below.
+    /// Rule: resampling keeps time and level, and its noise is 90 dB below.
     #[test]
     fn a_tone_keeps_its_place_and_its_level() {
         for (from, to) in [(48_000, 44_100), (44_100, 22_050), (8000, 44_100), (96_000, 22_050)] {

@@ -1,4 +1,4 @@
-//! What the model knows: the tunes that ship with it, and the pieces it is given.
+//! The knowledge of the model: the tunes that ship with it, and the given pieces.
 
 use std::sync::LazyLock;
 
@@ -13,17 +13,17 @@ use crate::abc;
 /// Traditional tunes in ABC notation.
 const TUNES: &str = include_str!("tunes.abc");
 
-/// How much more what is given counts than all the tunes together.
+/// The weight of the given pieces against all the tunes together.
 const GIVEN_WEIGHT: usize = 2;
-/// How many rhythms before are looked at.
+/// The number of previous rhythms in a context.
 const RHYTHMS: usize = 3;
-/// How many pitches before are looked at.
+/// The number of previous pitches in a context.
 const PITCHES: usize = 4;
 /// The longest gap and length that are learned: two whole notes.
 const STEPS_MAX: i64 = 8 * STEPS;
-/// Notes between two looks at whether to stop.
+/// Notes between two checks whether to stop.
 const NOTES_BETWEEN_LOOKS: usize = 512;
-/// Stands for what is before the first note.
+/// Stands for everything before the first note.
 const BEGINNING: i32 = i32::MIN;
 
 /// The tunes, read once.
@@ -36,7 +36,7 @@ static PIECES: LazyLock<Vec<Piece>> = LazyLock::new(|| {
     (0..parsed.book.tunes.len()).filter_map(piece).collect()
 });
 
-/// How long a note lasts, and when the next one starts.
+/// The length of a note, and the distance to the next onset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rhythm {
     /// Steps to the next onset; 0 inside a chord.
@@ -54,32 +54,32 @@ impl Rhythm {
     }
 }
 
-/// What the model knows.
+/// The knowledge of the model.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     rhythms: Predictor,
     pitches: Predictor,
 }
 
-/// What was written so far, as the model sees it.
+/// The notes so far, as the model sees them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct History {
     rhythms: Vec<i32>,
     degrees: Vec<i32>,
 }
 
-/// Where a note stands, in what kind of music.
+/// The position of a note, and the kind of music.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) at: i64,
     pub(super) bar: i64,
     pub(super) is_minor: bool,
-    /// Whether it sounds together with the note before.
+    /// Whether it sounds together with the previous note.
     pub(super) is_chord: bool,
 }
 
 impl Model {
-    /// Learns the tunes and what is given.
+    /// Learns the tunes and the given pieces.
     pub(super) fn learn(given: &[&Piece], go_on: &dyn Fn() -> bool) -> Result<Self, Stopped> {
         let mut model = Self::default();
         let tunes = PIECES.iter().map(|piece| (piece, 1));
@@ -96,7 +96,7 @@ impl Model {
         Ok(model)
     }
 
-    /// One of the tunes, for its key and meter.
+    /// Returns one of the tunes, for its key and meter.
     pub(super) fn example(&self, rng: &mut Xoshiro256PlusPlus) -> &'static Piece {
         &PIECES[rng.random_range(0..PIECES.len())]
     }
@@ -122,7 +122,7 @@ impl Model {
         Ok(())
     }
 
-    /// What may be the next pitch, in semitones from the tonic.
+    /// Returns the candidates for the next pitch, in semitones from the tonic.
     pub(super) fn degrees(
         &self,
         history: &History,
@@ -131,7 +131,7 @@ impl Model {
         self.pitches.distribution(&history.pitch_context(place))
     }
 
-    /// What may be the next rhythm.
+    /// Returns the candidates for the next rhythm.
     pub(super) fn rhythms(
         &self,
         history: &History,
@@ -140,7 +140,7 @@ impl Model {
         self.rhythms.distribution(&history.rhythm_context(place))
     }
 
-    /// How likely the first notes of a piece are after a history.
+    /// Returns how likely the first notes of a piece are after a history.
     pub(super) fn joins(&self, history: &History, piece: &Piece, notes: &[Note]) -> f64 {
         let mut history = history.clone();
         let mut likelihood = 0.0;
@@ -155,7 +155,7 @@ impl Model {
 }
 
 impl History {
-    /// What a piece leaves behind.
+    /// Returns the history after a piece.
     pub(super) fn of(piece: &Piece, notes: &[Note]) -> Self {
         let piece = piece.with_notes(notes);
         let mut history = Self::default();
@@ -170,7 +170,7 @@ impl History {
         self.rhythms.push(rhythm.symbol());
     }
 
-    /// The pitches before, and whether the place is a strong one, in which mode.
+    /// Returns the previous pitches, whether the position is strong, and the mode.
     fn pitch_context(&self, place: Place) -> Vec<i32> {
         let is_strong = place.at.rem_euclid(place.bar) == 0;
         let side =
@@ -178,15 +178,15 @@ impl History {
         context(&self.degrees, PITCHES, side)
     }
 
-    /// The rhythms before, and where in which bar the place is.
+    /// Returns the previous rhythms, and the position in the bar.
     fn rhythm_context(&self, place: Place) -> Vec<i32> {
         let side = place.bar * 4096 + place.at.rem_euclid(place.bar);
         context(&self.rhythms, RHYTHMS, side as i32)
     }
 }
 
-/// The last symbols, the nearest last but one, and what is known besides at the end, so that it is
-/// what counts longest.
+/// Returns the last symbols, the nearest last but one, and the side information at the end, so that
+/// it is kept longest.
 fn context(symbols: &[i32], n_symbols: usize, side: i32) -> Vec<i32> {
     let start = symbols.len().saturating_sub(n_symbols);
     let missing = n_symbols - (symbols.len() - start);
@@ -195,12 +195,12 @@ fn context(symbols: &[i32], n_symbols: usize, side: i32) -> Vec<i32> {
 }
 
 impl Piece {
-    /// Semitones from the tonic nearest to middle C.
+    /// Returns the semitones from the tonic nearest to middle C.
     pub(super) fn degree(&self, key: u8) -> i32 {
         i32::from(key) - self.tonic_key()
     }
 
-    /// The key of the tonic nearest to middle C.
+    /// Returns the key of the tonic nearest to middle C.
     pub(super) fn tonic_key(&self) -> i32 {
         60 + (i32::from(self.tonic) + 6) % 12 - 6
     }
@@ -211,7 +211,7 @@ impl Piece {
         Place { at, bar: self.bar, is_minor: self.is_minor, is_chord }
     }
 
-    /// The last note of a piece fills its bar.
+    /// Returns the rhythm of a note; the last note of a piece fills its bar.
     fn rhythm(&self, note_idx: usize) -> Rhythm {
         let note = self.notes[note_idx];
         let to_bar = self.bar - note.at.rem_euclid(self.bar);
@@ -220,7 +220,7 @@ impl Piece {
     }
 }
 
-/// The rhythm behind a symbol of [`Model::rhythms`].
+/// Returns the rhythm of a symbol of [`Model::rhythms`].
 pub(super) const fn rhythm_of(symbol: i32) -> Rhythm {
     Rhythm::from_symbol(symbol)
 }

@@ -1,14 +1,14 @@
 //! Music from a statistical model of note sequences: no trained network, but counts of what follows
-//! what, in a set of traditional tunes and in the music that is given.
+//! what, in a set of traditional tunes and in the given music.
 //!
-//! Main types: [`Piece`] is music on a grid, with its key and its meter; [`compose`] makes more of it
-//! for a [`Task`]; [`judge`] tells whether a piece was performed or programmed.
+//! Main types: [`Piece`] is music on a grid, with its key and its meter; [`compose`] makes more of
+//! it for a [`Task`]; [`judge`] estimates whether a piece was performed or programmed.
 //!
 //! Invariants:
 //!
-//! - The same task, settings and seed give the same notes.
-//! - What a piece teaches counts more than all the tunes that ship with the model.
-//! - Learning and composing stop when they are told, and nothing grows without a limit.
+//! - The same task, settings and seed produce the same notes.
+//! - A given piece counts more than all the tunes that ship with the model.
+//! - Learning and composing stop on request, and nothing grows without a limit.
 
 mod judge;
 mod learn;
@@ -25,26 +25,26 @@ use learn::Model;
 pub use piece::{Piece, PieceError};
 use writer::{Phrase, Writer};
 
-/// What answers say they were made by.
+/// The name of the method in answers.
 pub const BACKEND: &str =
     "embedded: variable-order statistics of note sequences, no trained network";
 
 /// The most notes of one composition.
 pub const NOTES_MAX: usize = 4096;
 
-/// Attempts of which the one that joins best is taken.
+/// The number of attempts, of which the best fit is taken.
 const ATTEMPTS: usize = 8;
 
 /// How to compose.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// About how many notes; at most [`NOTES_MAX`].
+    /// The approximate number of notes; at most [`NOTES_MAX`].
     pub n_notes: usize,
-    /// How daring: 0 always takes the likeliest.
+    /// The sampling temperature: 0 always takes the likeliest choice.
     pub temperature: f64,
     /// Only the likeliest choices that together have this probability.
     pub top_p: f64,
-    /// The same seed gives the same music.
+    /// The same seed produces the same music.
     pub seed: u64,
 }
 
@@ -53,36 +53,36 @@ pub struct Settings {
 pub enum Task<'a> {
     /// Something new.
     New,
-    /// Something new that starts as a piece does, and keeps its manner.
+    /// Something new that starts like a piece, and keeps its style.
     Seeded(&'a Piece),
-    /// A piece, and how it goes on.
+    /// A piece and its continuation.
     Continue(&'a Piece),
-    /// What leads from a piece to another, or anywhere.
+    /// A bridge from a piece to another, or to anywhere.
     Bridge(&'a Piece, Option<&'a Piece>),
-    /// What can be played round and round, perhaps in a piece's manner.
+    /// A loop, perhaps in a piece's style.
     Loop(Option<&'a Piece>),
 }
 
-/// Music that was made.
+/// Composed music.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composed {
     /// As a MIDI file.
     pub sequence: Sequence,
-    /// How many notes are new.
+    /// The number of new notes.
     pub n_notes: usize,
-    /// How long it lasts.
+    /// Its duration.
     pub seconds: f64,
 }
 
-/// It was told to stop.
+/// It was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the composition was told to stop")]
+#[error("the composition was stopped")]
 pub struct Stopped;
 
-/// Composes. `go_on` is asked now and then, and `false` stops it.
+/// Composes. `go_on` is called now and then, and `false` stops it.
 ///
 /// # Errors
-/// It was told to stop.
+/// If it was stopped.
 pub fn compose(
     task: Task<'_>,
     settings: &Settings,
@@ -150,12 +150,12 @@ fn best_of(
     Ok(best)
 }
 
-/// A MIDI file of what was there before and what is new, from the first bar on.
+/// Returns a MIDI file of the old and the new notes, from the first bar on.
 fn finish(frame: &Piece, before: Vec<piece::Note>, phrase: Phrase) -> Composed {
     let n_notes = phrase.notes.len();
     let mut notes = before;
     notes.extend(phrase.notes);
-    // A phrase that comes after something else starts in a bar of its own.
+    // A phrase after other music starts in a bar of its own.
     let first = notes.first().map_or(0, |note| note.at);
     let shift = first - first.rem_euclid(frame.bar);
     for note in &mut notes {

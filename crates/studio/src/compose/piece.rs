@@ -1,25 +1,25 @@
-//! Music on a grid: what is learned from, and what is made.
+//! Music on a grid: the input and the output of the model.
 
 use crate::analysis::{Key, Mode, key_of};
 use crate::smf::{Event, Message, ReadError, Sequence, TextKind, Timing, Track};
 
-/// Steps of a quarter note: fine enough for triplets of sixteenths.
+/// Steps per quarter note: fine enough for triplets of sixteenths.
 pub(super) const STEPS: i64 = 24;
-/// Notes of a piece that are learned from; the rest is left out.
+/// The most notes of a piece that are learned from; the rest is ignored.
 const NOTES_READ_MAX: usize = 20_000;
-/// The channel of drums, whose keys are no pitches.
+/// The drum channel, whose keys are not pitches.
 const DRUMS: u8 = 9;
-/// Microseconds of a quarter note, if a file does not say: 120 a minute.
+/// Microseconds per quarter note of a file without a tempo: 120 a minute.
 const TEMPO: u32 = 500_000;
-/// How much more the last note tells of the key than others.
+/// The weight of the last note in finding the key.
 const LAST_NOTE: f32 = 4.0;
 
 /// A note on the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Note {
-    /// The step at which it starts.
+    /// The step of its start.
     pub(super) at: i64,
-    /// Steps that it lasts.
+    /// Its length in steps.
     pub(super) length: i64,
     pub(super) key: u8,
     pub(super) velocity: u8,
@@ -28,44 +28,44 @@ pub(super) struct Note {
 /// Music on a grid, with its key and its meter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Piece {
-    /// At least one, in the order of their onsets, the highest first.
+    /// At least one, by onset, the highest first.
     pub(super) notes: Vec<Note>,
-    /// Steps of a bar.
+    /// Steps per bar.
     pub(super) bar: i64,
     meter: (u8, u8),
-    /// Microseconds of a quarter note.
+    /// Microseconds per quarter note.
     tempo: u32,
     program: u8,
     pub(super) tonic: u8,
     pub(super) is_minor: bool,
-    /// How far from the grid notes start, on average, in quarter notes.
+    /// The average distance of onsets from the grid, in quarter notes.
     pub(super) unevenness: f64,
 }
 
-/// Why there is nothing to learn from.
+/// Why a piece cannot be learned from.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PieceError {
     /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// There are no notes in it but drums.
-    #[error("the MIDI file has no notes besides drums: give one with a melody")]
+    /// It has no notes except drums.
+    #[error("the MIDI file has no notes except drums: use one with a melody")]
     Empty,
 }
 
 impl Piece {
-    /// Reads a MIDI file. Drums are left out.
+    /// Reads a MIDI file. Drums are ignored.
     ///
     /// # Errors
-    /// Why there is nothing to learn from.
+    /// If it cannot be learned from.
     pub fn read(bytes: &[u8]) -> Result<Self, PieceError> {
         Self::from_sequence(&Sequence::read(bytes)?)
     }
 
-    /// The music of a sequence.
+    /// Returns the music of a sequence.
     ///
     /// # Errors
-    /// There are no notes.
+    /// If it has no notes.
     pub fn from_sequence(sequence: &Sequence) -> Result<Self, PieceError> {
         let mut reading = Reading::new(sequence);
         for event in sequence.tracks.iter().flatten() {
@@ -97,12 +97,12 @@ impl Piece {
         })
     }
 
-    /// Other notes in this piece's key, meter and tempo.
+    /// Returns other notes in this piece's key, meter and tempo.
     pub(super) fn with_notes(&self, notes: &[Note]) -> Self {
         Self { notes: notes.to_vec(), ..self.clone() }
     }
 
-    /// The notes of the first bar that has any, and of the one after.
+    /// Returns the notes of the first bar that has any, and of the one after.
     pub(super) fn opening(&self) -> &[Note] {
         let first_bar = self.notes[0].at.div_euclid(self.bar);
         let n_notes =
@@ -110,13 +110,14 @@ impl Piece {
         &self.notes[..n_notes]
     }
 
-    /// How hard its notes are struck on average.
+    /// Returns the average velocity.
     pub(super) fn velocity(&self) -> u8 {
         let sum: usize = self.notes.iter().map(|note| usize::from(note.velocity)).sum();
         u8::try_from(sum / self.notes.len()).unwrap_or(127)
     }
 
-    /// A MIDI file of notes in this piece's tempo, meter and instrument, that lasts until `end`.
+    /// Returns a MIDI file of notes in this piece's tempo, meter and instrument, that lasts until
+    /// `end`.
     pub(super) fn sequence(&self, notes: &[Note], end: i64) -> Sequence {
         let mut track = Track::new();
         let mut push = |step: i64, message| {
@@ -127,7 +128,7 @@ impl Piece {
         push(0, Message::TimeSignature { numerator, denominator_power });
         push(0, Message::Program { channel: 0, program: self.program });
         for (note_idx, note) in notes.iter().enumerate() {
-            // A key that is struck again has to be let go before.
+            // A key has to be released before it is struck again.
             let again = notes[note_idx + 1..]
                 .iter()
                 .take_while(|next| next.at < note.at + note.length)
@@ -145,7 +146,7 @@ impl Piece {
     }
 }
 
-/// The key, which the last note tells more of than others.
+/// Returns the key, with more weight on the last note.
 fn key(notes: &[Note]) -> Option<Key> {
     let mut chroma = [0.0; 12];
     for note in notes {
@@ -157,14 +158,14 @@ fn key(notes: &[Note]) -> Option<Key> {
     key_of(&chroma)
 }
 
-/// What is found while a sequence is read.
+/// The state while a sequence is read.
 struct Reading {
     notes: Vec<Note>,
     ticks_per_quarter: f64,
     meter: Option<(u8, u8)>,
     tempo: Option<u32>,
     program: Option<u8>,
-    /// The sum of how far from the grid notes start.
+    /// The sum of the distances of onsets from the grid.
     n_uneven: f64,
 }
 
@@ -172,7 +173,7 @@ impl Reading {
     fn new(sequence: &Sequence) -> Self {
         let ticks_per_quarter = match sequence.timing {
             Timing::PerQuarter(ticks) => f64::from(ticks),
-            // Film time knows no quarters: 120 a minute are as good as any.
+            // Film time has no quarters: 120 a minute are as good as any.
             Timing::PerSecond(ticks) => f64::from(ticks) / 2.0,
         };
         Self {
@@ -185,7 +186,7 @@ impl Reading {
         }
     }
 
-    /// The first tempo, meter and instrument.
+    /// Reads the first tempo, meter and instrument.
     fn facts(&mut self, event: &Event) {
         match event.message {
             Message::Tempo(micros) => {
@@ -241,7 +242,7 @@ impl Reading {
     fn note(&mut self, key: u8, (on, off): (u64, u64), velocity: u8) {
         let steps = |tick: u64| tick as f64 / self.ticks_per_quarter * STEPS as f64;
         let (start, end) = (steps(on), steps(off));
-        // Sixteenths and triplets of eighths are where written music starts.
+        // Written music starts notes on sixteenths and triplets of eighths.
         let quarter = start / STEPS as f64;
         let off_grid = |parts: f64| (quarter * parts - (quarter * parts).round()).abs() / parts;
         self.n_uneven += off_grid(4.0).min(off_grid(3.0));

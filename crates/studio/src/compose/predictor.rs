@@ -1,14 +1,14 @@
-//! What follows what: counts of symbols after contexts of several lengths, blended.
+//! Predicts symbols: counts after contexts of several lengths, blended.
 
 use std::collections::{BTreeMap, HashMap};
 
 use rand::RngExt as _;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// The least temperature that is not always the likeliest choice.
+/// The lowest temperature that is not always the likeliest choice.
 const TEMPERATURE_MIN: f64 = 0.01;
 
-/// Predicts a symbol from those before it. Contexts are looked up and never walked through, so that
+/// Predicts a symbol from those before it. Contexts are looked up and never iterated, so that
 /// nothing depends on the order of a hash table.
 #[derive(Debug, Default)]
 pub(super) struct Predictor {
@@ -28,8 +28,8 @@ impl Predictor {
         }
     }
 
-    /// What may follow a context: each longer part of it that was seen speaks the louder, the fewer
-    /// different symbols followed it.
+    /// Returns the candidates after a context: each longer part of it that was seen has more
+    /// weight, the fewer different symbols followed it.
     pub(super) fn distribution(&self, context: &[i32]) -> Distribution {
         let mut blended = Distribution::new();
         for from in (0..=context.len()).rev() {
@@ -49,13 +49,13 @@ impl Predictor {
         blended
     }
 
-    /// The logarithm of how likely a symbol is after a context.
+    /// Returns the log likelihood of a symbol after a context.
     pub(super) fn likelihood(&self, context: &[i32], symbol: i32) -> f64 {
         self.distribution(context).get(&symbol).copied().unwrap_or(0.0).max(1e-9).ln()
     }
 }
 
-/// Draws a symbol; `None` if there is none.
+/// Draws a symbol; `None` if the distribution is empty.
 pub(super) fn draw(
     distribution: &Distribution,
     temperature: f64,
@@ -65,7 +65,7 @@ pub(super) fn draw(
     let mut choices: Vec<(i32, f64)> = distribution.iter().map(|(s, p)| (*s, *p)).collect();
     // Equally likely ones stay in the order of their numbers.
     choices.sort_by(|a, b| b.1.total_cmp(&a.1));
-    // Always drawn, so that settings do not shift what is drawn later.
+    // Always drawn, so that settings do not shift later draws.
     let drawn: f64 = rng.random();
     if temperature < TEMPERATURE_MIN {
         return choices.first().map(|(symbol, _)| *symbol);

@@ -1,4 +1,4 @@
-//! Writes music note by note, as the model says.
+//! Writes music note by note, according to the model.
 
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -7,44 +7,45 @@ use super::piece::{Note, Piece, STEPS};
 use super::predictor::draw;
 use super::{Settings, Stopped};
 
-/// Notes that may follow what was asked for until the music comes home.
+/// The most additional notes until the music returns to the tonic.
 const CADENCE_NOTES_MAX: usize = 24;
-/// Notes between two looks at whether to stop.
+/// Notes between two checks whether to stop.
 const NOTES_BETWEEN_LOOKS: usize = 64;
-/// Notes of one chord; a model that has seen chords alone would never go on.
+/// The most notes of one chord; a model that has only seen chords would never advance.
 const CHORD_NOTES_MAX: usize = 6;
-/// How far outside of what is given a pitch may go.
+/// How far a pitch may go beyond the range of the given piece.
 const RANGE_MORE: u8 = 5;
-/// About how many notes a bar has, to choose how many bars a loop has.
+/// The approximate number of notes in a bar, to choose the number of bars of a loop.
 const NOTES_PER_BAR: usize = 6;
-/// A loop has at most so many bars.
+/// The most bars of a loop.
 const LOOP_BARS_MAX: i64 = 8;
-/// Notes at the start of what follows that must fit.
+/// The number of notes at the start of the next piece that must fit.
 const JOINT_NOTES: usize = 4;
-/// How much harder the first note of a bar is struck, and that of a beat.
+/// The velocity added to the first note of a bar, and of a beat.
 const ACCENTS: (u8, u8) = (10, 5);
 
 /// New notes.
 #[derive(Debug, Clone)]
 pub(super) struct Phrase {
     pub(super) notes: Vec<Note>,
-    /// Where the music ends.
+    /// The end of the music.
     pub(super) end: i64,
     history: History,
 }
 
-/// Writes.
+/// Writes music.
 pub(super) struct Writer<'a> {
     pub(super) model: &'a Model,
     pub(super) settings: Settings,
-    /// Whose key, meter, range and loudness are kept.
+    /// The piece whose key, meter, range and loudness are kept.
     pub(super) frame: &'a Piece,
     pub(super) rng: &'a mut Xoshiro256PlusPlus,
     pub(super) go_on: &'a dyn Fn() -> bool,
 }
 
 impl Writer<'_> {
-    /// A phrase after what was played before. One that comes home ends on the tonic with a bar.
+    /// Writes a phrase after earlier notes. With `comes_home` it ends on the tonic at the end of a
+    /// bar.
     pub(super) fn phrase(&mut self, before: &[Note], comes_home: bool) -> Result<Phrase, Stopped> {
         let mut phrase = self.start(before);
         let n_notes = self.settings.n_notes;
@@ -61,7 +62,7 @@ impl Writer<'_> {
         Ok(phrase)
     }
 
-    /// Whole bars whose last note ends with the last bar.
+    /// Writes whole bars; the last note ends with the last bar.
     pub(super) fn round(&mut self) -> Result<Phrase, Stopped> {
         let bars_wanted = self.settings.n_notes.div_ceil(NOTES_PER_BAR).next_power_of_two();
         let bars = i64::try_from(bars_wanted).unwrap_or(LOOP_BARS_MAX).clamp(1, LOOP_BARS_MAX);
@@ -78,23 +79,23 @@ impl Writer<'_> {
         Ok(phrase)
     }
 
-    /// How likely a piece is to follow.
+    /// Returns how likely a piece is to follow.
     pub(super) fn joins(&self, phrase: &Phrase, next: &Piece) -> f64 {
         let notes = &next.notes[..next.notes.len().min(JOINT_NOTES)];
         self.model.joins(&phrase.history, next, notes)
     }
 
-    /// New music goes on where the old one's last note leads to.
+    /// Returns an empty phrase that starts where the last note leads to.
     fn start(&self, before: &[Note]) -> Phrase {
         let history = History::of(self.frame, before);
         let end = before.iter().map(|note| note.at + note.length).max().unwrap_or(0);
         let bar = self.frame.bar;
-        // Old music that ends within a bar fills it; what is new begins with a bar.
+        // Old music that ends within a bar fills it; new music starts with a bar.
         let end = (end + bar - 1).div_euclid(bar) * bar;
         Phrase { notes: Vec::new(), end, history }
     }
 
-    /// Writes a note at the phrase's end and moves that on.
+    /// Writes a note at the end of the phrase and moves the end.
     fn note(&mut self, phrase: &mut Phrase) -> Result<Rhythm, Stopped> {
         if phrase.notes.len().is_multiple_of(NOTES_BETWEEN_LOOKS) && !(self.go_on)() {
             return Err(Stopped);
@@ -120,14 +121,14 @@ impl Writer<'_> {
             let length = rhythm.length.max(1);
             phrase.notes.push(Note { at, length, key, velocity: self.velocity(at) });
         } else if rhythm.gap == 0 {
-            // The same key again at the same time is no note, and time must go on.
+            // The same key again at the same time is not a note, and time must advance.
             rhythm.gap = rhythm.length.max(1);
         }
         phrase.end += rhythm.gap;
         Ok(rhythm)
     }
 
-    /// The key of a degree, within the range of what is given.
+    /// Returns the key of a degree, within the range of the given piece.
     fn key(&self, degree: i32) -> u8 {
         let keys = || self.frame.notes.iter().map(|note| note.key);
         let low = i32::from(keys().min().unwrap_or(60).saturating_sub(RANGE_MORE));
@@ -156,7 +157,7 @@ impl Writer<'_> {
         phrase.notes.last().is_some_and(|last| last.key % 12 == self.frame.tonic)
     }
 
-    /// The bar is filled; who comes home does so on the tonic that is nearest.
+    /// Fills the bar; with `comes_home` it ends on the nearest tonic.
     fn close(&self, phrase: &mut Phrase, comes_home: bool) {
         let bar = self.frame.bar;
         phrase.end = (phrase.end + bar - 1).div_euclid(bar) * bar;

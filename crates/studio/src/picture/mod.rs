@@ -1,5 +1,5 @@
 //! Pictures of music as SVG: a piano roll of a MIDI file, the waveform of a sound. Their size does
-//! not grow with the music: what is too fine to be seen is drawn as one.
+//! not grow with the music: details that are too fine to be seen are merged.
 
 mod roll;
 mod waveform;
@@ -12,10 +12,10 @@ pub use waveform::waveform;
 /// The width of every picture, in user units.
 const WIDTH: f64 = 1200.0;
 
-/// The room left of and below what is drawn, for its labels.
+/// The margin left of and below the drawing, for labels.
 const MARGIN: f64 = 28.0;
 
-/// About as many seconds are labelled.
+/// The approximate number of labelled seconds.
 const LABELS: f64 = 12.0;
 
 /// An SVG document under construction.
@@ -34,10 +34,10 @@ impl Svg {
     }
 
     fn add(&mut self, text: std::fmt::Arguments<'_>) {
-        self.0.write_fmt(text).expect("a text takes any text");
+        self.0.write_fmt(text).expect("writing to a string cannot fail");
     }
 
-    /// Lines and labels of time across the height.
+    /// Draws lines and labels of time across the height.
     fn seconds(&mut self, seconds: f64, height: f64) {
         let step = label_step(seconds);
         let mut at = 0.0;
@@ -60,12 +60,12 @@ impl Svg {
     }
 }
 
-/// Where a second is drawn.
+/// Returns the position of a second.
 fn x_of(at: f64, seconds: f64) -> f64 {
     MARGIN + (WIDTH - MARGIN) * (at / seconds.max(1e-9)).clamp(0.0, 1.0)
 }
 
-/// 1, 2 or 5 times a power of ten, so that about [`LABELS`] fit.
+/// Returns 1, 2 or 5 times a power of ten, so that about [`LABELS`] fit.
 fn label_step(seconds: f64) -> f64 {
     let rough = (seconds / LABELS).max(1.0);
     let power = 10_f64.powf(rough.log10().floor());

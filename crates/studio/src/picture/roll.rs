@@ -11,10 +11,10 @@ const KEY: f64 = 6.0;
 /// Keys above and below the highest and lowest note.
 const KEYS_AROUND: u8 = 3;
 
-/// Notes that are drawn; more would be finer than the picture.
+/// The most notes that are drawn; more would be finer than the picture.
 const NOTES_MAX: usize = 20_000;
 
-/// Hues, as far apart as 16 can be.
+/// Spreads hues as far apart as 16 can be.
 const HUE_STEP: u32 = 67;
 
 /// Draws a MIDI file.
@@ -36,7 +36,7 @@ pub fn piano_roll(score: &Score, title: &str) -> String {
     svg.finish()
 }
 
-/// Black keys are darker; each C has its name.
+/// Draws a row of the keyboard: black keys are darker; each C has its name.
 fn keyboard(svg: &mut Svg, key: u8, y: f64) {
     if [1, 3, 6, 8, 10].contains(&(key % 12)) {
         svg.add(format_args!(
@@ -64,7 +64,7 @@ fn draw(svg: &mut Svg, note: &Note, y: f64, seconds: f64) {
     ));
 }
 
-/// Without notes that would be drawn over one another, and no more than can be seen.
+/// Drops notes that would be drawn over one another, or could not be seen.
 fn distinct(notes: &[Note], seconds: f64) -> Vec<&Note> {
     let mut seen = BTreeSet::new();
     let places = notes.iter().filter(|note| {

@@ -1,4 +1,4 @@
-//! A waveform: how far the sound swings, and how loud it is, at each place of the picture.
+//! A waveform: the range and the loudness of the sound at each column of the picture.
 
 use super::{MARGIN, Svg, WIDTH, x_of};
 use crate::analysis::Sound;
@@ -8,10 +8,10 @@ const HEIGHT: f64 = 240.0;
 /// Columns of the picture.
 const COLUMNS: usize = 1172;
 
-/// Beats that are marked; more would hide the wave.
+/// The most beats that are marked; more would hide the wave.
 const BEATS_MAX: usize = 2000;
 
-/// Draws a sound; beats are marked if they are given, in seconds.
+/// Draws a sound, with marks at `beats`, in seconds.
 #[must_use]
 pub fn waveform(sound: &Sound, beats: &[f64], title: &str) -> String {
     let mut svg = Svg::new(HEIGHT, title);

@@ -1,4 +1,4 @@
-//! Sound into a file of any kind.
+//! Writes sound into a file of any format.
 
 use std::io::{Seek, Write};
 
@@ -6,7 +6,7 @@ use super::flac::FlacSink;
 use super::synth::{AudioSink, Progress, SinkError};
 use super::wav::{WavFormat, WavSink};
 
-/// What kind of file, and what a sample is in it.
+/// The format of a file and of its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileFormat {
     /// WAV.
@@ -18,7 +18,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The type of its content.
+    /// Returns its media type.
     #[must_use]
     pub const fn mime_type(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl FileFormat {
         }
     }
 
-    /// How its files are called, without a dot.
+    /// Returns its file extension, without a dot.
     #[must_use]
     pub const fn extension(self) -> &'static str {
         match self {
@@ -37,9 +37,9 @@ impl FileFormat {
     }
 }
 
-/// Writes what it takes into a file.
+/// Writes sound into a file.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each render")]
+#[expect(clippy::large_enum_variant, reason = "each render has only one")]
 pub enum FileSink<W: Write + Seek> {
     /// As WAV.
     Wav(WavSink<W>),
@@ -51,7 +51,7 @@ impl<W: Write + Seek> FileSink<W> {
     /// Starts a file.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn new(
         writer: W,
         format: FileFormat,
@@ -67,10 +67,10 @@ impl<W: Write + Seek> FileSink<W> {
         })
     }
 
-    /// Writes samples, one channel after the other.
+    /// Writes samples, interleaved by channel.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn write(&mut self, samples: &[f32]) -> Result<(), SinkError> {
         match self {
             Self::Wav(sink) => sink.write(samples),
@@ -81,7 +81,7 @@ impl<W: Write + Seek> FileSink<W> {
     /// Completes the file.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn finish(self) -> Result<(), SinkError> {
         match self {
             Self::Wav(sink) => sink.finish(),

@@ -1,4 +1,4 @@
-//! Sound into a FLAC file.
+//! Writes sound into a FLAC file.
 
 use std::fmt;
 use std::io::{self, Seek, Write};
@@ -8,11 +8,11 @@ use flac_codec::encode::{FlacSampleWriter, Options};
 use super::synth::SinkError;
 use super::wav::quantised;
 
-/// Writes what it takes as FLAC.
+/// Writes sound as FLAC.
 pub struct FlacSink<W: Write + Seek> {
     writer: FlacSampleWriter<W>,
     bits: u32,
-    /// The samples as integers, kept for its memory.
+    /// The samples as integers, kept to reuse the memory.
     quantised: Vec<i32>,
 }
 
@@ -26,27 +26,27 @@ impl<W: Write + Seek> FlacSink<W> {
     /// Starts a file with samples of 16 or 24 bits.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn new(writer: W, bits: u32, channels: u8, sample_rate: u32) -> Result<Self, SinkError> {
         let options = Options::default();
         let writer = FlacSampleWriter::new(writer, options, sample_rate, bits, channels, None);
         Ok(Self { writer: writer.map_err(failed)?, bits, quantised: Vec::new() })
     }
 
-    /// Writes samples, one channel after the other.
+    /// Writes samples, interleaved by channel.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn write(&mut self, samples: &[f32]) -> Result<(), SinkError> {
         self.quantised.clear();
         self.quantised.extend(samples.iter().map(|sample| quantised(*sample, self.bits - 1)));
         self.writer.write(&self.quantised).map_err(failed)
     }
 
-    /// Completes the file: its header tells its length and its checksum.
+    /// Completes the file: its header has its length and its checksum.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn finish(self) -> Result<(), SinkError> {
         self.writer.finalize().map_err(failed)
     }

@@ -1,8 +1,8 @@
-//! A MIDI file played with a SoundFont into samples.
+//! Renders a MIDI file with a SoundFont into samples.
 //!
-//! The same file, font and settings give the same samples on every run. Sound goes to an
-//! [`AudioSink`] as it is made, so a render needs little memory and can be heard or stopped while it
-//! runs. Everything here computes: it belongs on a thread that may be busy for long.
+//! The same file, font and settings produce the same samples on every run. Sound goes to an
+//! [`AudioSink`] as it is made, so a render needs little memory and can be heard or stopped while
+//! it runs. Everything here is computation: it belongs on a thread that may be busy for long.
 
 mod file;
 mod flac;

@@ -1,4 +1,4 @@
-//! A MIDI file as what is to be played when, in seconds.
+//! A MIDI file as a list of timed messages, in seconds.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use midly::{EventIter, Format, MetaMessage, MidiMessage, Timing, TrackEventKind}
 /// The largest MIDI file that is read: ten times a long symphony.
 pub const MIDI_BYTES_MAX: usize = 16 << 20;
 
-/// Microseconds of a quarter note until the file says otherwise.
+/// Microseconds per quarter note of a file without a tempo.
 const DEFAULT_TEMPO_US: u32 = 500_000;
 
 /// The bytes of a chunk's name and length.
@@ -16,16 +16,16 @@ const CHUNK_HEAD_BYTES: usize = 8;
 /// Why a MIDI file cannot be played.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScoreError {
-    /// Over the limit.
-    #[error("the MIDI file has {bytes} bytes, and at most {MIDI_BYTES_MAX} are read")]
+    /// It is too large.
+    #[error("the MIDI file has {bytes} bytes, the limit is {MIDI_BYTES_MAX}")]
     TooLarge {
-        /// What it has.
+        /// Its size.
         bytes: usize,
     },
-    /// Not what the format says.
-    #[error("not a whole MIDI file: {what}, at byte {at}")]
+    /// It violates the format.
+    #[error("not a valid MIDI file: {what}, at byte {at}")]
     Malformed {
-        /// Where.
+        /// The place.
         at: usize,
         /// What is wrong there.
         what: &'static str,
@@ -46,7 +46,7 @@ pub struct TimedMessage {
     pub status: u8,
     /// The first data byte.
     pub data1: u8,
-    /// The second data byte, 0 if there is none.
+    /// The second data byte, 0 without one.
     pub data2: u8,
 }
 
@@ -65,18 +65,18 @@ pub struct Note {
     pub velocity: u8,
 }
 
-/// A MIDI file as what is to be played when.
+/// A MIDI file as a list of timed messages.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Score {
     /// Channel messages in order.
     pub messages: Vec<TimedMessage>,
-    /// When the last track ends.
+    /// The end of the last track.
     pub seconds: f64,
-    /// How many tracks.
+    /// The number of tracks.
     pub n_tracks: usize,
 }
 
-/// Anything of a track that matters here, at its tick.
+/// A relevant event of a track, at its tick.
 enum Event {
     Message { channel: u8, status: u8, data1: u8, data2: u8 },
     Tempo(u32),
@@ -86,7 +86,7 @@ impl Score {
     /// Reads a file of format 0 or 1.
     ///
     /// # Errors
-    /// The file is too large, not whole, or of format 2.
+    /// If the file is too large, damaged, or has format 2.
     pub fn read(bytes: &[u8]) -> Result<Self, ScoreError> {
         if bytes.len() > MIDI_BYTES_MAX {
             return Err(ScoreError::TooLarge { bytes: bytes.len() });
@@ -105,7 +105,7 @@ impl Score {
             last_tick = last_tick.max(read_track(bytes, track, &mut events)?);
             n_tracks += 1;
         }
-        // Stable: what a track says at one tick keeps its order.
+        // Stable: events of a track at the same tick keep their order.
         events.sort_by_key(|(tick, _)| *tick);
         let mut clock = Clock::new(header.timing)?;
         let mut messages = Vec::with_capacity(events.len());
@@ -121,8 +121,8 @@ impl Score {
         Ok(Self { messages, seconds: clock.advance(last_tick), n_tracks })
     }
 
-    /// The notes in the order of their starts. One that is never ended lasts to the end; one that
-    /// is struck again while it sounds ends there.
+    /// Returns the notes by start. A note that is never ended lasts to the end; one that is struck
+    /// again while it sounds ends there.
     #[must_use]
     pub fn notes(&self) -> Vec<Note> {
         let mut open: BTreeMap<(u8, u8), usize> = BTreeMap::new();
@@ -148,7 +148,7 @@ impl Score {
     }
 }
 
-/// The reader drops what lies beyond the end of the file; we say so instead.
+/// Reports chunks beyond the end of the file, which the reader drops silently.
 fn check_chunks(bytes: &[u8]) -> Result<(), ScoreError> {
     if !bytes.starts_with(b"MThd") {
         return Err(ScoreError::Malformed { at: 0, what: "it does not start with `MThd`" });
@@ -169,7 +169,7 @@ fn check_chunks(bytes: &[u8]) -> Result<(), ScoreError> {
     Ok(())
 }
 
-/// Adds a track's events and tells at which tick it ends.
+/// Adds a track's events and returns the tick of its end.
 fn read_track(
     file: &[u8],
     mut track: EventIter<'_>,
@@ -201,7 +201,7 @@ fn read_track(
     }
 }
 
-/// Whether what the next event announces is there: the reader would make do with less.
+/// Returns whether the announced data of the next event is there: the reader would accept less.
 fn is_whole(unread: &[u8]) -> bool {
     let Some((_, event)) = number(unread) else { return false };
     match event {
@@ -212,7 +212,8 @@ fn is_whole(unread: &[u8]) -> bool {
     }
 }
 
-/// A number of up to four bytes, each but the last with its top bit set, and what follows it.
+/// Reads a number of up to four bytes, each but the last with its top bit set, and returns the
+/// remaining bytes.
 fn number(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut number = 0;
     for (idx, byte) in bytes.iter().enumerate().take(4) {
@@ -246,7 +247,7 @@ fn raw(message: MidiMessage) -> (u8, u8, u8) {
     }
 }
 
-/// Ticks to seconds, through the changes of tempo.
+/// Converts ticks to seconds, through the changes of tempo.
 struct Clock {
     ticks_per_quarter: Option<f64>,
     seconds_per_tick: f64,
@@ -276,7 +277,7 @@ impl Clock {
         }
     }
 
-    /// The time of a tick that is not before the last one asked for.
+    /// Returns the time of a tick that is not before the previous one.
     fn advance(&mut self, tick: u64) -> f64 {
         self.seconds += (tick - self.tick) as f64 * self.seconds_per_tick;
         self.tick = tick;
@@ -288,7 +289,7 @@ impl Clock {
 mod tests {
     use super::*;
 
-    /// A file of one track; each event is a delta of less than 128 ticks and raw bytes.
+    /// Returns a file with one track; each event is a delta of less than 128 ticks and raw bytes.
     fn file(ticks: u16, events: &[(u8, &[u8])]) -> Vec<u8> {
         let mut track = Vec::new();
         for (delta, bytes) in events {
@@ -309,7 +310,7 @@ mod tests {
             96,
             &[
                 (0, &[0x90, 60, 100]),
-                (96, &[0xFF, 0x51, 3, 0x0F, 0x42, 0x40]), // a second for each quarter
+                (96, &[0xFF, 0x51, 3, 0x0F, 0x42, 0x40]), // a second per quarter
                 (96, &[0x80, 60, 0]),
                 (0, &[0xFF, 0x2F, 0]),
             ],

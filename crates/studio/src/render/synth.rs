@@ -1,5 +1,5 @@
-//! The synthesiser under a clock: messages at their frames, sound out, and a tail that ends when it
-//! can no longer be heard.
+//! The synthesizer under a clock: messages at their frames, sound out, and a tail that ends when it
+//! becomes inaudible.
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
@@ -9,18 +9,18 @@ use rustysynth::{Synthesizer, SynthesizerSettings};
 use super::score::{Score, TimedMessage};
 use crate::soundfont::Font;
 
-/// Frames between which messages take effect: the synthesiser works in such blocks, 1.5 ms at
-/// 44.1 kHz.
+/// Frames between which messages take effect: the synthesizer works in such blocks, 1.5 ms at 44.1
+/// kHz.
 const BLOCK_FRAMES: usize = 64;
 
-/// Frames that are handed to the sink at once, about a third of a second at 44.1 kHz: small enough
-/// to follow and to stop, large enough that handing over costs nothing.
+/// Frames per call of the sink, about a third of a second at 44.1 kHz: small enough to follow and
+/// to stop, large enough that the call costs nothing.
 const PIECE_FRAMES: usize = 256 * BLOCK_FRAMES;
 
 /// Left and right.
 const CHANNELS: usize = 2;
 
-/// Voices at once, the synthesiser's most: with fewer, dense music loses notes.
+/// The synthesizer's maximum of concurrent voices: with fewer, dense music loses notes.
 const VOICES_MAX: usize = 256;
 
 /// The tail ends when a whole stretch of it stays below this: half a step of 16 bits.
@@ -32,14 +32,14 @@ const TAIL_SILENT_SECONDS: f64 = 0.1;
 /// The hold pedal's controller.
 const HOLD_PEDAL: i32 = 0x40;
 
-/// How a file is rendered.
+/// How to render a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RenderSettings {
     /// Frames per second: 16,000 to 192,000.
     pub sample_rate: u32,
-    /// How much louder than usual, in decibels.
+    /// Gain in decibels.
     pub gain_db: f32,
-    /// Whether there is reverb and chorus.
+    /// Whether to add reverb and chorus.
     pub effects: bool,
 }
 
@@ -49,12 +49,12 @@ impl Default for RenderSettings {
     }
 }
 
-/// What a render may cost.
+/// The limits of a render.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RenderLimits {
     /// The longest file, without its tail.
     pub seconds_max: f64,
-    /// The longest tail; what still sounds then is cut.
+    /// The longest tail; a longer one is cut.
     pub tail_seconds_max: f64,
 }
 
@@ -65,26 +65,26 @@ impl Default for RenderLimits {
     }
 }
 
-/// Where sound goes as it is made.
+/// Receives sound as it is made.
 pub trait AudioSink {
     /// Takes the next frames, left and right in turn.
     ///
     /// # Errors
-    /// The sink wants no more, or cannot take it.
+    /// If the sink is stopped, or failed.
     fn take(&mut self, samples: &[f32], progress: Progress) -> Result<(), SinkError>;
 }
 
-/// How far a render is.
+/// The progress of a render.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Seconds that were rendered, with this piece.
+    /// Seconds rendered so far, including this piece.
     pub seconds_done: f64,
-    /// Seconds of the file; its tail comes on top.
+    /// Seconds of the file, without its tail.
     pub seconds_total: f64,
 }
 
 impl Progress {
-    /// 0 to 100. The tail is the last percent, since nobody knows its length before.
+    /// Returns 0 to 100. The tail is the last percent, since its length is not known before.
     #[must_use]
     pub fn percent(&self) -> f32 {
         let share = self.seconds_done / self.seconds_total.max(f64::MIN_POSITIVE);
@@ -92,10 +92,10 @@ impl Progress {
     }
 }
 
-/// Why a sink takes no more.
+/// Why a sink accepts no more.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// It was told to stop.
+    /// It was stopped.
     #[error("stopped")]
     Stopped,
     /// It failed.
@@ -106,39 +106,39 @@ pub enum SinkError {
 /// Why nothing was rendered.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// Over the limit.
+    /// It is too long.
     #[error(
-        "the file plays {seconds:.0} s, and at most {seconds_max:.0} s are rendered; cut it, or \
-         raise the limit"
+        "the file plays {seconds:.0} s, the limit is {seconds_max:.0} s; cut it, or raise the \
+         limit"
     )]
     TooLong {
-        /// What it plays.
+        /// Its duration.
         seconds: f64,
-        /// What it may.
+        /// The limit.
         seconds_max: f64,
     },
-    /// A rate the synthesiser does not have.
-    #[error("a sample rate of {sample_rate} is not possible; use 16000 to 192000")]
+    /// The synthesizer does not support the rate.
+    #[error("a sample rate of {sample_rate} is not supported; use 16000 to 192000")]
     SampleRate {
-        /// What was asked for.
+        /// The requested rate.
         sample_rate: u32,
     },
     /// The font cannot play this.
     #[error("the SoundFont cannot play this file: a value in one of its regions is out of range")]
     Font,
-    /// The sink wants no more, or failed.
+    /// The sink was stopped, or failed.
     #[error(transparent)]
     Sink(#[from] SinkError),
 }
 
-/// What was rendered.
+/// The result of a render.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rendered {
     /// Frames, the tail included.
     pub frames: u64,
     /// Their duration.
     pub seconds: f64,
-    /// How much of it came after the end of the file.
+    /// The duration of the tail after the end of the file.
     pub tail_seconds: f64,
     /// The largest sample; above 1 an integer format has clipped.
     pub peak: f32,
@@ -149,7 +149,7 @@ pub struct Rendered {
 /// Renders a file to its end and until its sound has died away.
 ///
 /// # Errors
-/// The file is too long, the settings or the font are impossible, or the sink ended it.
+/// If the file is too long, the settings or the font are invalid, or the sink ended it.
 pub fn render(
     score: &Score,
     font: &Font,
@@ -162,7 +162,7 @@ pub fn render(
         return Err(RenderError::TooLong { seconds: score.seconds, seconds_max });
     }
     let mut renderer = Renderer::new(score, font, settings, sink)?;
-    // The synthesiser indexes samples by what a font says of them; a font can say anything.
+    // The synthesizer indexes samples by values from the font, which may be anything.
     let played = panic::catch_unwind(AssertUnwindSafe(|| renderer.run(limits)));
     played.unwrap_or(Err(RenderError::Font))
 }
@@ -245,7 +245,7 @@ impl<'a> Renderer<'a> {
         })
     }
 
-    /// The block whose start is nearest.
+    /// Returns the block with the nearest start.
     fn block_of(&self, seconds: f64) -> usize {
         (seconds * self.sample_rate / BLOCK_FRAMES as f64).round() as usize
     }
@@ -265,7 +265,7 @@ impl<'a> Renderer<'a> {
         self.synth.render(&mut self.left[range.clone()], &mut self.right[range]);
     }
 
-    /// Lets go of every key and pedal and goes on until nothing is heard.
+    /// Releases every key and pedal and continues until the sound is inaudible.
     fn tail(&mut self, seconds_max: f64) -> Result<(), RenderError> {
         for channel in 0..Synthesizer::CHANNEL_COUNT as i32 {
             self.synth.process_midi_message(channel, 0xB0, HOLD_PEDAL, 0);
@@ -305,7 +305,7 @@ impl<'a> Renderer<'a> {
         }
         let samples = &mut self.interleaved[..n_frames * CHANNELS];
         for sample in samples.iter_mut() {
-            // A font can bring a filter to overflow; silence is better than a broken file.
+            // A font can make a filter overflow; silence is better than a broken file.
             if !sample.is_finite() {
                 *sample = 0.0;
             }

@@ -1,4 +1,4 @@
-//! Sound into a WAV file.
+//! Writes sound into a WAV file.
 
 use std::fmt;
 use std::io::{self, Seek, Write};
@@ -7,7 +7,7 @@ use hound::{SampleFormat, WavSpec, WavWriter};
 
 use super::synth::{AudioSink, Progress, SinkError};
 
-/// What a sample is in the file.
+/// The format of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WavFormat {
     /// 16-bit integers.
@@ -20,7 +20,7 @@ pub enum WavFormat {
 }
 
 impl WavFormat {
-    /// Bytes of a sample.
+    /// Returns the bytes per sample.
     #[must_use]
     pub const fn bytes(self) -> u16 {
         match self {
@@ -31,7 +31,7 @@ impl WavFormat {
     }
 }
 
-/// Writes what it takes as WAV.
+/// Writes sound as WAV.
 pub struct WavSink<W: Write + Seek> {
     writer: WavWriter<W>,
     format: WavFormat,
@@ -47,7 +47,7 @@ impl<W: Write + Seek> WavSink<W> {
     /// Starts a file.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn new(
         writer: W,
         format: WavFormat,
@@ -64,10 +64,10 @@ impl<W: Write + Seek> WavSink<W> {
         Ok(Self { writer, format })
     }
 
-    /// Writes samples, one channel after the other.
+    /// Writes samples, interleaved by channel.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn write(&mut self, samples: &[f32]) -> Result<(), SinkError> {
         for sample in samples {
             let written = match self.format {
@@ -80,10 +80,10 @@ impl<W: Write + Seek> WavSink<W> {
         Ok(())
     }
 
-    /// Completes the file: its header tells its length.
+    /// Completes the file: its header has its length.
     ///
     /// # Errors
-    /// The writer failed.
+    /// If the writer failed.
     pub fn finish(self) -> Result<(), SinkError> {
         self.writer.finalize().map_err(failed)
     }
@@ -95,7 +95,7 @@ impl<W: Write + Seek> AudioSink for WavSink<W> {
     }
 }
 
-/// A sample as an integer; what is too loud is cut.
+/// Returns a sample as an integer; louder ones are clipped.
 pub(super) fn quantised(sample: f32, bits: u32) -> i32 {
     let full = f64::from(1_u32 << bits);
     (f64::from(sample) * full).round().clamp(-full, full - 1.0) as i32

@@ -10,7 +10,7 @@ pub enum ReadError {
     /// Over [`BYTES_MAX`].
     #[error("the MIDI file has {size} bytes, the limit is {BYTES_MAX}: split it")]
     TooLarge {
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: usize,
     },
     /// Over [`EVENTS_MAX`].
@@ -18,10 +18,10 @@ pub enum ReadError {
         "track {track} of the MIDI file passes the limit of {EVENTS_MAX} events: split the file"
     )]
     TooManyEvents {
-        /// The track that passes the limit, from 0.
+        /// The track that exceeds the limit, from 0.
         track: usize,
     },
-    /// Not a MIDI file, or a torn one.
+    /// A damaged file.
     #[error("track {track} of the MIDI file is damaged: {reason}")]
     Damaged {
         /// The track, from 0.
@@ -89,7 +89,8 @@ fn timing(timing: midly::Timing) -> Timing {
     }
 }
 
-/// `None` for what has no meaning here: system exclusive messages, cue sheets of sequencers.
+/// Returns `None` for messages without a meaning here: system exclusive messages, cue sheets of
+/// sequencers.
 fn message(kind: TrackEventKind<'_>) -> Option<Message> {
     match kind {
         TrackEventKind::Midi { channel, message } => Some(midi(channel.as_int(), message)),

@@ -1,18 +1,18 @@
-//! Where a tick lies in seconds.
+//! Converts ticks to seconds.
 
 use super::{Message, Sequence, Timing};
 
-/// What MIDI files mean until they say otherwise: 120 quarter notes per minute.
+/// The tempo of a MIDI file without one: 120 quarter notes per minute.
 const TEMPO_DEFAULT: u32 = 500_000;
 
-/// The tempo changes of a file, with the second at which each happens.
+/// The tempo changes of a file, with the time of each in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TempoMap {
-    /// At least one, the first at tick 0, in the order of their ticks.
+    /// At least one, the first at tick 0, by tick.
     spans: Vec<Span>,
 }
 
-/// From a tick on, each tick takes so long.
+/// The length of a tick, from a tick on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Span {
     tick: u64,
@@ -59,7 +59,7 @@ impl TempoMap {
         map
     }
 
-    /// The second at which a tick lies.
+    /// Returns the second of a tick.
     #[must_use]
     pub fn seconds(&self, tick: u64) -> f64 {
         let after = self.spans.partition_point(|span| span.tick <= tick);
@@ -67,7 +67,8 @@ impl TempoMap {
         span.second + tick.saturating_sub(span.tick) as f64 * span.seconds_per_tick
     }
 
-    /// The tempo at a tick, in quarter notes per minute; `None` if ticks are not musical time.
+    /// Returns the tempo at a tick, in quarter notes per minute; `None` if ticks are not musical
+    /// time.
     #[must_use]
     pub fn quarters_per_minute(&self, tick: u64, timing: Timing) -> Option<f64> {
         let Timing::PerQuarter(ticks) = timing else { return None };

@@ -66,7 +66,7 @@ fn seconds_follow_the_changes_of_tempo() {
     assert_eq!(sequence.n_notes(), 2);
 }
 
-/// Rule: every prefix of a file is an answer, never a panic.
+/// Rule: every prefix of a file is read or refused, never a panic.
 #[test]
 fn a_torn_file_is_an_error_or_shorter_music() {
     let bytes = sample().write();
@@ -78,7 +78,7 @@ fn a_torn_file_is_an_error_or_shorter_music() {
     assert!(matches!(Sequence::read(b"hello world"), Err(ReadError::NotMidi { .. })));
 }
 
-/// Rule: a file past a limit is refused with the limit.
+/// Rule: a file over a limit is refused, and the error names the limit.
 #[test]
 fn a_file_over_the_limit_is_refused() {
     let error = Sequence::read(&vec![0; BYTES_MAX + 1]).unwrap_err();

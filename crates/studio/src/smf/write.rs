@@ -5,14 +5,14 @@ use midly::{Format, Fps, Header, MetaMessage, MidiMessage, PitchBend, TrackEvent
 
 use super::{Event, Message, Sequence, TextKind, Timing, Track};
 
-/// The longest wait that a MIDI file can write; longer ones are cut.
+/// The longest delta of a MIDI file; longer ones are cut.
 const DELTA_MAX: u64 = 0x0fff_ffff;
 
-/// What most events take: a wait of two bytes, a note of two, a little more for texts.
+/// The size of most events: a delta of two bytes, a note of two, a little more for texts.
 const EVENT_BYTES: usize = 5;
 
 impl Sequence {
-    /// The bytes of a MIDI file: format 0 if there is one track, else format 1.
+    /// Returns the bytes of a MIDI file: format 0 with one track, else format 1.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
         let format = if self.tracks.len() == 1 { Format::SingleTrack } else { Format::Parallel };
@@ -85,7 +85,7 @@ fn kind(event: &Event) -> TrackEventKind<'_> {
             TrackEventKind::Meta(MetaMessage::Tempo(u24::new((*micros).clamp(1, 0x00ff_ffff))))
         }
         Message::TimeSignature { numerator, denominator_power } => TrackEventKind::Meta(
-            // 24 MIDI clocks per click and 8 thirty-seconds per quarter: what every reader assumes.
+            // 24 MIDI clocks per click and 8 thirty-seconds per quarter, as every reader assumes.
             MetaMessage::TimeSignature(*numerator, *denominator_power, 24, 8),
         ),
         Message::KeySignature { sharps, minor } => {

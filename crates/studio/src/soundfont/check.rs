@@ -1,6 +1,6 @@
-//! The structure of a SoundFont 2 file: chunks inside the file, whole tables, indices that rise and
-//! stay inside the table they point into. A reader that trusts a checked file cannot be made to
-//! allocate more than a small multiple of its size.
+//! Checks the structure of a SoundFont 2 file: chunks inside the file, whole tables, indices that
+//! rise and stay inside their table. A reader of a checked file allocates at most a small multiple
+//! of its size.
 
 use super::FontError;
 
@@ -21,21 +21,21 @@ const TABLES: [(&[u8; 4], usize, usize); 9] = [
     (b"shdr", 46, 2),
 ];
 
-/// A part of the file, and where it starts.
+/// A part of the file, and its start.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     at: usize,
     bytes: &'a [u8],
 }
 
-/// One table: a part that is a whole number of records.
+/// A table: a part with a whole number of records.
 #[derive(Clone, Copy)]
 struct Table<'a> {
     part: Part<'a>,
     record_bytes: usize,
 }
 
-/// The places in two tables: `from` has an index at `offset` of each record, into `into`.
+/// An index between two tables: each record of `from` has an index at `offset`, into `into`.
 struct Index<'a> {
     name: &'static str,
     from: Table<'a>,
@@ -102,8 +102,8 @@ fn check_tables(body: Part<'_>) -> Result<(), FontError> {
 }
 
 impl Index<'_> {
-    /// Each record owns what lies between its index and the next one's, so indices never fall: if
-    /// they did, a small table could own another many times over.
+    /// Each record owns the range from its index to the next one, so indices never fall: otherwise
+    /// a small table could own another many times over.
     fn check(&self) -> Result<(), FontError> {
         let mut last = 0;
         for record in 0..self.from.len() {
@@ -127,7 +127,7 @@ impl Table<'_> {
 }
 
 impl<'a> Part<'a> {
-    /// The first chunk: its name, its body and what follows it.
+    /// Reads the first chunk: its name, its body and the remaining part.
     fn chunk(self) -> Result<([u8; 4], Self, Self), FontError> {
         let Some((head, rest)) = self.bytes.split_at_checked(CHUNK_HEAD_BYTES) else {
             return malformed(self.at, "the file ends where a chunk should start");
@@ -136,14 +136,14 @@ impl<'a> Part<'a> {
         let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
         let Some((body, rest)) = rest.split_at_checked(size) else {
             let name = String::from_utf8_lossy(&name).into_owned();
-            let what = format!("the chunk `{name}` says {size} bytes, {} are left", rest.len());
+            let what = format!("the chunk `{name}` claims {size} bytes, {} are left", rest.len());
             return malformed(self.at, what);
         };
         let body_at = self.at + CHUNK_HEAD_BYTES;
         Ok((name, Self { at: body_at, bytes: body }, Self { at: body_at + size, bytes: rest }))
     }
 
-    /// What follows the form's name, which must be this one.
+    /// Returns the part after the form's name, which must be this one.
     fn form(self, form: &[u8; 4]) -> Result<Self, FontError> {
         match self.bytes.split_at_checked(form.len()) {
             Some((name, bytes)) if name == form => Ok(Self { at: self.at + form.len(), bytes }),

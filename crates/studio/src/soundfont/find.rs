@@ -1,41 +1,41 @@
-//! The SoundFont to use when a caller names none.
+//! The default SoundFont.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where distributions put SoundFonts, the most usual first.
+/// The directories where distributions install SoundFonts, the most common first.
 pub const SEARCHED_DIRS: [&str; 3] =
     ["/usr/share/sounds/sf2", "/usr/share/soundfonts", "/usr/local/share/soundfonts"];
 
-/// What a distribution calls the font it prefers, then fonts that are known to be whole sets of
-/// General MIDI instruments.
+/// The name of a distribution's preferred font, then fonts that are known to be complete General
+/// MIDI sets.
 const PREFERRED: [&str; 4] = ["default-GM.sf2", "default.sf2", "FluidR3_GM.sf2", "TimGM6mb.sf2"];
 
-/// Why there is no SoundFont.
+/// Why no SoundFont is available.
 #[derive(Debug, thiserror::Error)]
 pub enum FindFontError {
-    /// The configured one is not there.
-    #[error("there is no SoundFont at `{path}`, which `studio.soundfont` names")]
+    /// The configured one does not exist.
+    #[error("no SoundFont at `{path}`, which `studio.soundfont` names")]
     NotThere {
         /// The configured path.
         path: PathBuf,
     },
-    /// None is configured, and none was found.
+    /// None is configured, and no other was found.
     #[error(
-        "no SoundFont: none is named by `studio.soundfont`, and there is no .sf2 file in {searched}; \
-         install one, for example with `apt-get install timgm6mb-soundfont` (6 MB) or \
-         `apt-get install fluid-soundfont-gm` (140 MB), or upload one and give its hash"
+        "no SoundFont: `studio.soundfont` is not set, and {searched} contain no .sf2 file; \
+         install one, for example with `apt-get install timgm6mb-soundfont` (6 MB) or `apt-get \
+         install fluid-soundfont-gm` (140 MB), or upload one and pass its hash"
     )]
     None {
-        /// Where it was looked for.
+        /// The searched directories.
         searched: String,
     },
 }
 
-/// The configured font, or the best one in `dirs` (usually [`SEARCHED_DIRS`]).
+/// Returns the configured font, or the best one in `dirs` (usually [`SEARCHED_DIRS`]).
 ///
 /// # Errors
-/// The configured one does not exist, or none is found.
+/// If the configured one does not exist, or no other is found.
 pub fn find(configured: Option<&Path>, dirs: &[&str]) -> Result<PathBuf, FindFontError> {
     if let Some(path) = configured {
         let path = path.to_owned();
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(found.file_name().unwrap(), "a.sf2");
     }
 
-    /// REQ: without a font, the error says which package brings one.
+    /// REQ: without a font, the error says which package provides one.
     #[test]
     fn without_any_font_the_error_names_a_package() {
         let dir = dir_with(&[]);

@@ -1,4 +1,4 @@
-//! What is in a font: its presets, their regions, and which drum is on which key.
+//! The contents of a font: its presets, their regions, and the drum on each key.
 
 use std::fmt;
 
@@ -9,13 +9,13 @@ use super::{Font, FontError};
 /// The bank of drum kits.
 const DRUM_BANK: u16 = 128;
 
-/// A font of so few presets is often a drum kit alone, whatever its bank says.
+/// A font with this few presets is often a single drum kit, whatever its bank is.
 const DRUM_FONT_PRESETS_MAX: usize = 2;
 
-/// How hard a drum is hit when its sound is looked up: many kits have several layers.
+/// The velocity for looking up a drum's sound: many kits have several layers.
 const DRUM_VELOCITY: u8 = 100;
 
-/// Which preset.
+/// The ID of a preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PresetId {
     /// Its bank; 128 has the drum kits.
@@ -30,29 +30,29 @@ impl fmt::Display for PresetId {
     }
 }
 
-/// A font as a whole.
+/// Information about a font.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FontInfo {
     /// Its name.
     pub name: String,
-    /// Who made it.
+    /// Its author.
     pub author: String,
-    /// The rights in it.
+    /// Its copyright.
     pub copyright: String,
-    /// What its author says.
+    /// Its author's comment.
     pub comment: String,
     /// Its presets and their names, by bank and program.
     pub presets: Vec<(PresetId, String)>,
-    /// How many instruments.
+    /// The number of instruments.
     pub n_instruments: usize,
-    /// How many samples.
+    /// The number of samples.
     pub n_samples: usize,
 }
 
 /// One preset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PresetInfo {
-    /// Which.
+    /// Its ID.
     pub id: PresetId,
     /// Its name.
     pub name: String,
@@ -60,7 +60,7 @@ pub struct PresetInfo {
     pub regions: Vec<Region>,
 }
 
-/// What plays when a key in a range is struck with a velocity in a range.
+/// The sample for keys and velocities in a range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Region {
     /// Lowest key.
@@ -77,13 +77,13 @@ pub struct Region {
     pub sample: String,
     /// The key at which the sample sounds as recorded.
     pub root_key: u8,
-    /// How far it is tuned from that, in cents.
+    /// The tuning relative to that, in cents.
     pub tuning_cents: i32,
-    /// Where it sits: -50 left to 50 right, as the format has it.
+    /// The pan position: -50 left to 50 right, as in the format.
     pub pan: f32,
-    /// How much it is turned down.
+    /// The attenuation.
     pub attenuation_db: f32,
-    /// Whether the sample goes on while the key is held.
+    /// Whether the sample loops while the key is held.
     pub looped: bool,
     /// Regions of one class silence each other, such as the open and the closed hi-hat.
     pub exclusive_class: u8,
@@ -101,7 +101,7 @@ pub struct DrumKey {
 }
 
 impl Font {
-    /// What the font says of itself, and its presets.
+    /// Returns the font's information and its presets.
     #[must_use]
     pub fn info(&self) -> FontInfo {
         let (font, info) = (self.inner(), self.inner().get_info());
@@ -122,10 +122,10 @@ impl Font {
         }
     }
 
-    /// One preset with its regions.
+    /// Returns one preset with its regions.
     ///
     /// # Errors
-    /// There is no such preset.
+    /// If the preset does not exist.
     pub fn preset(&self, id: PresetId) -> Result<PresetInfo, FontError> {
         let preset = self.inner().get_presets().iter().find(|preset| preset_id(preset) == id);
         let preset = preset.ok_or(FontError::NoPreset { id })?;
@@ -133,8 +133,8 @@ impl Font {
         Ok(PresetInfo { id, name, regions: self.regions(preset) })
     }
 
-    /// The drum kits with what each of their keys plays: all presets of the drum bank, or of a
-    /// font that has hardly any others.
+    /// Returns the drum kits with the sound of each key: all presets of the drum bank, or of a font
+    /// with hardly any others.
     #[must_use]
     pub fn drum_maps(&self) -> Vec<(PresetId, Vec<DrumKey>)> {
         let presets = self.inner().get_presets();

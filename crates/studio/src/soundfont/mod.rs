@@ -1,7 +1,7 @@
-//! SoundFonts: what is in one, and where to find one.
+//! SoundFonts: their contents, and how to find one.
 //!
 //! A font is checked before it is read: every chunk lies in the file, every index points into its
-//! table. So a hostile font costs no more memory than its own size, and the error names the byte.
+//! table. So a hostile font takes no more memory than its own size, and the error names the byte.
 
 mod check;
 mod find;
@@ -22,23 +22,23 @@ pub const FONT_BYTES_MAX: u64 = 1 << 30;
 /// Why a SoundFont cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FontError {
-    /// Over the limit.
-    #[error("the SoundFont has {bytes} bytes, and at most {bytes_max} are read")]
+    /// It is too large.
+    #[error("the SoundFont has {bytes} bytes, the limit is {bytes_max}")]
     TooLarge {
-        /// What it has.
+        /// Its size.
         bytes: u64,
-        /// What it may have.
+        /// The limit.
         bytes_max: u64,
     },
-    /// Not what the format says.
-    #[error("not a whole SoundFont 2 file: {what}, at byte {at}")]
+    /// It violates the format.
+    #[error("not a valid SoundFont 2 file: {what}, at byte {at}")]
     Malformed {
-        /// Where.
+        /// The place.
         at: usize,
         /// What is wrong there.
         what: String,
     },
-    /// The structure is whole, its contents make no sense.
+    /// The structure is valid, its contents are not.
     #[error("the SoundFont cannot be played: {what}")]
     Unplayable {
         /// What is wrong.
@@ -47,15 +47,15 @@ pub enum FontError {
     /// SF3.
     #[error("the SoundFont's samples are compressed (SF3); convert it to SF2 first")]
     Compressed,
-    /// There is no such preset.
+    /// The preset does not exist.
     #[error("the SoundFont has no preset {id}; `soundfont_inspect` lists those it has")]
     NoPreset {
-        /// Which was asked for.
+        /// The requested preset.
         id: PresetId,
     },
 }
 
-/// A SoundFont in memory. Cheap to clone; several renders may use it at once.
+/// A SoundFont in memory. Cheap to clone; several renders may share it.
 #[derive(Debug, Clone)]
 pub struct Font(Arc<SoundFont>);
 
@@ -63,14 +63,15 @@ impl Font {
     /// Reads a font.
     ///
     /// # Errors
-    /// The font is too large, not whole, compressed, or makes no sense.
+    /// If the font is too large, damaged, compressed, or invalid.
     pub fn read(bytes: &[u8]) -> Result<Self, FontError> {
         let size = bytes.len() as u64;
         if size > FONT_BYTES_MAX {
             return Err(FontError::TooLarge { bytes: size, bytes_max: FONT_BYTES_MAX });
         }
         check::check(bytes)?;
-        // The reader indexes and adds without looking in places that no structure check covers.
+        // The reader indexes and adds without checks in places that the structure check does not
+        // cover.
         let read = panic::catch_unwind(AssertUnwindSafe(|| SoundFont::new(&mut &bytes[..])));
         match read {
             Ok(Ok(font)) => Ok(Self(Arc::new(font))),

@@ -9,7 +9,7 @@ use ringback_studio::smf::{Message, Sequence, Timing};
 use crate::book;
 use crate::corpus::{CorpusTune, tunes};
 
-/// Tunes that we play otherwise, and the paragraph of the ABC standard 2.1 that says why.
+/// Tunes that we play differently, and the paragraph of the ABC standard 2.1 that explains why.
 const DIFFERENCES: &str = include_str!("../differences.txt");
 
 /// `abc2midi` starts notes one tick late and rounds tuplets; a tick is a 480th of a quarter.
@@ -69,7 +69,7 @@ fn ours(text: &str) -> Vec<Sound> {
     sounds(&abc::to_midi(&performance), 0)
 }
 
-/// Without accompaniment, and with the notes of a chord at the same time.
+/// Converts without accompaniment, and with the notes of a chord at the same time.
 fn theirs(tune: &CorpusTune, directory: &Path) -> Vec<Sound> {
     let (header, body) = split_after_key(&tune.text);
     let text = format!("{header}%%MIDI gchordoff\n%%MIDI chordattack 0\n{body}\n");
@@ -92,7 +92,7 @@ fn split_after_key(text: &str) -> (String, String) {
     (lines[..=key_line].join("\n") + "\n", lines[key_line + 1..].join("\n"))
 }
 
-/// The notes of a file by onset and key; `late` ticks are taken from every onset.
+/// Returns the notes of a file by onset and key; `late` ticks are subtracted from every onset.
 fn sounds(sequence: &Sequence, late: i64) -> Vec<Sound> {
     let Timing::PerQuarter(per_quarter) = sequence.timing else { panic!("film time") };
     let scale = |tick: i64| (tick * 480 + i64::from(per_quarter) / 2) / i64::from(per_quarter);

@@ -11,7 +11,7 @@ pub(crate) struct CorpusTune {
     pub(crate) text: String,
 }
 
-/// Every tune of every file.
+/// Returns every tune of every file.
 pub(crate) fn tunes() -> Vec<CorpusTune> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tunes");
     let mut paths: Vec<_> =

@@ -8,7 +8,7 @@ use ringback_studio::abc::{self, LimitError, Options, PlayError, Target};
 
 use crate::tune;
 
-/// Everything that can be done with a text.
+/// Does everything that can be done with a text.
 fn everything(text: &str) {
     let Ok(parsed) = abc::validate(text) else { return };
     let printed = abc::print(&parsed.book);
@@ -115,13 +115,13 @@ proptest! {
         everything(&text);
     }
 
-    /// The same for texts of the characters that ABC is made of.
+    /// Does the same for texts of ABC's own characters.
     #[test]
     fn any_music_has_an_answer(music in "[A-Za-z0-9/|:\\[\\](){}<>^_=,'\" .&~!%\\\\\n+*#-]{0,200}") {
         everything(&tune(&music));
     }
 
-    /// And for lines of fields with anything in them.
+    /// And for field lines with arbitrary content.
     #[test]
     fn any_fields_have_an_answer(fields in "([A-Za-z+]:[A-Za-z0-9/|=()#b^_ ,.\"~+*-]{0,20}\n|%%MIDI [a-z]{2,8} [a-z0-9 -]{0,12}\n){0,8}", music in "[A-G|:\\[\\]12]{0,20}") {
         everything(&format!("X:1\n{fields}K:C\n{music}\n{fields}{music}\n"));

@@ -1,4 +1,4 @@
-//! ABC from outside: what is parsed, printed, transposed, checked and played.
+//! ABC from outside: parsing, printing, transposing, validation and playing.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop here")]
 
@@ -12,14 +12,14 @@ mod validate;
 
 use ringback_studio::abc::{self, Book, Options, Performance};
 
-/// The book of a text that has no errors.
+/// Returns the book of a text without errors.
 fn book(text: &str) -> Book {
     let parsed = abc::parse(text).unwrap();
     assert!(parsed.is_valid(), "{text}\n{:#?}", parsed.diagnostics);
     parsed.book
 }
 
-/// A tune in C with quarters as unit and this music.
+/// Returns a tune in C with quarters as unit and this music.
 fn tune(music: &str) -> String {
     format!("X:1\nT:Test\nM:4/4\nL:1/4\nK:C\n{music}\n")
 }
@@ -28,7 +28,7 @@ fn perform(text: &str) -> Performance {
     abc::perform(&book(text), 0, &Options::default()).unwrap()
 }
 
-/// What sounds, as `onset+duration:key` in quarter notes, voice by voice.
+/// Returns the sounds, as `onset+duration:key` in quarter notes, voice by voice.
 fn sounds(text: &str) -> String {
     let performance = perform(text);
     let line = |line: &abc::Line| {
@@ -41,7 +41,7 @@ fn sounds(text: &str) -> String {
     performance.lines.iter().map(line).collect::<Vec<_>>().join(" / ")
 }
 
-/// The keys that sound, one after another.
+/// Returns the keys that sound, one after another.
 fn keys(text: &str) -> Vec<u8> {
     perform(text).notes().map(|note| note.key).collect()
 }

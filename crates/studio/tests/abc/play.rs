@@ -1,11 +1,11 @@
-//! What sounds, point by point: each test is a way in which ABC has been played wrong.
+//! Sounds, point by point: each test covers a way in which ABC has been played wrong.
 
 use ringback_studio::abc::{self, Options};
 use ringback_studio::smf::{Message, TextKind};
 
 use crate::{book, keys, perform, sounds, tune};
 
-/// What the music of a tune in quarters sounds like.
+/// Returns the sounds of a tune in quarters.
 fn heard(music: &str) -> String {
     sounds(&tune(music))
 }
@@ -98,7 +98,7 @@ fn ties_join_notes_and_chords() {
     assert_eq!(heard("[CE]-[CE]"), "0+2:60 0+2:64");
     assert_eq!(heard("[C-E][CE]"), "0+2:60 0+1:64 1+1:64");
     assert_eq!(heard("C-D"), "0+1:60 1+1:62");
-    assert_eq!(heard("(CC)"), "0+1:60 1+1:60", "a slur is no tie");
+    assert_eq!(heard("(CC)"), "0+1:60 1+1:60", "a slur is not a tie");
 }
 
 /// REQ: ABC 2.1 "4.13 Duplets, triplets, quadruplets, etc.": members may be chords and rests.
@@ -140,7 +140,7 @@ fn a_symbol_line_marks_its_notes() {
 }
 
 /// REQ: ABC 2.1 "4.2 Accidentals" and "11.3": an accidental holds to the bar line, in every octave
-/// unless told otherwise.
+/// by default.
 #[test]
 fn accidentals_hold_to_the_bar_line() {
     assert_eq!(keys(&tune("^CCc|C")), [61, 61, 73, 60]);
@@ -230,7 +230,7 @@ fn ticks_are_exact() {
     assert_eq!(ons[..8], [0, 1920, 3840, 5760, 7680, 9600, 11520, 13440]);
 }
 
-/// Rule: the file says what the tune says: title, tempo, meter, key, lyrics.
+/// Rule: the file contains the tune's title, tempo, meter, key and lyrics.
 #[test]
 fn the_midi_file_carries_what_the_tune_says() {
     let text = "X:1\nT:Caf\\'e\nM:3/4\nL:1/4\nQ:1/4=100\nK:Gm\nGAB|\nw:un deux trois\n";
@@ -243,7 +243,7 @@ fn the_midi_file_carries_what_the_tune_says() {
     assert!(has(Message::Text(TextKind::Lyric, "deux".to_owned())));
 }
 
-/// Rule: a tunebook's header holds for all of its tunes, and each tune stands alone.
+/// Rule: a tunebook's header applies to all of its tunes, and each tune is independent.
 #[test]
 fn a_tunebook_has_many_tunes() {
     let text = "L:1/4\nM:3/4\n\nX:1\nT:a\nK:C\nC|\n\nfree text\n\nX:2\nT:b\nK:D\nL:1/8\nF|\n";
@@ -269,5 +269,5 @@ fn trills_and_rolls_are_played() {
     assert_eq!(keys(&tune("^F TE/")), [66, 66, 64, 66, 64], "an accidental of the bar counts");
     assert_eq!(heard("TE-E"), heard("E-E"), "a tied note is held");
     assert_eq!(heard("T[CE]"), heard("[CE]"), "a chord is held");
-    assert_eq!(heard("~E//"), "0+1/4:64", "there is no time for more");
+    assert_eq!(heard("~E//"), "0+1/4:64", "no time for more");
 }

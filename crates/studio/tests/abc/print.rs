@@ -6,7 +6,7 @@ use ringback_studio::abc::{self, Element, Options, Performance};
 use crate::corpus::tunes;
 use crate::{book, tune};
 
-/// What a text sounds like with everything a performance says; `None` if it has no tune.
+/// Returns the full performance of a text; `None` if it has no tune.
 fn music(text: &str) -> Option<Performance> {
     let parsed = abc::parse(text).unwrap();
     abc::perform(&parsed.book, 0, &Options { chords: true, ..Options::default() }).ok()
@@ -22,7 +22,7 @@ fn every_tune_of_the_corpus_survives_printing() {
     }
 }
 
-/// Rule: what is printed has the same elements as what was read, not only the same sound.
+/// Rule: printed text has the same elements as the original, not only the same sound.
 #[test]
 fn the_elements_survive_printing() {
     let text = tune(

@@ -5,7 +5,7 @@ use ringback_studio::abc::{self, Options, Target, TransposeError};
 use crate::corpus::tunes;
 use crate::{book, keys, tune};
 
-/// What sounds: onset, duration and key of every note.
+/// Returns the onset, duration and key of every note.
 fn sounds(book: &abc::Book) -> Vec<(abc::Fraction, abc::Fraction, i32)> {
     let performance = abc::perform(book, 0, &Options::default()).unwrap();
     performance.notes().map(|note| (note.onset, note.duration, i32::from(note.key))).collect()
@@ -49,7 +49,7 @@ fn there_and_back_is_where_it_was() {
     }
 }
 
-/// Rule: notes keep their place in the scale, and accidentals are ABC's.
+/// Rule: notes keep their degree in the scale, and accidentals are ABC's.
 #[test]
 fn spelling_follows_the_new_key() {
     let text = tune("CDE^F|\"Am7/G\"_B2c2|]");
@@ -105,7 +105,7 @@ fn to_a_key_goes_the_nearer_way() {
     }
 }
 
-/// Rule: what cannot be done says what can.
+/// Rule: an error about an impossible transposition names a possible one.
 #[test]
 fn what_cannot_be_transposed_says_why() {
     let minor = book("X:1\nT:t\nL:1/4\nK:Am\nABc|\n");

@@ -1,4 +1,4 @@
-//! Checking.
+//! Validation.
 
 use ringback_studio::abc::{self, Diagnostic, Options, PlayError};
 
@@ -55,7 +55,7 @@ fn the_parser_goes_on_after_an_error() {
     assert_eq!(parsed.errors().count(), 2);
 }
 
-/// Rule: a tune whose music never starts says so.
+/// Rule: a tune whose music never starts is reported.
 #[test]
 fn a_tune_without_a_key_is_an_error() {
     assert_eq!(errors("X:1\nT:t\nL:1/4\n").len(), 1);
@@ -67,8 +67,8 @@ fn a_tune_without_a_key_is_an_error() {
 #[test]
 fn doubtful_music_is_a_warning() {
     for (music, about) in [
-        ("C4|C5|C4|]", "the meter asks for 1"),
-        ("C4|C3|C4|]", "the meter asks for 1"),
+        ("C4|C5|C4|]", "the meter requires 1"),
+        ("C4|C3|C4|]", "the meter requires 1"),
         ("CD|\nw:a b c d", "syllables"),
         (">CD", "broken rhythm"),
         ("C # D", "means nothing"),
@@ -88,14 +88,14 @@ fn good_bars_are_not_warned_about() {
     for music in ["D|CDEF|G3:|\n|:A|GFED|C3:|", "CDEF|1 G4:|2 A4|]", "CD&E2|\nM:2/4\nCD|Z2|CD|]"] {
         let text = format!("X:1\nT:t\nM:4/4\nL:1/4\nK:C\n{music}\n");
         let parsed = abc::validate(&text).unwrap();
-        let bars = parsed.warnings().filter(|warning| warning.message.contains("meter asks"));
+        let bars = parsed.warnings().filter(|warning| warning.message.contains("meter requires"));
         let bars: Vec<_> = bars.filter(|_| !music.contains('&')).collect();
         assert!(bars.is_empty(), "{music:?}: {bars:#?}");
     }
 }
 
-/// Rule: tunes performed on the way are those that are parsed first and performed then, and what was
-/// wrong with them is the same.
+/// Rule: tunes performed on the way are the same as those parsed first and performed then, and so
+/// are their diagnostics.
 #[test]
 fn performing_on_the_way_changes_nothing() {
     let tunes: Vec<String> = corpus::tunes().into_iter().map(|tune| tune.text).collect();

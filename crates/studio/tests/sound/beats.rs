@@ -6,13 +6,13 @@ use ringback_studio::render::RenderSettings;
 use crate::pieces::{N_COURSES, N_STYLES, piece};
 use crate::support::rendered;
 
-/// Other pieces than those the method was shaped with.
+/// Other pieces than those the method was tuned with.
 const SEED: u64 = 2;
 
-/// A beat counts as found within this of where it is.
+/// A beat counts as found within this distance.
 const WINDOW_SECONDS: f64 = 0.07;
 
-/// The harmonic mean of how many are found and how many of the found are right.
+/// Returns the harmonic mean of recall and precision.
 fn f_measure(found: &[f64], expected: &[f64]) -> f64 {
     let mut hits = 0;
     let mut left = expected.iter().peekable();

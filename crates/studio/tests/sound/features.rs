@@ -1,4 +1,4 @@
-//! Loudness, key, onsets, colour and likeness of sounds that are known.
+//! Loudness, key, onsets, timbre and similarity of known sounds.
 
 use std::f64::consts::TAU;
 
@@ -64,7 +64,7 @@ fn the_key_of_a_cadence_is_found() {
     assert!(right >= 22, "{right} of 24");
 }
 
-/// REQ: onsets are found where notes begin.
+/// REQ: onsets are found where notes start.
 #[test]
 fn onsets_are_where_notes_begin() {
     let mut midi = Midi::default();

@@ -19,7 +19,7 @@ const GAIN: &str = "0.42";
 /// `fluidsynth` plays a note one block of frames after it is struck.
 const LATENCY_FRAMES: usize = 64;
 
-/// Bins of a spectrum, finer than the window so that a peak's place is known to a cent.
+/// Bins of a spectrum, finer than the window so that a peak is located to a cent.
 const BINS: usize = 1 << 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ struct Measured {
     level_db: f64,
 }
 
-/// `fluidsynth`'s render of a file, without effects.
+/// Returns `fluidsynth`'s render of a file, without effects.
 fn reference(midi: &[u8]) -> Vec<f32> {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("in.mid"), dir.path().join("out.wav"));
@@ -88,7 +88,7 @@ fn peak_in(spectrum: &[f32], range: std::ops::Range<usize>) -> f64 {
     best as f64 + f64::from(0.5 * (a - c) / (a - 2.0 * b + c))
 }
 
-/// How far our strongest partial is from the reference's, within a semitone.
+/// Returns the distance of our strongest partial from the reference's, within a semitone.
 fn cents_apart(ours: &[f32], theirs: &[f32], from: usize, length: usize) -> f64 {
     let window = from..from + length;
     let (ours, theirs) = (spectrum(&ours[window.clone()]), spectrum(&theirs[window]));
@@ -112,8 +112,8 @@ fn file(played: &[Played]) -> Vec<u8> {
     midi.bytes(played.len() as u64 * TICKS_APART)
 }
 
-/// Every preset with an attack and a pitch: neither the swells and noises of 96 to 103 nor the
-/// sound effects from 119 on have one that could be compared.
+/// Returns every preset with an attack and a pitch: neither the swells and noises of 96 to 103 nor
+/// the sound effects from 119 on can be compared.
 fn presets() -> impl Iterator<Item = Played> {
     (0..96).chain(104..119).map(|program| {
         let key = if (32..40).contains(&program) { 40 } else { 64 };

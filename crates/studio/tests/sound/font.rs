@@ -1,4 +1,4 @@
-//! What is in a font.
+//! The contents of a font.
 
 use ringback_studio::soundfont::{FontError, PresetId};
 
@@ -34,7 +34,7 @@ fn the_regions_of_a_piano_cover_the_keys() {
     assert!(samples.len() > 3, "{samples:?}");
 }
 
-/// REQ: a drum map tells what each key of a kit plays.
+/// REQ: a drum map has the sound of each key of a kit.
 #[test]
 fn the_drum_map_has_different_sounds_on_different_keys() {
     let maps = font().drum_maps();

@@ -1,5 +1,5 @@
 //! Truncated, lying and random files of every format: a typed error or a result, within bounds of
-//! time and memory. The corpus in `tests/hostile` has what once went wrong or looks dangerous.
+//! time and memory. The corpus in `tests/hostile` has files that once went wrong or look dangerous.
 
 use std::fs;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use ringback_studio::soundfont::{Font, FontError};
 
 use crate::support::{Memory, Midi, TICKS, font, font_path};
 
-/// Fast enough for every run of the tests: a few seconds for each format.
+/// Fast enough for every test run: a few seconds for each format.
 const CASES: u32 = 200;
 
 /// Small, so that a lie in a header cannot make a test slow.
@@ -29,7 +29,7 @@ fn decode(bytes: &[u8]) -> Result<Sound, DecodeError> {
 fn play(midi: &[u8], font: &Font) {
     if let Ok(score) = Score::read(midi) {
         let limits = RenderLimits { seconds_max: 2.0, tail_seconds_max: 1.0 };
-        // A result or an error is as good: only a crash or a hang is not.
+        // A result or an error is fine: only a crash or a hang is not.
         drop(render(&score, font, RenderSettings::default(), limits, &mut Memory::default()));
     }
 }
@@ -39,7 +39,7 @@ fn a_tune() -> Vec<u8> {
     Midi::default().tempo(0, 100.0).program(0, 0, 3).note(0, q, 0, 60, 99).bytes(q)
 }
 
-/// A second of a tone as WAV, FLAC, MP3 and Ogg.
+/// Returns a second of a tone as WAV, FLAC, MP3 and Ogg.
 fn sounds() -> &'static [Vec<u8>] {
     static SOUNDS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     SOUNDS.get_or_init(|| ["wav", "flac", "mp3", "ogg"].map(encoded).to_vec())
@@ -59,7 +59,7 @@ fn encoded(extension: &str) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// A font's bytes without its samples' bulk: the tables alone decide how it is read.
+/// Returns a font without most of its samples: the tables alone decide how it is read.
 fn small_font() -> &'static [u8] {
     static SMALL: OnceLock<Vec<u8>> = OnceLock::new();
     SMALL.get_or_init(|| fs::read(font_path()).unwrap())
@@ -104,7 +104,7 @@ fn a_lying_wav_header_costs_nothing_and_a_long_sound_is_refused() {
     assert!(matches!(error, DecodeError::TooLong { .. }), "{error}");
 }
 
-/// Rule: an analysis that is told to stop stops.
+/// Rule: an analysis stops on request.
 #[test]
 fn decoding_stops_when_it_is_told() {
     let stopped = Sound::read(Cursor::new(sounds()[0].clone()), LIMITS, &|| false);
@@ -150,7 +150,7 @@ fn the_corpus_is_survived() {
     assert!(n_files >= 10);
 }
 
-/// Changes some bytes at places from anywhere in a file.
+/// Changes some bytes anywhere in a file.
 fn damaged(bytes: &[u8], damage: &[(prop::sample::Index, u8)]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for (place, value) in damage {
@@ -192,7 +192,7 @@ proptest! {
 proptest! {
     #![proptest_config(Config { cases: CASES / 4, failure_persistence: None, ..Config::default() })]
 
-    /// Damage in the tables, which begin where the samples end.
+    /// Damages the tables, which start where the samples end.
     #[test]
     fn fuzz_font(damage in damage()) {
         let whole = small_font();

@@ -1,5 +1,5 @@
-//! Pieces of music whose beats are known, made from a seed: fourteen styles with and without drums,
-//! in 4/4, 3/4 and 6/8, straight, swung and syncopated, steady, changing and human.
+//! Pieces of music with known beats, made from a seed: fourteen styles with and without drums, in
+//! 4/4, 3/4 and 6/8, straight, swung and syncopated, steady, changing and human.
 
 use crate::support::{Midi, TICKS};
 
@@ -17,7 +17,7 @@ pub(crate) struct Piece {
     pub(crate) downbeats: Vec<f64>,
 }
 
-/// A generator of numbers that only its seed decides.
+/// A random number generator with a seed.
 struct Dice(u64);
 
 impl Dice {
@@ -28,7 +28,7 @@ impl Dice {
     }
 }
 
-/// A style: the beats of its bar, the ticks of a beat, its range of tempos.
+/// A style: the beats per bar, the ticks per beat, its range of tempos.
 struct Style {
     name: &'static str,
     beats: u64,
@@ -54,7 +54,7 @@ const STYLES: [Style; N_STYLES as usize] = [
     Style { name: "tresillo", beats: 4, beat_ticks: Q, bpm: (90, 125), write: tresillo },
 ];
 
-/// What a style writes with.
+/// The state while a style is written.
 struct Writer {
     midi: Midi,
     dice: Dice,
@@ -64,7 +64,7 @@ struct Writer {
     /// The root and third of the bar's chord.
     root: u8,
     minor: bool,
-    /// How far notes stray from their place, in ticks.
+    /// How far notes deviate from their place, in ticks.
     stray: u64,
 }
 
@@ -113,8 +113,8 @@ const CHANGES: [[(u8, bool); 4]; 4] = [
     [(2, true), (7, false), (0, false), (9, true)],
 ];
 
-/// A piece of a style. Courses: 0 steady, 1 steady with human timing, 2 a sudden change of tempo in
-/// the middle, 3 a tempo that drifts up and down.
+/// Returns a piece of a style. Courses: 0 steady, 1 steady with human timing, 2 a sudden change of
+/// tempo in the middle, 3 a tempo that drifts up and down.
 pub(crate) fn piece(style: u64, course: u64, seed: u64) -> Piece {
     let Style { name, beats, beat_ticks, bpm, write } = &STYLES[style as usize];
     let mut dice = Dice(seed * 1000 + style * 10 + course + 1);

@@ -26,7 +26,7 @@ fn tune() -> Vec<u8> {
     Midi::default().program(0, 0, 11).note(0, Q, 0, 60, 100).note(Q, Q, 0, 67, 90).bytes(2 * Q)
 }
 
-/// Rule: the same file, font and settings give the same bytes.
+/// Rule: the same file, font and settings produce the same bytes.
 #[test]
 fn a_render_gives_the_same_bytes_each_time() {
     assert_eq!(wav(&tune(), WavFormat::Int16), wav(&tune(), WavFormat::Int16));
@@ -97,7 +97,7 @@ fn the_tail_lasts_as_long_as_it_is_heard() {
     assert!(silence.tail_seconds < 0.2, "{silence:?}");
 }
 
-/// Rule: a note that nobody ends does not sound for ever.
+/// Rule: a note that is never ended does not sound forever.
 #[test]
 fn a_note_without_an_end_is_let_go_at_the_end_of_the_file() {
     let mut midi = Midi::default();
@@ -111,7 +111,7 @@ fn a_note_without_an_end_is_let_go_at_the_end_of_the_file() {
     assert!(rendered.seconds < 10.0, "{rendered:?}");
 }
 
-/// Rule: a small file never makes a huge render: the limit says so before anything is rendered.
+/// Rule: a small file never makes a huge render: it is refused before anything is rendered.
 #[test]
 fn a_small_file_that_plays_for_days_is_refused_at_once() {
     let midi = Midi::default().tempo(0, 5.0).note(0, Q, 0, 60, 100).bytes(200_000_000);
@@ -137,7 +137,7 @@ fn an_impossible_sample_rate_is_refused() {
     }
 }
 
-/// Takes one piece and wants no more.
+/// Takes one piece and then stops.
 struct Once(u32);
 
 impl AudioSink for Once {
@@ -148,7 +148,7 @@ impl AudioSink for Once {
     }
 }
 
-/// Rule: a render stops when its sink wants no more.
+/// Rule: a render stops when its sink does.
 #[test]
 fn a_render_stops_when_it_is_told() {
     let midi = Midi::default().note(0, 100 * Q, 0, 60, 100).bytes(100 * Q);

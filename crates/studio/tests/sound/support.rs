@@ -1,4 +1,4 @@
-//! What the tests share: small MIDI files, the font, and renders in memory.
+//! Shared by the tests: small MIDI files, the font, and renders in memory.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -8,10 +8,10 @@ use ringback_studio::render::{
 };
 use ringback_studio::soundfont::{Font, SEARCHED_DIRS, find};
 
-/// Ticks of a quarter note in the files made here.
+/// Ticks per quarter note in these files.
 pub(crate) const TICKS: u16 = 480;
 
-/// The small font that the tests' preparation installs.
+/// Returns the small font that the tests' preparation installs.
 pub(crate) fn font_path() -> PathBuf {
     find(None, &SEARCHED_DIRS).unwrap()
 }
@@ -50,7 +50,7 @@ impl Midi {
         self.raw(at + length.max(1), 2, vec![0x80 | channel, key, 0])
     }
 
-    /// At one tick, those of a lower rank come first.
+    /// Adds an event; at one tick, those of a lower rank come first.
     fn raw(&mut self, at: u64, rank: u8, bytes: Vec<u8>) -> &mut Self {
         self.events.push((at, rank, bytes));
         self
@@ -99,7 +99,7 @@ pub(crate) fn rendered(midi: &[u8], settings: RenderSettings) -> (Vec<f32>, Rend
     (memory.0, rendered)
 }
 
-/// Left and right as one.
+/// Mixes left and right.
 pub(crate) fn mono(samples: &[f32]) -> Vec<f32> {
     samples.chunks_exact(2).map(|frame| (frame[0] + frame[1]) / 2.0).collect()
 }

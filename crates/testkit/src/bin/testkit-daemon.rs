@@ -1,6 +1,6 @@
-//! A daemon in a process of its own, to be killed. Its data directory is its only argument; it
-//! prints where it listens and, on a new directory, its first token, and runs until its standard
-//! input ends, which also happens when whoever started it is gone.
+//! A daemon in a process of its own, to be killed. Its data directory is its only argument. It
+//! prints its addresses and, on a new directory, its first token, and runs until its standard input
+//! ends, which also happens when its parent is gone.
 
 use std::io::{Read as _, Write as _};
 

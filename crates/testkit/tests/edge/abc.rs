@@ -105,7 +105,7 @@ async fn a_tune_becomes_a_midi_artifact() {
     assert_ne!(again.artifact_id, made.artifact_id);
 }
 
-/// The channel, the key and the velocity of every note that begins, and the quarters of a minute.
+/// Returns the channel, key and velocity of every note-on, and the quarters per minute.
 fn notes(midi: &[u8]) -> (Vec<(u8, u8, u8)>, f64) {
     let sequence = Sequence::read(midi).unwrap();
     let note = |event: &Event| match event.message {

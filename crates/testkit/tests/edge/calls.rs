@@ -1,4 +1,4 @@
-//! Calls side by side, and calls that are no longer wanted.
+//! Concurrent calls, and calls that are no longer wanted.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -44,8 +44,8 @@ async fn while_one_peer_waits_for_long_others_get_heartbeats_and_pings() {
     assert_eq!(polled.await.unwrap().failed, [job_id]);
 }
 
-/// Rule: requests of one peer run concurrently, answers carry the ids of their requests, and a
-/// heartbeat is answered at once with its own.
+/// Rule: requests of one peer run concurrently, answers carry the IDs of their requests, and a
+/// heartbeat is answered immediately with its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_of_one_peer_run_side_by_side_and_answers_match_their_ids() {
     let daemon = Daemon::start().await;
@@ -111,7 +111,7 @@ async fn a_thousand_calls_of_twenty_peers_end_in_exactly_one_answer_each() {
     daemon.stop().await;
 }
 
-/// Rule: Cancel stops a call that waits; its caller is told.
+/// Rule: Cancel stops a waiting call; its caller gets an error.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_wait_ends_at_once_and_says_so() {
     let daemon = Daemon::start().await;
@@ -161,13 +161,13 @@ async fn a_cancelled_stream_has_stopped_its_job() {
     assert_eq!((answered, error.code.as_str()), (request_id, "cancelled"));
     assert_ne!(error.certainty, Certainty::NotStarted);
     assert_eq!(state(&client, other_job).await, JobState::Cancelled);
-    assert_eq!(state(&client, job_id).await, JobState::Running, "nobody cancelled the first");
-    // A stop would wait for the first stream as long as somebody reads it.
+    assert_eq!(state(&client, job_id).await, JobState::Running, "the first was not cancelled");
+    // A stop would wait for the first stream while it is being read.
     drop(peer);
     daemon.stop().await;
 }
 
-/// Rule: whoever drops a call before its answer has cancelled it.
+/// Rule: dropping a call before its answer cancels it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_future_and_a_dropped_stream_cancel_their_jobs() {
     let daemon = Daemon::start().await;
@@ -194,7 +194,7 @@ async fn a_dropped_future_and_a_dropped_stream_cancel_their_jobs() {
     daemon.stop().await;
 }
 
-/// Rule: when a peer leaves, its waiting reads end, and the jobs whose ids it knows go on.
+/// Rule: when a peer leaves, its waiting reads end, and the jobs whose IDs it knows go on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_leaves_takes_its_reads_along_and_not_its_jobs() {
     let daemon =
@@ -206,7 +206,7 @@ async fn a_peer_that_leaves_takes_its_reads_along_and_not_its_jobs() {
     let started = ask(&mut peer, plain(JobSleepRequest { milliseconds: 60_000 })).await;
     let ResponseEnvelope::JobStarted { job_id, .. } = started else { panic!("{started:?}") };
     peer.send_frame(plain(poll(job_id))).await.unwrap();
-    // Answered after it, so the poll is under way.
+    // Answered after it, so the poll is pending.
     assert_pings(&mut peer).await;
     let is_free = async || client.call::<JobStatus>(JobStatusRequest { job_id }).await.is_ok();
     wait_for("the poll takes the only place", LIMIT, async || !is_free().await).await;

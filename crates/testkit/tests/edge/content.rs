@@ -30,7 +30,7 @@ fn get(hash: BlobHash) -> CasGetRequest {
     CasGetRequest { hash, offset: None, length: None }
 }
 
-/// A request whose bytes travel apart.
+/// Returns a request whose bytes travel separately.
 fn raw_binary(tool: impl Into<ringback_proto::ToolRequest>, data: Bytes) -> Frame {
     let request = ToolCall::Native(tool.into());
     let header = RequestEnvelope { request, options: CallOptions::default() }.encode().into();
@@ -69,7 +69,7 @@ async fn every_byte_value_survives_as_raw_binary_and_as_msgpack() {
 
     peer.send_frame(plain(get(hash))).await.unwrap();
     let reply = within("the content", peer.recv_frame()).await;
-    assert!(matches!(reply.body, Body::MsgPack(_)), "nobody said that raw bytes are welcome");
+    assert!(matches!(reply.body, Body::MsgPack(_)), "raw bytes were not requested");
     assert_eq!(content_of(envelope(&reply)), content);
 
     let ready = Ready { protocol: "HOOT01".to_owned(), tools: Vec::new(), accepts_binary: true };
@@ -90,7 +90,8 @@ async fn goes_round(client: &Client, content: &Bytes) {
     assert!(back == *content, "{} bytes came back changed", content.len());
 }
 
-/// Rule: content of any size goes up and down in pieces, also when its last piece is full or empty.
+/// Rule: content of any size is uploaded and downloaded in pieces, even if its last piece is full
+/// or empty.
 #[tokio::test(flavor = "multi_thread")]
 async fn content_around_the_size_of_a_piece_goes_up_and_down() {
     let daemon = Daemon::start().await;
@@ -103,7 +104,7 @@ async fn content_around_the_size_of_a_piece_goes_up_and_down() {
     daemon.stop().await;
 }
 
-/// Rule: content larger than any piece goes up and down.
+/// Rule: content larger than any piece is uploaded and downloaded.
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_mebibytes_go_up_and_down() {
     let daemon = Daemon::start().await;

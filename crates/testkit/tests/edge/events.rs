@@ -15,7 +15,7 @@ use ringback_testkit::{Daemon, Hello, LIMIT, Options, RawPeer, wait_for, within}
 
 use crate::support::*;
 
-/// Starts jobs until the subscriber hears of one: its subscription is in force then.
+/// Starts jobs until the subscriber gets an event of one: its subscription is in force then.
 async fn heard(client: &Client, subscriber: &mut Subscriber) {
     let first = async {
         loop {
@@ -38,7 +38,7 @@ async fn next_event(subscriber: &mut Subscriber) -> SequencedEvent {
     }
 }
 
-/// Reads until the end of a job is told.
+/// Reads until the end of a job is reported.
 async fn until_end(
     subscriber: &mut Subscriber,
     wanted: ringback_proto::ids::JobId,
@@ -124,7 +124,7 @@ async fn a_token_hears_its_own_events_under_its_own_name_and_nothing_wider() {
     daemon.stop().await;
 }
 
-/// Rule: receiving can be abandoned at any moment and loses nothing.
+/// Rule: receiving can be cancelled at any moment and loses nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_that_gives_up_waiting_again_and_again_misses_nothing() {
     let daemon = Daemon::start().await;
@@ -159,8 +159,8 @@ async fn a_subscriber_that_gives_up_waiting_again_and_again_misses_nothing() {
     daemon.stop().await;
 }
 
-/// Rule: a slow subscriber neither slows the daemon nor misses events without being able to tell,
-/// and what it missed can be fetched.
+/// Rule: a slow subscriber neither slows the daemon nor misses events without noticing, and missed
+/// events can be fetched.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_subscriber_can_tell_what_it_missed_and_fetch_it() {
     let options = Options { events_kept_max: 200_000, ..Options::default() };
@@ -206,7 +206,7 @@ async fn a_slow_subscriber_can_tell_what_it_missed_and_fetch_it() {
     daemon.stop().await;
 }
 
-/// Every event of the topic, by its number, from `event_poll`.
+/// Returns every event of the topic, by its number, from `event_poll`.
 async fn fetch(client: &Client, start: String) -> BTreeMap<u64, SequencedEvent> {
     let mut events = BTreeMap::new();
     let mut cursor = Some(start);
@@ -227,7 +227,7 @@ async fn fetch(client: &Client, start: String) -> BTreeMap<u64, SequencedEvent> 
     events
 }
 
-/// Rule: `event_poll` waits for the next event and is told of it.
+/// Rule: `event_poll` waits for the next event and returns it.
 #[tokio::test(flavor = "multi_thread")]
 async fn event_poll_waits_until_something_happens() {
     let daemon = Daemon::start().await;
@@ -253,7 +253,7 @@ async fn event_poll_waits_until_something_happens() {
     daemon.stop().await;
 }
 
-/// Rule: a restart is a new epoch, and a subscriber hears on.
+/// Rule: a restart is a new epoch, and a subscriber keeps receiving.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_subscriber_hears_on_after_a_restart() {
     let daemon = Daemon::start().await;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::support::*;
 
-/// Long enough for thousands of connections, short enough for every day.
+/// Long enough for thousands of connections, short enough for daily use.
 const CHURN: Duration = Duration::from_secs(3);
 
 async fn link_is(client: &Client, wanted: LinkState) {
@@ -21,7 +21,7 @@ async fn link_is(client: &Client, wanted: LinkState) {
     wait_for(&format!("the link is {wanted:?}"), LIMIT, async || *link.borrow() == wanted).await;
 }
 
-/// Rule: a client finds a restarted daemon again, and its jobs are still known there.
+/// Rule: a client reconnects to a restarted daemon, and its jobs are still known there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_survives_the_restart_of_its_daemon() {
     let daemon = Daemon::start().await;
@@ -43,7 +43,7 @@ async fn a_client_survives_the_restart_of_its_daemon() {
     again.stop().await;
 }
 
-/// Rule: a daemon that stops answers the calls that are under way.
+/// Rule: a daemon that stops answers pending calls.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_under_way_are_answered_before_a_stop() {
     let daemon = Daemon::start().await;
@@ -64,8 +64,7 @@ async fn calls_under_way_are_answered_before_a_stop() {
     }
 }
 
-/// Rule: calls on a link that is lost end as `gone` and say that they may have run; then the link is
-/// made again.
+/// Rule: calls on a lost link end as `gone` and may have run; then the client reconnects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_link_ends_its_calls_and_is_made_again() {
     let daemon = Daemon::start().await;
@@ -90,7 +89,7 @@ async fn a_cut_link_ends_its_calls_and_is_made_again() {
     daemon.stop().await;
 }
 
-/// Rule: a link on which nothing comes any more is noticed and made again.
+/// Rule: a silent link is noticed, and the client reconnects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_link_is_noticed_and_made_again() {
     let daemon = Daemon::start().await;
@@ -108,7 +107,7 @@ async fn a_frozen_link_is_noticed_and_made_again() {
     daemon.stop().await;
 }
 
-/// Rule: how bytes are cut up on their way does not matter.
+/// Rule: how bytes are split in transit does not matter.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_dribbles_or_delays_carries_everything() {
     let daemon = Daemon::start().await;
@@ -128,7 +127,7 @@ async fn a_link_that_dribbles_or_delays_carries_everything() {
     daemon.stop().await;
 }
 
-/// Rule: peers that come and go, half of them under a name they use again, lose no call.
+/// Rule: peers that come and go, half of them with a reused name, lose no call.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_is_lost_while_peers_come_and_go() {
     let daemon = Daemon::start().await;

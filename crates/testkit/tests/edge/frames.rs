@@ -1,4 +1,4 @@
-//! Frames as they should not be, and frames of peers with other habits.
+//! Malformed frames, and frames of peers with other habits.
 
 use bytes::Bytes;
 use rand::rngs::StdRng;
@@ -14,7 +14,7 @@ use crate::support::*;
 
 type Spoil = fn(&mut Vec<Bytes>);
 
-/// The parts of a request, to be spoiled.
+/// Returns the parts of a request, to be damaged.
 fn parts() -> (RequestId, Vec<Bytes>) {
     let frame = ping();
     (frame.request_id, parts_of(frame))
@@ -26,7 +26,7 @@ fn ready(tools: Vec<OfferedTool>, accepts_binary: bool) -> Frame {
     Frame::new(Command::Ready, RequestId::random(), Body::MsgPack(body.into()))
 }
 
-/// Rule: a message that is no frame gets an error with its own id if prefix and id can be read.
+/// Rule: a message that is not a frame gets an error with its own ID if prefix and ID can be read.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_spoiled_frame_whose_id_can_be_read_is_answered_under_that_id() {
     let daemon = Daemon::start().await;
@@ -54,7 +54,7 @@ async fn a_spoiled_frame_whose_id_can_be_read_is_answered_under_that_id() {
     daemon.stop().await;
 }
 
-/// Rule: a body that cannot be read is answered with an error under the same id.
+/// Rule: a body that cannot be read is answered with an error under the same ID.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_that_is_no_request_is_answered_with_an_error() {
     let daemon = Daemon::start().await;
@@ -112,7 +112,7 @@ async fn random_messages_leave_the_edge_as_it_was() {
     daemon.stop().await;
 }
 
-/// Rule: random bytes instead of the protocol, before and after the handshake, harm nobody else.
+/// Rule: random bytes instead of the protocol, before and after the handshake, harm no one else.
 #[tokio::test(flavor = "multi_thread")]
 async fn random_bytes_on_the_socket_harm_nobody_else() {
     let seed = rand::random();
@@ -128,15 +128,15 @@ async fn random_bytes_on_the_socket_harm_nobody_else() {
         };
         let mut bytes = vec![0; rng.random_range(1..2000)];
         rng.fill_bytes(&mut bytes);
-        // The daemon may hang up in the middle of it.
+        // The daemon may hang up in the middle.
         drop(stranger.send_bytes(&bytes).await);
         assert_pings(&mut other).await;
     }
     daemon.stop().await;
 }
 
-/// Rule: a message over the limit ends its connection, half a message ends with its connection, and
-/// neither harms others.
+/// Rule: a message over the limit ends its connection, a partial message ends with its connection,
+/// and neither harms others.
 #[tokio::test(flavor = "multi_thread")]
 async fn oversized_and_unfinished_messages_end_with_their_peer() {
     let options = Options { message_bytes_max: 1 << 20, ..Options::default() };
@@ -145,7 +145,7 @@ async fn oversized_and_unfinished_messages_end_with_their_peer() {
     let mut peer = raw(&daemon).await;
     let (_, mut parts) = parts();
     parts[6] = vec![0; 4 << 20].into();
-    // The daemon may hang up before all of it was sent.
+    // The daemon may hang up before everything was sent.
     drop(peer.send(&parts).await);
     assert_eq!(within("the end of the connection", peer.recv()).await, None);
 
@@ -207,7 +207,7 @@ async fn a_trace_parent_is_echoed_in_every_reply() {
     daemon.stop().await;
 }
 
-/// Rule: Ready is acknowledged; one that offers tools is refused, because nobody could call them.
+/// Rule: Ready is acknowledged; with tools it is refused, because they could not be called.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_is_welcome_and_a_worker_is_refused() {
     let daemon = Daemon::start().await;
@@ -224,7 +224,7 @@ async fn a_caller_is_welcome_and_a_worker_is_refused() {
     daemon.stop().await;
 }
 
-/// Rule: a malformed Reply is never answered, or two peers would answer each other for ever.
+/// Rule: a malformed Reply is never answered, or two peers would answer each other forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_nobody_asked_for_are_passed_over_in_silence() {
     let daemon = Daemon::start().await;
@@ -241,7 +241,7 @@ async fn replies_nobody_asked_for_are_passed_over_in_silence() {
     daemon.stop().await;
 }
 
-/// Rule: a request as an array of positions, or without its envelope, is a request.
+/// Rule: a request as a positional array, or without its envelope, is a request.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bare_request_by_hand_is_understood() {
     let daemon = Daemon::start().await;
@@ -256,7 +256,7 @@ async fn a_bare_request_by_hand_is_understood() {
     daemon.stop().await;
 }
 
-#[expect(clippy::print_stderr, reason = "whoever sees the test fail needs it")]
+#[expect(clippy::print_stderr, reason = "a failed test has to print it")]
 fn println_seed(seed: u64) {
     eprintln!("seed {seed}");
 }

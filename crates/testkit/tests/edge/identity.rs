@@ -1,4 +1,4 @@
-//! Routing ids: whose they are, and to whom replies go.
+//! Routing IDs: who owns them, and who gets the replies.
 
 use ringback_proto::principal::Level;
 use ringback_proto::request::*;
@@ -7,7 +7,7 @@ use ringback_testkit::{Daemon, Hello, RawPeer, within};
 
 use crate::support::*;
 
-/// Rule: a stranger cannot take over a peer's routing id and speak as it.
+/// Rule: a stranger cannot take over a peer's routing ID and speak as it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_routing_id_in_use_is_refused_to_another_principal() {
     let daemon = Daemon::start().await;
@@ -31,8 +31,8 @@ async fn a_routing_id_in_use_is_refused_to_another_principal() {
     daemon.stop().await;
 }
 
-/// Rule: a reply goes only to the connection that asked, also when somebody else has its routing
-/// id by now.
+/// Rule: a reply goes only to the connection that made the request, even if another peer has its
+/// routing ID by now.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_reuses_a_routing_id_gets_none_of_the_replies_of_its_predecessor() {
     let daemon = Daemon::start().await;
@@ -57,7 +57,7 @@ async fn whoever_reuses_a_routing_id_gets_none_of_the_replies_of_its_predecessor
                 // Refused while the first is not known to be gone.
                 let Some(parts) = peer.recv().await else { continue };
                 let frame = ringback_proto::frame::Frame::decode(&parts[..]).unwrap();
-                assert_eq!(frame.request_id, own.request_id, "somebody else's reply");
+                assert_eq!(frame.request_id, own.request_id, "another peer's reply");
                 return peer;
             }
         };
@@ -69,15 +69,15 @@ async fn whoever_reuses_a_routing_id_gets_none_of_the_replies_of_its_predecessor
     daemon.stop().await;
 }
 
-/// Reads until the answer to a ping, so that the frames before it were seen by the daemon.
+/// Reads until the answer to a ping, so that the daemon has seen the frames before it.
 async fn assert_own(peer: &mut RawPeer) {
     let own = ping();
     peer.send_frame(own.clone()).await.unwrap();
     while within("the pong", peer.recv_reply()).await.0 != own.request_id {}
 }
 
-/// Rule: a principal that comes back under its own routing id is served at once, even while its old
-/// connection is not known to be dead.
+/// Rule: a principal that returns under its own routing ID is served immediately, even while its
+/// old connection is not known to be dead.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_principal_takes_its_own_routing_id_over() {
     let daemon = Daemon::start().await;

@@ -1,4 +1,4 @@
-//! Full queues, and what may be seen when.
+//! Full queues, and the visibility of jobs.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ fn assert_busy(error: &Error) {
     assert_eq!((error.kind(), error.certainty()), (ErrorKind::Busy, Certainty::NotStarted));
 }
 
-/// Rule: a full queue answers `busy` at once, and nothing of the call has run.
+/// Rule: a full queue answers `busy` immediately, and nothing of the call has run.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_list_of_jobs_is_busy_until_one_ends() {
     let daemon =
@@ -36,7 +36,7 @@ async fn a_full_list_of_jobs_is_busy_until_one_ends() {
     daemon.stop().await;
 }
 
-/// Rule: a principal with too many calls under way is told `busy`; the others are not.
+/// Rule: a principal with too many pending calls gets `busy`; the others do not.
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     let daemon =
@@ -50,7 +50,7 @@ async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     for _ in 0..2 {
         peer.send_frame(plain(poll(job_id))).await.unwrap();
     }
-    // Answered after them, so both polls are under way.
+    // Answered after them, so both polls are pending.
     assert_pings(&mut peer).await;
     assert_busy(&asking().await.unwrap_err());
     within("a ping", client.call::<Ping>(PingRequest {})).await.unwrap();
@@ -60,7 +60,8 @@ async fn too_many_calls_of_one_principal_are_busy_for_it_alone() {
     daemon.stop().await;
 }
 
-/// Rule: no list and no event shows a job before it is durable: each id can be looked up at once.
+/// Rule: no list and no event shows a job before it is durable: each ID can be looked up
+/// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_list_or_an_event_shows_can_be_looked_up_at_once() {
     let daemon = Daemon::start().await;
@@ -91,7 +92,7 @@ async fn whatever_a_list_or_an_event_shows_can_be_looked_up_at_once() {
     daemon.stop().await;
 }
 
-/// Rule: a retry with the same request id never runs the tool twice.
+/// Rule: a retry with the same request ID never runs the tool twice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frame_sent_again_by_another_connection_is_the_same_call() {
     let daemon = Daemon::start().await;

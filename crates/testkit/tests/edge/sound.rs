@@ -16,7 +16,7 @@ use ringback_testkit::{Daemon, within};
 
 use crate::support::*;
 
-/// A file of one track that plays a note for so many quarters, half a second each.
+/// Returns a file with one track that plays a note for a number of quarters, half a second each.
 fn midi(quarters: u32) -> Bytes {
     let ticks = quarters * 96;
     let mut track = vec![0, 0x90, 60, 100];
@@ -57,7 +57,7 @@ async fn render(client: &Client, quarters: u32) -> MidiToWavRequest {
     }
 }
 
-/// REQ: `soundfont_inspect` and `soundfont_preset_inspect` tell what is in a font.
+/// REQ: `soundfont_inspect` and `soundfont_preset_inspect` describe a font.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_daemons_font_is_inspected() {
     let daemon = Daemon::start().await;
@@ -79,7 +79,7 @@ async fn the_daemons_font_is_inspected() {
     daemon.stop().await;
 }
 
-/// REQ: a font that is none is a typed error with its place.
+/// REQ: an invalid font is a typed error with its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_font_or_no_midi_is_an_error_that_says_where() {
     let daemon = Daemon::start().await;
@@ -176,7 +176,7 @@ async fn a_render_is_cancelled_in_the_middle() {
     daemon.stop().await;
 }
 
-/// Rule: a small file never makes a huge render: the limit says so.
+/// Rule: a small file never makes a huge render: the limit prevents it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_render_past_the_limit_is_refused() {
     let daemon = Daemon::start().await;
@@ -188,7 +188,7 @@ async fn a_render_past_the_limit_is_refused() {
     daemon.stop().await;
 }
 
-/// Clicks at 120 a minute, as a WAV file.
+/// Returns clicks at 120 a minute, as a WAV file.
 fn clicks() -> Bytes {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("clicks.wav");

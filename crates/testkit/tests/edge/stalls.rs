@@ -9,14 +9,14 @@ use ringback_testkit::{Daemon, Hello, LIMIT, Options, RawPeer, wait_for, within}
 
 use crate::support::*;
 
-/// What the process holds in memory, in bytes.
+/// Returns the resident memory of the process, in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     let pages: usize = statm.split(' ').nth(1).unwrap().parse().unwrap();
     pages * 4096
 }
 
-/// Rule: a stalled peer holds up nobody, has a budget of bytes, and is disconnected beyond it.
+/// Rule: a stalled peer delays no one, has a budget of bytes, and is disconnected beyond it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_asks_for_much_and_reads_nothing_is_disconnected() {
     let options = Options {
@@ -74,7 +74,7 @@ async fn a_peer_that_beats_and_never_listens_is_disconnected() {
     daemon.stop().await;
 }
 
-/// Rule: many large replies at once are no stall: a peer that reads gets them all.
+/// Rule: many large concurrent replies are not a stall: a peer that reads gets them all.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_peer_that_reads_gets_more_than_its_budget_at_once() {
     let options = Options { peer_backlog_bytes_max: 8 << 20, ..Options::default() };
@@ -90,7 +90,7 @@ async fn a_peer_that_reads_gets_more_than_its_budget_at_once() {
     daemon.stop().await;
 }
 
-/// Rule: a peer whose machine vanished is gone after a while of silence, and with it its waits.
+/// Rule: a peer whose machine vanished is gone after a period of silence, and with it its waits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_peer_is_noticed_by_its_silence() {
     let options = Options {

@@ -1,4 +1,4 @@
-//! Strangers who connect and say nothing.
+//! Strangers who connect and send nothing.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -7,9 +7,9 @@ use ringback_testkit::{Daemon, LIMIT, wait_for};
 
 use crate::support::*;
 
-/// More than a socket has places for, several times.
+/// Several times more than a socket has places for.
 const N_STRANGERS: usize = 600;
-/// Those that a socket keeps.
+/// The number that a socket keeps.
 const N_KEPT: usize = 64;
 
 fn stranger(address: SocketAddr) -> TcpStream {
@@ -18,7 +18,7 @@ fn stranger(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Whether the other side has not hung up; what it says is of no interest.
+/// Returns whether the other side has not hung up; its data is ignored.
 fn is_open(mut stream: &TcpStream) -> bool {
     let mut said = [0; 256];
     loop {
@@ -30,8 +30,8 @@ fn is_open(mut stream: &TcpStream) -> bool {
     }
 }
 
-/// Rule: half-open handshakes are bounded, and hold nobody up: who shakes hands gets in while they are
-/// there.
+/// Rule: half-open handshakes are bounded, and delay no one: a peer that shakes hands gets in
+/// meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn half_open_handshakes_keep_nobody_out() {
     let daemon = Daemon::start().await;

@@ -1,4 +1,4 @@
-//! Short ways to ask for things.
+//! Helpers for requests.
 
 use bytes::Bytes;
 use ringback_client::{Client, Outcome};
@@ -19,7 +19,7 @@ pub(crate) const WAIT: CallOptions =
 pub(crate) const STREAM: CallOptions =
     CallOptions { timing_hint: None, wait_ms: None, deadline_ms: None, stream: true };
 
-/// A Request frame with a random id.
+/// Returns a Request frame with a random ID.
 pub(crate) fn request(tool: impl Into<ToolRequest>, options: CallOptions) -> Frame {
     let request = ToolCall::Native(tool.into());
     let body = RequestEnvelope { request, options }.encode();
@@ -46,12 +46,12 @@ pub(crate) fn poll(job_id: JobId) -> JobPollRequest {
     JobPollRequest { job_ids: vec![job_id], timeout_ms: 30_000, mode: None }
 }
 
-/// A DEALER with the daemon's admin token.
+/// Returns a DEALER with the daemon's admin token.
 pub(crate) async fn raw(daemon: &Daemon) -> RawPeer {
     RawPeer::connect(daemon.calls(), Hello::dealer(daemon.admin_token())).await.unwrap()
 }
 
-/// Sends a frame and returns what the next reply says; it must be the frame's own.
+/// Sends a frame and returns the content of the next reply, which must be the frame's own.
 pub(crate) async fn ask(peer: &mut RawPeer, frame: Frame) -> ResponseEnvelope {
     let request_id = frame.request_id;
     peer.send_frame(frame).await.unwrap();
@@ -60,7 +60,8 @@ pub(crate) async fn ask(peer: &mut RawPeer, frame: Frame) -> ResponseEnvelope {
     envelope
 }
 
-/// The error of a reply that must be one. Its certainty was on the wire, or it would not decode.
+/// Returns the error of a reply that must be one. Its certainty was on the wire, or it would not
+/// decode.
 pub(crate) fn error(envelope: ResponseEnvelope) -> ToolError {
     match envelope {
         ResponseEnvelope::Error(error) => error,
@@ -97,13 +98,13 @@ pub(crate) async fn ended(client: &Client, job_id: JobId) -> JobState {
     state(client, job_id).await
 }
 
-/// The jobs there are.
+/// Returns all jobs.
 pub(crate) async fn jobs(client: &Client) -> JobListResponse {
     let request = JobListRequest { limit: Some(500), ..JobListRequest::default() };
     within("a list", client.call::<JobList>(request)).await.unwrap()
 }
 
-/// Every byte value, in an order that is not sorted, `n_bytes` of them.
+/// Returns `n_bytes` bytes with every value, not sorted.
 pub(crate) fn content(n_bytes: usize) -> Bytes {
     let bytes = (0..n_bytes).map(|index| ((index * 167 + index / 256) % 256) as u8);
     bytes.collect::<Vec<_>>().into()

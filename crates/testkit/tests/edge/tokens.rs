@@ -42,7 +42,8 @@ async fn an_open_daemon_takes_anyone() {
     daemon.stop().await;
 }
 
-/// Rule: a revoked token works for no further call, and what it opened is closed about at once.
+/// Rule: a revoked token works for no further call, and its connections are closed almost
+/// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_token_is_refused_at_the_next_call_and_its_connections_are_closed() {
     let daemon = Daemon::start().await;
@@ -64,7 +65,8 @@ async fn a_revoked_token_is_refused_at_the_next_call_and_its_connections_are_clo
     daemon.stop().await;
 }
 
-/// Rule: an expired token works for no further call, and what it opened is closed about at once.
+/// Rule: an expired token works for no further call, and its connections are closed almost
+/// immediately.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_token_is_refused_and_its_connections_are_closed() {
     let daemon = Daemon::start().await;
@@ -95,7 +97,7 @@ async fn closed(client: &mut ringback_client::Client) {
     wait_for("the connection is closed", LIMIT, async || *link.borrow() != LinkState::Up).await;
 }
 
-/// Rule: a call beyond a token's level is refused, and says what is missing.
+/// Rule: a call beyond a token's scope is refused, and the error names the missing scope.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_denial_says_what_was_missing_and_that_nothing_ran() {
     let daemon = Daemon::start().await;
@@ -104,7 +106,7 @@ async fn a_denial_says_what_was_missing_and_that_nothing_ran() {
     let denied = error(ask(&mut peer, plain(JobSleepRequest { milliseconds: 1 })).await);
     assert_eq!((&*denied.code, denied.certainty), ("permission_denied", Certainty::NotStarted));
     assert!(denied.context.missing.is_some(), "{denied:?}");
-    // The scope comes first, whatever the input and the form of the request.
+    // The scope is checked first, whatever the input and the form of the request.
     for body in [
         &b"\x81\xa4tool\xa9job_sleep"[..],
         b"\x81\xa4tool\xactoken_create",

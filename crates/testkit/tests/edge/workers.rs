@@ -1,4 +1,4 @@
-//! Tools that a worker offers over HOOT01, and what becomes of its calls when it goes.
+//! Tools of a worker over HOOT01, and the fate of its calls when it leaves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use tokio::task::JoinSet;
 
 use crate::support::*;
 
-/// `{"b": 2, "a": [1, nil], "b2": bin 0..=255}` in an order and with widths that no encoder chooses.
+/// Returns `{"b": 2, "a": [1, nil], "b2": bin 0..=255}` in an order and with widths that no encoder
+/// chooses.
 fn odd_value() -> Bytes {
     let mut bytes = vec![0xde, 0, 3, 0xd9, 1, b'b', 0xcd, 0, 2, 0xa1, b'a', 0xdc, 0, 2, 1, 0xc0];
     bytes.extend([0xa2, b'b', b'2', 0xc5, 1, 0]);
@@ -73,7 +74,7 @@ fn body(frame: &Frame) -> &Bytes {
     body
 }
 
-/// A worker by hand that was accepted.
+/// Returns an accepted raw worker.
 async fn raw_worker(daemon: &Daemon, service: &str, tools: Vec<OfferedTool>) -> RawPeer {
     let mut worker = raw(daemon).await;
     let accepted = ask(&mut worker, ready(service, tools)).await;
@@ -81,7 +82,7 @@ async fn raw_worker(daemon: &Daemon, service: &str, tools: Vec<OfferedTool>) -> 
     worker
 }
 
-/// The next frame of the kind, whatever else comes before it.
+/// Returns the next frame of this kind, and skips others.
 async fn next(worker: &mut RawPeer, command: Command) -> Frame {
     within("a frame for the worker", async {
         loop {
@@ -166,15 +167,15 @@ async fn tools_need_write_a_free_name_and_a_service() {
     };
     not_started(ask(&mut peer, ready("studio", vec![schema])).await, "invalid_params");
     not_started(ask(&mut peer, ready("job", vec![named("sleep")])).await, "conflict");
-    // A refusal leaves the peer what it was.
+    // A refusal does not change the peer.
     assert_pings(&mut peer).await;
     let accepted = ask(&mut peer, ready("studio", vec![named("render")])).await;
     assert!(matches!(accepted, ResponseEnvelope::Ack { .. }), "{accepted:?}");
     daemon.stop().await;
 }
 
-/// Rule: a peer that offers other tools than before offers those alone, and one that offers none is
-/// a mere caller again.
+/// Rule: a peer that offers tools again offers only the new ones, and one that offers no tools is a
+/// mere caller again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_ready_replaces_the_tools_of_the_first() {
     let daemon = Daemon::start().await;
@@ -189,7 +190,7 @@ async fn a_second_ready_replaces_the_tools_of_the_first() {
         ask(&mut caller, call("studio_render", nothing(), CallOptions::default())).await,
         "not_found",
     );
-    // What it was given before is still its own to answer.
+    // It can still answer earlier calls.
     answer(&mut worker, given.request_id, &success(nothing())).await;
     let reply = reply_to(&mut caller, asked.request_id).await;
     assert_eq!(*body(&reply), Bytes::from(success(nothing()).encode()));
@@ -243,7 +244,8 @@ async fn envelope(caller: &mut RawPeer, asked: &Frame) -> ResponseEnvelope {
     ResponseEnvelope::decode_passing(body(&reply)).unwrap()
 }
 
-/// REQ: wire "Cancel carries the id of the request to cancel". Rule: a cancel travels to the party.
+/// REQ: wire "Cancel carries the id of the request to cancel". Rule: a cancellation reaches the
+/// party.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancel_travels_to_the_worker_and_a_late_answer_changes_nothing() {
     let daemon = Daemon::start().await;
@@ -282,7 +284,7 @@ async fn two_workers_of_one_service_share_its_calls() {
         let asked = call("studio_render", nothing(), CallOptions::default());
         caller.send_frame(asked).await.unwrap();
     }
-    // Nothing is answered before all is given, so the load of both only grows.
+    // Nothing is answered before everything is delivered, so the load of both only grows.
     let mut given = Vec::new();
     for worker in &mut workers {
         for _ in 0..4 {
@@ -301,7 +303,7 @@ async fn two_workers_of_one_service_share_its_calls() {
     daemon.stop().await;
 }
 
-/// How a worker goes.
+/// How a worker leaves.
 #[derive(Debug, Clone, Copy)]
 enum Goodbye {
     Disconnect,
@@ -336,9 +338,9 @@ async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm(
                 drop(goes);
                 answers(&mut caller, &fails, &moves).await;
             }
-            // It answers the pings of the transport, as a library does for a program that hangs.
+            // It answers the pings of the transport, like a library in a program that hangs.
             Goodbye::Silence => tokio::select! {
-                told = goes.recv() => panic!("it is connected and told nothing: {told:?}"),
+                told = goes.recv() => panic!("an unexpected message: {told:?}"),
                 () = answers(&mut caller, &fails, &moves) => {}
             },
         }
@@ -347,7 +349,7 @@ async fn when_a_worker_goes_its_calls_fail_as_gone_or_move_if_that_does_no_harm(
     }
 }
 
-/// Both calls end: the one as gone, the other with the answer of another worker.
+/// Checks that both calls end: one as gone, the other with the answer of another worker.
 async fn answers(caller: &mut RawPeer, fails: &Frame, moves: &Frame) {
     for _ in 0..2 {
         let reply = within("a reply", caller.recv_frame()).await;
@@ -361,19 +363,19 @@ async fn answers(caller: &mut RawPeer, fails: &Frame, moves: &Frame) {
     }
 }
 
-/// A worker whose tools give back what they get.
+/// Returns a worker whose tools return their input.
 async fn daemon_worker(daemon: &Daemon, tools: Vec<OfferedTool>) -> Worker {
     let mut echo = WorkerTools::new("studio");
     for tool in tools {
         echo = echo.raw_tool(tool, |call: WorkerCall| async move { Ok(call.arguments().clone()) });
     }
     let mut config = daemon.client_config(daemon.admin_token());
-    // Often enough for a daemon that soon takes silence for the end.
+    // Often enough for a daemon with a short silence limit.
     (config.heartbeat_interval, config.heartbeat_misses_max) = (Duration::from_millis(300), 60);
     within("a worker", Worker::serve(config, echo)).await.unwrap()
 }
 
-/// Rule: a worker that talks nonsense harms the call it was given, and nothing else.
+/// Rule: a worker that sends nonsense harms the call it was given, and nothing else.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reply_that_is_none_fails_its_call_and_one_to_nothing_changes_nothing() {
     let daemon = Daemon::start().await;
@@ -384,7 +386,7 @@ async fn a_reply_that_is_none_fails_its_call_and_one_to_nothing_changes_nothing(
         let asked = call("studio_render", nothing(), CallOptions::default());
         caller.send_frame(asked.clone()).await.unwrap();
         let given = next(&mut worker, Command::Request).await;
-        // An answer by anybody else is none, by another worker of the same service neither.
+        // An answer from another peer is ignored, even from another worker of the same service.
         answer(&mut caller, given.request_id, &success(nothing())).await;
         answer(&mut other, given.request_id, &success(nothing())).await;
         assert_pings(&mut other).await;
@@ -399,7 +401,7 @@ async fn a_reply_that_is_none_fails_its_call_and_one_to_nothing_changes_nothing(
 
 type Numbers = HashMap<String, i64>;
 
-/// Rule: a worker's own error reaches the caller as it is.
+/// Rule: a worker's own error reaches the caller unchanged.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_of_the_worker_is_the_callers_error() {
     let daemon = Daemon::start().await;
@@ -447,7 +449,7 @@ async fn ask_tool(
     }
 }
 
-/// Rule: a worker runs as many calls as it said, and the rest wait; what is cancelled stops.
+/// Rule: a worker runs as many calls as it declared, and the rest wait; cancelled ones stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_runs_as_many_calls_as_it_said_and_stops_what_is_cancelled() {
     let daemon = Daemon::start().await;
@@ -483,7 +485,7 @@ async fn a_worker_runs_as_many_calls_as_it_said_and_stops_what_is_cancelled() {
     daemon.stop().await;
 }
 
-/// Rule: a worker offers its tools again after the daemon was restarted; a refused one says why.
+/// Rule: a worker offers its tools again after the daemon was restarted; a refused one reports why.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
     let daemon = Daemon::start().await;
@@ -513,7 +515,8 @@ async fn a_worker_serves_again_after_a_restart_and_a_refused_one_says_why() {
     daemon.stop().await;
 }
 
-/// Rule: any message is a sign of life: a worker that is busy answering needs no heartbeats besides.
+/// Rule: any message is a sign of life: a worker that is busy answering needs no additional
+/// heartbeats.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_says_anything_is_not_taken_for_gone() {
     const PEER_IDLE: Duration = Duration::from_secs(2);

@@ -15,10 +15,10 @@ use tokio::task::JoinSet;
 
 use crate::support::*;
 
-/// More calls than there are threads of any kind that a render could have taken.
+/// More calls than there are threads of any kind that a render could occupy.
 const CALLS: usize = 200;
 
-/// What the renders have done so far.
+/// The progress of the renders.
 #[derive(Debug, Default)]
 struct Renders {
     /// How many have sent sound.
@@ -26,7 +26,7 @@ struct Renders {
     jobs: Mutex<Vec<JobId>>,
 }
 
-/// A render of almost an hour: chords of an organ, which never fade.
+/// Returns a render of almost an hour: organ chords, which never fade.
 async fn an_hour(client: &Client) -> MidiToWavRequest {
     let bars = "[CEGceg]4|".repeat(14);
     let tune = format!("X:1\nT:t\nM:4/4\nL:1/4\nQ:1/4=1\nK:C\n%%MIDI program 19\n{bars}\n");
@@ -43,7 +43,7 @@ async fn an_hour(client: &Client) -> MidiToWavRequest {
     }
 }
 
-/// Follows a render to its end, and takes its sound as fast as it comes.
+/// Follows a render to its end, and reads its sound as fast as it comes.
 async fn follow(client: Client, request: MidiToWavRequest, renders: Arc<Renders>) -> ErrorKind {
     let mut stream = client.stream::<MidiToWav>(request).unwrap();
     let mut is_heard = false;

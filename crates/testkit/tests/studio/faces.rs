@@ -105,7 +105,7 @@ impl Faces {
         self.post("/mcp", "application/json, text/event-stream", message).await
     }
 
-    /// Calls a tool over MCP: the structured result of the last message.
+    /// Calls a tool over MCP; returns the structured result of the last message.
     async fn by_mcp(&self, tool: &str, arguments: &Value) -> Value {
         let params = json!({"name": tool, "arguments": arguments});
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
@@ -131,7 +131,7 @@ impl Faces {
     }
 }
 
-/// Calls a tool over HOOT01, as a program would that knows no types.
+/// Calls a tool over HOOT01, like a program without types.
 async fn by_hoot(client: &Client, tool: &str, arguments: &Value) -> Value {
     let mut request = arguments.clone();
     request["tool"] = json!(tool);
@@ -149,7 +149,7 @@ async fn text(response: Response<Incoming>) -> String {
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }
 
-/// Every music tool that waits for its result, with arguments and the type of its answer.
+/// Returns every music tool that waits for its result, with arguments and the type of its answer.
 fn calls(midi: &str, sound: &str) -> Vec<(&'static str, Value, &'static str)> {
     let few = json!(30);
     vec![
@@ -171,7 +171,7 @@ fn calls(midi: &str, sound: &str) -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// The long ones, which answer with their job.
+/// Returns the long ones, which answer with their job.
 fn long_calls() -> Vec<(&'static str, Value)> {
     vec![
         ("musicgen_generate", json!({"prompt": "a clock"})),
@@ -179,7 +179,7 @@ fn long_calls() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Rule: the tests below leave no music tool of the table out.
+/// Rule: the tests below cover every music tool of the table.
 #[test]
 fn no_music_tool_is_left_out() {
     const MUSIC: [&str; 8] =
@@ -263,7 +263,7 @@ async fn a_render_is_followed_and_cancelled_over_mcp() {
     let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
                         "params": {"requestId": 9}});
     assert_eq!(faces.rpc(&cancel).await.status(), 202);
-    // The stream ends when the work has.
+    // The stream ends when the work does.
     within("the end", answered.into_body().collect()).await.unwrap();
     wait_for("nothing is under way", LIMIT, async || daemon.broker().under_way().n_jobs == 0).await;
     let jobs = faces.by_mcp("job_list", &json!({})).await;

@@ -1,4 +1,4 @@
-//! The music tools over every face of the daemon, with and without model services.
+//! The music tools over every face of the daemon, with and without music services.
 #![expect(clippy::unwrap_used, reason = "a test names what it expects and fails on the rest")]
 
 mod busy;

@@ -1,4 +1,4 @@
-//! A model service: real HTTP, made-up music.
+//! A music service: real HTTP, made-up music.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -20,11 +20,11 @@ use tokio::task::JoinSet;
 /// A service that answers every `/predict` in the same way.
 pub(crate) struct ModelService {
     pub(crate) endpoint: Endpoint,
-    /// What it was asked.
+    /// The requests it got.
     pub(crate) seen: Arc<Mutex<Vec<Value>>>,
-    /// In which traces.
+    /// Their traces.
     pub(crate) traces: Arc<Mutex<Vec<String>>>,
-    /// Rings when it is asked.
+    /// Signalled at each request.
     pub(crate) asked: Arc<Notify>,
     _serving: JoinSet<()>,
 }
@@ -67,7 +67,7 @@ impl ModelService {
         Self { endpoint, seen, traces, asked, _serving: serving }
     }
 
-    /// A daemon that asks this service for everything named.
+    /// Returns options for a daemon that uses this service for everything named.
     pub(crate) fn options(&self, services: &[Service]) -> Options {
         let endpoints: BTreeMap<_, _> =
             services.iter().map(|service| (*service, self.endpoint.clone())).collect();
@@ -77,7 +77,7 @@ impl ModelService {
         Options { studio, ..Options::default() }
     }
 
-    /// The only thing it was asked.
+    /// Returns the only request it got.
     pub(crate) fn only(&self) -> Value {
         let seen = self.seen.lock().unwrap();
         assert_eq!(seen.len(), 1, "{seen:?}");

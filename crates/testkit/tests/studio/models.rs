@@ -1,4 +1,4 @@
-//! What models make, over HOOT01: by services, and without.
+//! Generated music over HOOT01: with services, and without.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;

@@ -1,4 +1,4 @@
-//! Music to send, and short ways to ask.
+//! Music to send, and helpers for requests.
 
 use std::io::Cursor;
 

@@ -2,12 +2,12 @@
 
 use super::super::pitch::{Letter, name};
 
-/// The keys that the roots of chords begin at.
+/// The lowest keys for the roots of chords.
 const CHORD_BASE: i32 = 48;
-/// And those of the bass.
+/// And for the bass.
 const BASS_BASE: i32 = 36;
 
-/// Kinds of chords and their notes above the root; the longest name that fits counts.
+/// Kinds of chords and their notes above the root; the longest matching name counts.
 const KINDS: &[(&str, &[i32])] = &[
     ("", &[0, 4, 7]),
     ("maj", &[0, 4, 7]),
@@ -45,7 +45,7 @@ const KINDS: &[(&str, &[i32])] = &[
     ("13", &[0, 4, 7, 10, 14, 21]),
 ];
 
-/// A chord that can be played.
+/// A playable chord.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChordSymbol {
     /// Semitones above C.
@@ -56,7 +56,7 @@ pub(crate) struct ChordSymbol {
 }
 
 impl ChordSymbol {
-    /// Reads a symbol; `None` if it is none, such as `N.C.`.
+    /// Reads a symbol; `None` if it is not a chord, such as `N.C.`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (root, rest) = root(text)?;
@@ -73,12 +73,12 @@ impl ChordSymbol {
         Some(Self { root: semitones(root), bass: bass.map(semitones), intervals })
     }
 
-    /// The key of the bass.
+    /// Returns the key of the bass.
     pub(crate) fn bass(&self) -> i32 {
         BASS_BASE + self.bass.unwrap_or(self.root)
     }
 
-    /// The keys of the chord, upwards; with another bass they are inverted to lie above it.
+    /// Returns the keys of the chord, upwards; with another bass they are inverted to lie above it.
     pub(crate) fn keys(&self) -> Vec<i32> {
         let base = CHORD_BASE + self.root;
         let lowest = self.bass.map_or(base, |bass| CHORD_BASE + bass);
@@ -93,7 +93,7 @@ impl ChordSymbol {
     }
 }
 
-/// The symbol with its root and bass moved; `None` if it is no chord.
+/// Returns the symbol with its root and bass transposed; `None` if it is not a chord.
 pub(crate) fn transpose_symbol(
     text: &str,
     shift: impl Fn(Letter, i32) -> (Letter, i32),
@@ -112,7 +112,7 @@ pub(crate) fn transpose_symbol(
     )
 }
 
-/// A letter with its sharps or flats, and what follows.
+/// Returns a letter with its sharps or flats, and the remaining text.
 fn root(text: &str) -> Option<((Letter, i32), &str)> {
     let letter = Letter::from_upper(text.chars().next()?)?;
     let rest = &text[1..];
@@ -124,7 +124,7 @@ fn root(text: &str) -> Option<((Letter, i32), &str)> {
     Some(((letter, alteration), rest))
 }
 
-/// A bass note; either case is written.
+/// Returns a bass note; both cases are in use.
 fn root_of(text: &str) -> Option<(Letter, i32)> {
     let mut chars = text.trim().chars();
     let first = chars.next()?.to_ascii_uppercase();

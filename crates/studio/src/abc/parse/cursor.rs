@@ -3,17 +3,17 @@
 use super::super::exact::fraction;
 use super::super::model::{Fraction, Place};
 
-/// The largest number that is read: lengths and the like have no use for more.
+/// The largest number that is read: lengths and the like need no more.
 const NUMBER_MAX: u32 = 9999;
 
 /// The longest name of a decoration.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A line and a place in it.
+/// A line of text and a place in it.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     chars: &'a [char],
-    /// The column of each character before macros were written out, if there are any.
+    /// The column of each character before macros were expanded, if there are any.
     columns: Option<&'a [u32]>,
     line: u32,
     pos: usize,
@@ -24,13 +24,13 @@ impl<'a> Cursor<'a> {
         Self { chars, columns: None, line, pos: 0 }
     }
 
-    /// A line that macros wrote; `columns` has one entry for each character.
+    /// Returns a cursor on a line with expanded macros; `columns` has one entry for each character.
     pub(super) fn expanded(line: u32, chars: &'a [char], columns: &'a [u32]) -> Self {
         debug_assert_eq!(chars.len(), columns.len());
         Self { chars, columns: Some(columns), line, pos: 0 }
     }
 
-    /// Where the next character stands.
+    /// Returns the place of the next character.
     pub(super) fn place(&self) -> Place {
         let column = match self.columns {
             None => self.pos as u32 + 1,
@@ -62,7 +62,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// How many of this character follow; they are taken.
+    /// Consumes a run of this character, and returns its length.
     pub(super) fn count(&mut self, wanted: char) -> u32 {
         let mut n = 0;
         while self.take(wanted) {
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
         n
     }
 
-    /// The text before the next `close`, which is taken with it; `None` if there is none.
+    /// Consumes the text up to the next `close`; `None` without one.
     pub(super) fn until(&mut self, close: char) -> Option<String> {
         let n = self.chars[self.pos..].iter().position(|c| *c == close)?;
         let text = self.chars[self.pos..self.pos + n].iter().collect();
@@ -79,7 +79,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// The same, but nothing is taken unless the text is near and wanted.
+    /// Does the same, but consumes nothing unless the text is near and wanted.
     pub(super) fn until_if(&mut self, close: char, wanted: fn(&str) -> bool) -> Option<String> {
         let near = self.chars[self.pos..].iter().take(NAME_CHARS_MAX);
         let text: String = near.take_while(|c| **c != close).collect();
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
         Some(text)
     }
 
-    /// A number; `None` if there is none. Too large ones are cut to the limit.
+    /// Consumes a number; `None` without one. Larger ones are cut to the limit.
     pub(super) fn number(&mut self) -> Option<u32> {
         let mut number = None;
         while let Some(digit) = self.peek().and_then(|c| c.to_digit(10)) {
@@ -103,13 +103,13 @@ impl<'a> Cursor<'a> {
         number
     }
 
-    /// A length: `2`, `3/2`, `/2`, `/`, `//`. Nothing is 1. `Err` if it is 0.
+    /// Consumes a length: `2`, `3/2`, `/2`, `/`, `//`. The default is 1. `Err` if it is 0.
     pub(super) fn length(&mut self) -> Result<Fraction, ()> {
         let above = i64::from(self.number().unwrap_or(1));
         let slashes = self.count('/');
         let below = match self.number().filter(|_| slashes > 0) {
             Some(below) => i64::from(below) << (slashes - 1).min(10),
-            // `//` halves twice; more than ten slashes is shorter than anything that sounds.
+            // `//` halves twice; more than ten slashes is shorter than anything audible.
             None => 1 << slashes.min(10),
         };
         if above == 0 || below == 0 { Err(()) } else { Ok(fraction(above, below)) }

@@ -5,7 +5,7 @@ use super::super::midi_command::MidiCommand;
 use super::super::model::{Field, Fraction, KeyField, Meter, Properties, Tempo, VoiceField};
 use super::super::pitch::{Accidental, Letter};
 
-/// What is wrong with a field, and what to do.
+/// What is wrong with a field, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     pub(crate) message: String,
@@ -23,14 +23,14 @@ const HELP_TEMPO: &str =
 const HELP_KEY: &str =
     "a key is a tonic and a mode, as in `G`, `Bbm`, `A dor`, `D exp _b ^f`, or `none`";
 
-/// The lengths that may stand below a fraction.
+/// The largest denominator of a fraction.
 const DENOMINATOR_MAX: i64 = 512;
 
-/// Clefs that may stand without `clef=`.
+/// Clefs that may be written without `clef=`.
 const CLEFS: &[&str] =
     &["treble", "alto", "tenor", "bass", "perc", "soprano", "mezzosoprano", "baritone", "none"];
 
-/// Reads a field whose meaning does not depend on where it stands.
+/// Reads a field whose meaning does not depend on its place.
 pub(super) fn field(letter: char, text: &str) -> Result<Field, Problem> {
     let text = text.trim();
     Ok(match letter {
@@ -48,7 +48,7 @@ pub(super) fn field(letter: char, text: &str) -> Result<Field, Problem> {
     })
 }
 
-/// Reads what follows `%%` or `I:`.
+/// Reads the text after `%%` or `I:`.
 pub(super) fn directive(text: &str) -> Result<Field, Problem> {
     let text = text.trim();
     match text.strip_prefix("MIDI").filter(|rest| rest.starts_with([' ', '\t', '='])) {
@@ -100,7 +100,7 @@ fn fraction(text: &str) -> Option<Fraction> {
     let above = above.trim().parse::<i64>().ok().filter(|n| (1..=64).contains(n))?;
     let below = below.trim().parse::<i64>().ok().filter(|n| (1..=DENOMINATOR_MAX).contains(n))?;
     if below & (below - 1) != 0 {
-        return None; // notes are halves of halves
+        return None; // note lengths are repeated halves
     }
     Some(Fraction::new(above, below))
 }
@@ -116,7 +116,7 @@ fn tempo(text: &str) -> Result<Tempo, Problem> {
         Some((beats, number)) => (beats.trim(), number.trim()),
         None => ("", rest),
     };
-    // Fractions of a beat per minute are below what anyone hears.
+    // Fractions of a beat per minute are inaudible.
     let number = number.split('.').next().unwrap_or_default();
     let per_minute = number.parse::<u32>().ok().filter(|n| (1..=2000).contains(n));
     let beats = beats.split_whitespace().map(beat).collect::<Option<Vec<_>>>().ok_or_else(wrong)?;
@@ -127,8 +127,8 @@ fn tempo(text: &str) -> Result<Tempo, Problem> {
     Ok(Tempo { text: name, beats, per_minute })
 }
 
-/// A length of a beat; `C` and `C3`, the unit length and three of them, are of an old ABC and read
-/// as eighths, the usual unit.
+/// Reads the length of a beat; `C` and `C3`, the unit length and three of them, come from an old
+/// ABC and are read as eighths, the usual unit.
 fn beat(text: &str) -> Option<Fraction> {
     match text.strip_prefix('C') {
         Some("") => Some(Fraction::new(1, 8)),
@@ -140,7 +140,7 @@ fn beat(text: &str) -> Option<Fraction> {
     }
 }
 
-/// Takes a quoted name out; `None` if its quote is not closed.
+/// Extracts a quoted name; `None` if its quote is not closed.
 fn take_quoted(text: &str) -> Option<(String, Option<String>)> {
     let Some((before, rest)) = text.split_once('"') else {
         return Some((text.to_owned(), None));
@@ -149,7 +149,7 @@ fn take_quoted(text: &str) -> Option<(String, Option<String>)> {
     Some((format!("{before} {after}"), Some(name.to_owned())))
 }
 
-/// Reads what follows `K:`.
+/// Reads the text after `K:`.
 pub(crate) fn key(text: &str) -> Result<KeyField, Problem> {
     let text = text.trim();
     if text.is_empty() || text.eq_ignore_ascii_case("none") {
@@ -199,7 +199,7 @@ fn clef_only(
     Ok(KeyField { key: None, properties })
 }
 
-/// A tonic with a mode that may be written to it.
+/// Reads a tonic, perhaps with a mode attached.
 fn tonic(word: &str) -> Option<Key> {
     match word {
         "HP" => return Some(Key::Pipes { marked: false }),
@@ -223,7 +223,7 @@ fn tonic(word: &str) -> Option<Key> {
     Some(Key::Tonal { letter, alteration, mode, explicit, accidentals: Vec::new() })
 }
 
-/// A mode that is a word: `m`, or at least three letters.
+/// Reads a mode as a word: `m`, or at least three letters.
 fn mode(word: &str) -> Option<Mode> {
     if !word.chars().all(|c| c.is_ascii_alphabetic()) {
         return None;
@@ -259,7 +259,7 @@ fn key_accidental(word: &str) -> Option<(Letter, Accidental)> {
     Some((letter_of, accidental))
 }
 
-/// The clef that a word names, with its octave.
+/// Returns the clef that a word names, with its octave.
 fn clef_of(word: &str) -> Option<String> {
     let base = word.trim_end_matches(|c: char| c.is_ascii_digit() || c == '+' || c == '-');
     CLEFS.contains(&base).then(|| word.to_owned())
@@ -283,13 +283,13 @@ fn voice(text: &str) -> Result<VoiceField, Problem> {
     Ok(VoiceField { id, properties: Properties(properties.collect()) })
 }
 
-/// Words, with the value of those that are `name=value`; a value may be quoted.
+/// Splits words, with the value of those that are `name=value`; a value may be quoted.
 fn words(text: &str) -> Vec<(String, Option<String>)> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
         let end = rest.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(rest.len());
-        // An accidental of a key starts with the sign that otherwise gives a value.
+        // An accidental of a key starts with the sign that otherwise introduces a value.
         let end = if end == 0 { rest.find(char::is_whitespace).unwrap_or(rest.len()) } else { end };
         let word = rest[..end].to_owned();
         rest = &rest[end..];
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(tenor.properties.octaves(), Some(1));
     }
 
-    /// Rule: a field that cannot be understood says what to write.
+    /// Rule: an error about an invalid field says what to write.
     #[test]
     fn wrong_keys_are_refused() {
         for wrong in ["H", "c", "Gfoo", "G maj ^x", "C#b"] {

@@ -1,4 +1,4 @@
-//! Lines: which belong to the file header, to a tune's header and to its body.
+//! Lines of text: which belong to the file header, to a tune's header and to its body.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use super::{LimitError, TEXT_BYTES_MAX};
 /// Reads a text tune by tune.
 #[derive(Debug)]
 pub(in super::super) struct Reader<'t> {
-    /// The lines that are left, without their ends.
+    /// The remaining lines.
     text: Option<&'t str>,
     n_lines: u32,
     parser: Parser,
 }
 
-/// What holds while lines are read.
+/// The state while lines are read.
 #[derive(Debug, Default)]
 struct Parser {
     file_header: Vec<Field>,
@@ -29,13 +29,13 @@ struct Parser {
     tune: Option<Tune>,
     /// The tune that has just ended.
     ended: Option<Tune>,
-    /// Room of a tune that nobody needs any more.
+    /// Buffer of a tune that is no longer needed.
     spare: Vec<Item>,
-    /// Room for the line of music that is being read.
+    /// Buffer for the line of music that is being read.
     chars: Vec<char>,
     /// Whether its header is still open.
     in_header: bool,
-    /// Fields outside of a tune since the last empty line.
+    /// Fields outside a tune since the last empty line.
     loose: Vec<Field>,
     symbols: Symbols,
     macros: Macros,
@@ -43,19 +43,19 @@ struct Parser {
     skip_until: Option<&'static str>,
 }
 
-/// What letters and signs stand for.
+/// The meaning of letters and signs.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Symbols {
     /// By `U:`.
     pub(super) defined: HashMap<char, String>,
-    /// Whether decorations stand between plus signs, as in old ABC.
+    /// Whether decorations are written between plus signs, as in old ABC.
     pub(super) plus: bool,
 }
 
-/// Fields of a file header that are kept: every tune looks at them.
+/// The most fields of a file header: every tune reads them.
 const FILE_FIELDS_MAX: usize = 100;
 
-/// Blocks of text that are not music, and how they end.
+/// Text blocks that are not music, and their ends.
 const TEXT_BLOCKS: &[(&str, &str)] =
     &[("begintext", "%%endtext"), ("beginps", "%%endps"), ("beginsvg", "%%endsvg")];
 
@@ -68,7 +68,7 @@ impl<'t> Reader<'t> {
         Ok(Self { text: Some(text), n_lines: 0, parser: Parser::default() })
     }
 
-    /// The next tune; `None` at the end of the text.
+    /// Returns the next tune; `None` at the end of the text.
     pub(in super::super) fn next_tune(&mut self) -> Result<Option<Tune>, LimitError> {
         while let Some(line) = self.next_line() {
             self.parser.line(self.n_lines, line)?;
@@ -81,30 +81,31 @@ impl<'t> Reader<'t> {
         Ok(self.parser.ended.take())
     }
 
-    /// What holds for all tunes. It is complete when the first tune has been read.
+    /// Returns the fields that apply to all tunes. They are complete once the first tune has been
+    /// read.
     pub(in super::super) fn file_header(&self) -> &[Field] {
         &self.parser.file_header
     }
 
-    /// Takes a tune back, so that the next one has its room.
+    /// Takes a tune back to reuse its buffer.
     pub(in super::super) fn recycle(&mut self, mut tune: Tune) {
         tune.body.clear();
         self.parser.spare = tune.body;
     }
 
-    /// What was wrong, once all tunes are read.
+    /// Returns the diagnostics, once all tunes are read.
     pub(in super::super) fn finish(mut self) -> Vec<Diagnostic> {
         if self.parser.n_tunes == 0 {
             self.parser.diagnostics.error(
                 Place { line: 1, column: 1 },
-                "there is no tune in this text",
+                "this text has no tune",
                 "start a tune with a line `X:1`, then `T:` with its title and `K:` with its key, then the notes",
             );
         }
         self.parser.diagnostics.finish()
     }
 
-    /// Lines end as on Unix, on Windows or on an old Mac.
+    /// Line endings may be those of Unix, Windows or an old Mac.
     fn next_line(&mut self) -> Option<&'t str> {
         let text = self.text?;
         self.n_lines += 1;
@@ -180,13 +181,14 @@ impl Parser {
             }
             _ => {
                 self.take_field(at, field::field(letter, text));
-                // The header ends even if its key is wrong: else all notes would be errors too.
+                // The header ends even if its key is wrong: otherwise all notes would be errors
+                // too.
                 self.in_header &= letter != 'K';
             }
         }
     }
 
-    /// Puts a field where it belongs, or says what is wrong with it.
+    /// Stores a field, or reports its problem.
     fn take_field(&mut self, at: Place, field: Result<Field, Problem>) {
         let field = match field {
             Ok(field) => field,
@@ -227,7 +229,7 @@ impl Parser {
             text.push_str(more.trim());
         } else {
             let help = "put `+:` right after a line of text or lyrics";
-            self.diagnostics.error(at, "there is no field to continue", help);
+            self.diagnostics.error(at, "no field to continue", help);
         }
     }
 
@@ -280,7 +282,7 @@ impl Parser {
         self.ended = Some(tune);
     }
 
-    /// Fields before the first tune hold for all; later ones hold for nothing.
+    /// Fields before the first tune apply to all; later ones are ignored.
     fn flush_loose(&mut self) {
         let loose = std::mem::take(&mut self.loose);
         if self.n_tunes == 0 && self.tune.is_none() {
@@ -322,12 +324,12 @@ impl Parser {
     }
 }
 
-/// The field of an item that is a field on a line of its own.
+/// Returns the field of an item that is a field on its own line.
 fn last_field(item: &mut Item) -> Option<&mut Field> {
     if let Element::Field { field, inline: false } = &mut item.element { Some(field) } else { None }
 }
 
-/// The line up to a percent sign that is not escaped.
+/// Returns the line up to an unescaped percent sign.
 fn strip_comment(line: &str) -> &str {
     let mut escaped = false;
     for (at, byte) in line.bytes().enumerate() {
@@ -340,7 +342,8 @@ fn strip_comment(line: &str) -> &str {
     line
 }
 
-/// The letter and the text of a field line. `C:|` in a body is a note and a repeat, not a composer.
+/// Returns the letter and the text of a field line. `C:|` in a body is a note and a repeat, not a
+/// composer.
 fn field_line(line: &str, in_body: bool) -> Option<(char, &str)> {
     let mut chars = line.chars();
     let letter = chars.next().filter(|c| c.is_ascii_alphabetic() || *c == '+')?;

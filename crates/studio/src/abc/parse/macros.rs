@@ -1,8 +1,8 @@
-//! Macros (`m:`): texts that stand for other texts in music.
+//! Macros (`m:`): abbreviations in music.
 
 use super::LimitError;
 
-/// The longest line that macros may make.
+/// The longest line after macro expansion.
 pub(super) const CHARS_MAX: usize = 64 * 1024;
 /// More macros than this are ignored.
 const MACROS_MAX: usize = 100;
@@ -16,15 +16,15 @@ struct Macro {
     transposing: bool,
 }
 
-/// The characters of a line, and the column of each before macros were written out.
+/// The characters of a line, and the column of each before macros were expanded.
 pub(super) type Expanded = (Vec<char>, Vec<u32>);
 
-/// The macros that hold.
+/// The defined macros.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Macros(Vec<Macro>);
 
 impl Macros {
-    /// Takes what stands after `m:`; `None` if it is no macro.
+    /// Reads the text after `m:`; `None` if it is not a macro.
     pub(super) fn define(&mut self, text: &str) -> Option<()> {
         let (target, replacement) = text.split_once('=')?;
         let target: Vec<char> = target.trim().chars().collect();
@@ -37,13 +37,13 @@ impl Macros {
         if self.0.len() < MACROS_MAX {
             self.0.push(Macro { target, replacement, transposing });
         }
-        // Longer targets first, so that `~G3` is not taken for `~G`.
+        // Longer targets first, so that `~G3` is not read as `~G`.
         self.0.sort_by_key(|known| std::cmp::Reverse(known.target.len()));
         Some(())
     }
 
-    /// Writes the macros out, with the column that each character comes from; `None` if there are no
-    /// macros. What a macro writes is not looked at again, so this ends.
+    /// Expands macros, with the original column of each character; `None` if there are no macros.
+    /// The expansion is not expanded again, so this ends.
     pub(super) fn expand(&self, line: u32, chars: &[char]) -> Result<Option<Expanded>, LimitError> {
         if self.0.is_empty() {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Macros {
 }
 
 impl Macro {
-    /// What it writes if the text starts with its target, and how much of the text that takes.
+    /// Returns the expansion if the text starts with its target, and the length it replaces.
     fn apply(&self, text: &[char]) -> Option<(Vec<char>, usize)> {
         if !self.transposing {
             let fits = text.starts_with(&self.target);
@@ -95,7 +95,7 @@ impl Macro {
     }
 }
 
-/// A note without accidental as a number of steps, 0 for `C`.
+/// Reads a note without accidental as a number of steps, 0 for `C`.
 fn read_step(text: &[char]) -> Option<(i32, usize)> {
     let letter = *text.first()?;
     let index = "CDEFGAB".find(letter.to_ascii_uppercase())? as i32;

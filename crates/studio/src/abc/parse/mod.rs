@@ -1,4 +1,4 @@
-//! From text to a [`Book`], with a diagnostic for everything that is wrong.
+//! From text to a [`Book`], with a diagnostic for every problem.
 
 mod cursor;
 pub(super) mod field;
@@ -15,45 +15,46 @@ pub(super) use lines::Reader;
 /// The longest text that is read.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// What was written, and what was wrong with it.
+/// A parsed text and its diagnostics.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parsed {
-    /// What was written; as much of it as could be understood.
+    /// The book, as far as the text could be parsed.
     pub book: Book,
-    /// What was wrong, in the order of its places.
+    /// The problems, by place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Parsed {
-    /// Whether there is no error; warnings do not count.
+    /// Returns whether it has no errors; warnings do not count.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.errors().next().is_none()
     }
 
-    /// What makes it invalid.
+    /// Returns the errors, which make it invalid.
     pub fn errors(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
-    /// What is doubtful.
+    /// Returns the warnings.
     pub fn warnings(&self) -> impl Iterator<Item = &Diagnostic> {
         self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning)
     }
 }
 
-/// The text passes a limit.
+/// The text exceeds a limit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// Over [`TEXT_BYTES_MAX`].
     #[error("the text has {size} bytes, the limit is {TEXT_BYTES_MAX}: split the tunebook")]
     Text {
-        /// How many bytes it has.
+        /// Its size in bytes.
         size: usize,
     },
     /// Macros make it too long.
     #[error(
-        "line {line} grows past the limit of {} characters when its macros are written out: use fewer macros",
+        "line {line} grows past the limit of {} characters when its macros are expanded: use \
+         fewer macros",
         macros::CHARS_MAX
     )]
     Macros {
@@ -62,7 +63,7 @@ pub enum LimitError {
     },
 }
 
-/// Reads a text of ABC. Whatever is wrong is in the diagnostics; only a limit is an error.
+/// Reads a text of ABC. Problems are in the diagnostics; only a limit is an error.
 pub fn parse(text: &str) -> Result<Parsed, LimitError> {
     let mut reader = Reader::new(text)?;
     let mut tunes = Vec::new();
@@ -73,7 +74,7 @@ pub fn parse(text: &str) -> Result<Parsed, LimitError> {
     Ok(Parsed { book: Book { header, tunes }, diagnostics: reader.finish() })
 }
 
-/// Reads what may stand after `K:`; an error says what is wrong and what to do.
+/// Reads a text that may follow `K:`; an error says what is wrong and how to fix it.
 pub fn parse_key(text: &str) -> Result<KeyField, String> {
     field::key(text).map_err(|problem| format!("{}; {}", problem.message, problem.help))
 }

@@ -7,7 +7,7 @@ use super::field::{self, Problem};
 use super::lines::Symbols;
 use super::note::starts_note;
 
-/// Decorations that are one character until `U:` says otherwise.
+/// Decorations of one character, unless `U:` redefines them.
 const SHORTHANDS: &[(char, &str)] = &[
     ('.', "staccato"),
     ('~', "roll"),
@@ -22,7 +22,7 @@ const SHORTHANDS: &[(char, &str)] = &[
     ('v', "downbow"),
 ];
 
-/// Signs that ABC keeps for later versions: they mean nothing yet.
+/// Signs that ABC reserves for later versions.
 const RESERVED: &[char] = &['#', '*', ';', '?', '@'];
 
 /// The longest tuplet.
@@ -30,7 +30,7 @@ const TUPLET_MAX: u32 = 64;
 /// The most endings of a section.
 const ENDING_MAX: u32 = 64;
 
-/// Whether it can stand between exclamation marks.
+/// Returns whether it can be written between exclamation marks.
 fn is_decoration(name: &str) -> bool {
     !name.is_empty() && !name.contains([' ', '|', '!'])
 }
@@ -69,7 +69,7 @@ impl Music<'_> {
         self.diagnostics.error(at, message, help);
     }
 
-    /// Anything but notes and bars; its first character is taken.
+    /// Reads anything but notes and bars; its first character is consumed.
     fn element(&mut self, at: Place, c: char) {
         match c {
             ' ' | '\t' => {
@@ -78,7 +78,7 @@ impl Music<'_> {
                 }
                 self.push(at, Element::Space);
             }
-            '`' | '$' | '\\' => {} // eases reading, or breaks lines on paper
+            '`' | '$' | '\\' => {} // for legibility, or for line breaks on paper
             '[' => self.bracket(at),
             '{' => self.grace(at),
             '(' if self.cursor.peek().is_some_and(|c| c.is_ascii_digit()) => self.tuplet(at),
@@ -93,7 +93,7 @@ impl Music<'_> {
                 self.push(at, Element::Broken { n, long_first: c == '>' });
             }
             '&' => {
-                // `&)` ends an overlay of several bars: the bar line does so as well.
+                // `&)` ends an overlay of several bars, as does the bar line.
                 if self.cursor.peek() == Some(')') {
                     self.cursor.next();
                 } else {
@@ -119,7 +119,7 @@ impl Music<'_> {
         }
     }
 
-    /// A letter or sign that stands for a decoration.
+    /// Reads a letter or sign that stands for a decoration.
     fn symbol(&mut self, at: Place, c: char) {
         if let Some(meaning) = self.symbols.defined.get(&c).cloned() {
             self.defined_symbol(at, &meaning);
@@ -142,13 +142,13 @@ impl Music<'_> {
             return;
         }
         let name = quoted('!').or_else(|| quoted('+')).unwrap_or(meaning);
-        // `!nil!` takes a meaning away.
+        // `!nil!` removes a meaning.
         if is_decoration(name) && !matches!(name, "nil" | "none" | "ignore") {
             self.push(at, Element::Decoration(name.to_owned()));
         }
     }
 
-    /// One error for a run of characters that are no music.
+    /// Reports one error for a run of characters that are not music.
     fn unknown(&mut self, at: Place, first: char) {
         let mut run = String::from(first);
         while let Some(c) = self.cursor.peek() {
@@ -163,7 +163,7 @@ impl Music<'_> {
         self.error(at, format!("`{run}` is not music"), help);
     }
 
-    /// After `[`: an inline field, an ending or a chord.
+    /// Reads what follows `[`: an inline field, an ending or a chord.
     fn bracket(&mut self, at: Place) {
         let (first, second) = (self.cursor.peek(), self.cursor.peek_at(1));
         match (first, second) {
@@ -198,7 +198,7 @@ impl Music<'_> {
         }
     }
 
-    /// `1`, `1,3`, `1-3`; the cursor stands at the first digit.
+    /// Reads `1`, `1,3`, `1-3`; the cursor is at the first digit.
     fn ending(&mut self, at: Place) {
         let mut numbers = Vec::new();
         while let Some(from) = self.cursor.number() {
@@ -218,7 +218,7 @@ impl Music<'_> {
         self.push(at, Element::Ending(numbers));
     }
 
-    /// `3`, `3:2`, `3:2:4`, `3::4`; the cursor stands at the first digit.
+    /// Reads `3`, `3:2`, `3:2:4`, `3::4`; the cursor is at the first digit.
     fn tuplet(&mut self, at: Place) {
         let p = self.cursor.number().unwrap_or(0);
         let mut part = || if self.cursor.take(':') { self.cursor.number() } else { None };
@@ -252,7 +252,7 @@ impl Music<'_> {
         }
     }
 
-    /// A tie that does not follow its note at once.
+    /// Reads a tie that does not directly follow its note.
     fn late_tie(&mut self, at: Place) {
         let transparent = |element: &Element| {
             matches!(
@@ -278,7 +278,7 @@ impl Music<'_> {
         }
     }
 
-    /// Whether a bar line starts here. Brackets also start chords, fields and endings.
+    /// Returns whether a bar line starts here. Brackets also start chords, fields and endings.
     fn starts_bar(&self) -> bool {
         matches!(
             (self.cursor.peek(), self.cursor.peek_at(1)),
@@ -289,7 +289,7 @@ impl Music<'_> {
         )
     }
 
-    /// Any run of `|`, `[` and `]` with colons around it.
+    /// Reads any run of `|`, `[` and `]` with colons around it.
     fn bar(&mut self, at: Place) {
         let dotted = self.cursor.take('.');
         let mut before = self.cursor.count(':');

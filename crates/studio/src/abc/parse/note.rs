@@ -7,12 +7,12 @@ use super::music::Music;
 
 /// Octaves further away do not exist in MIDI.
 const OCTAVE_MAX: i32 = 6;
-/// The most notes in a chord or before a note.
+/// The most notes in a chord or a group of grace notes.
 const NOTES_MAX: usize = 64;
 
 const HELP_LENGTH: &str = "a length is a number or a fraction such as `2`, `/2` or `3/2`";
 
-/// Whether a note can start here.
+/// Returns whether a note can start here.
 pub(super) fn starts_note(cursor: &Cursor<'_>) -> bool {
     let mut ahead = 0;
     while matches!(cursor.peek_at(ahead), Some('^' | '_' | '=')) {
@@ -22,7 +22,7 @@ pub(super) fn starts_note(cursor: &Cursor<'_>) -> bool {
 }
 
 impl Music<'_> {
-    /// A note with its length and tie; the cursor stands at its first character.
+    /// Reads a note with its length and tie; the cursor is at its first character.
     pub(super) fn note(&mut self) -> Option<Note> {
         let accidental = self.accidental();
         let letter = self.cursor.next()?;
@@ -67,12 +67,12 @@ impl Music<'_> {
             octave = octave.saturating_add(if mark == ',' { -1 } else { 1 });
         }
         if octave.abs() > OCTAVE_MAX {
-            self.error(at, "a note outside of every instrument", "use fewer octave marks");
+            self.error(at, "a note beyond the range of MIDI", "use fewer octave marks");
         }
         octave.clamp(-OCTAVE_MAX, OCTAVE_MAX)
     }
 
-    /// A length; a wrong one is 1 and an error.
+    /// Reads a length; an invalid one is 1 and an error.
     pub(super) fn length(&mut self) -> Fraction {
         let at = self.cursor.place();
         self.cursor.length().unwrap_or_else(|()| {
@@ -81,7 +81,7 @@ impl Music<'_> {
         })
     }
 
-    /// A tie, which may be dotted.
+    /// Reads a tie, which may be dotted.
     fn tie(&mut self) -> bool {
         if self.cursor.peek() == Some('.') && self.cursor.peek_at(1) == Some('-') {
             self.cursor.next();
@@ -89,7 +89,7 @@ impl Music<'_> {
         self.cursor.take('-')
     }
 
-    /// `[CEG]2-`; the cursor stands after the bracket.
+    /// Reads `[CEG]2-`; the cursor is after the bracket.
     pub(super) fn chord(&mut self, at: Place) {
         let mut notes: Vec<Note> = Vec::new();
         let mut marks = Vec::new();
@@ -119,7 +119,7 @@ impl Music<'_> {
                         self.push(here, Element::Quoted(text));
                     }
                 }
-                // Slurs and beams inside a chord mean nothing for its sound.
+                // Slurs and beams inside a chord do not affect its sound.
                 Some(' ' | '(' | ')' | '.' | '-') => {
                     self.cursor.next();
                 }
@@ -146,7 +146,7 @@ impl Music<'_> {
         }
     }
 
-    /// `{gab}`; the cursor stands after the brace.
+    /// Reads `{gab}`; the cursor is after the brace.
     pub(super) fn grace(&mut self, at: Place) {
         let slash = self.cursor.take('/');
         let mut notes = Vec::new();

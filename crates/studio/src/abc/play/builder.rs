@@ -1,4 +1,4 @@
-//! Builds a [`Score`]: reads a tune's items one by one and keeps what holds for each voice.
+//! Builds a [`Score`]: reads a tune's items one by one and tracks the state of each voice.
 
 use std::cmp::Ordering;
 
@@ -17,19 +17,19 @@ use super::PlayError;
 use super::score::{Control, Score, StepKind, Voice};
 use super::voice::VoiceState;
 
-/// More voices than this are one: a MIDI file has sixteen channels.
+/// Further voices are merged: a MIDI file has sixteen channels.
 const VOICES_MAX: usize = 64;
 
-/// What is built, and where it stands.
+/// The score under construction, and the current place.
 pub(super) struct Builder<'a> {
     diagnostics: &'a mut Diagnostics,
     score: Score,
-    /// What a voice starts with.
+    /// The initial state of a voice.
     template: VoiceState,
     voices: Vec<VoiceState>,
-    /// The voice that is being written; `None` until music or `V:` names one.
+    /// The current voice; `None` until music or `V:` names one.
     current: Option<usize>,
-    /// How many things the body has.
+    /// The number of items in the body.
     n_items: usize,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Builder<'a> {
         builder
     }
 
-    /// The voices of the header, and what its `%%MIDI` lines say to them.
+    /// Declares the voices of the header, with its `%%MIDI` lines for them.
     fn declare_voices(&mut self, tune: &Tune, file_header: &[Field]) {
         let mut declared = None;
         for field in file_header.iter().chain(&tune.header) {
@@ -140,11 +140,7 @@ impl<'a> Builder<'a> {
             Element::Broken { n, long_first } => {
                 if !self.current_voice().broken(*n, *long_first)? {
                     let help = "put `>` or `<` between two notes, and each note in one pair only";
-                    self.diagnostics.warning(
-                        at,
-                        "broken rhythm without a note that it can change",
-                        help,
-                    );
+                    self.diagnostics.warning(at, "broken rhythm without a note to change", help);
                 }
             }
             Element::Decoration(name) => self.current_voice().decorate(name),
@@ -202,7 +198,7 @@ impl<'a> Builder<'a> {
         voice.push(StepKind::Bar { repeats_before, repeats_after, style });
         if let Some(expected) = wrong {
             let message =
-                format!("this bar has {length} of a whole note, the meter asks for {expected}");
+                format!("this bar has {length} of a whole note, but the meter requires {expected}");
             let help = "correct the lengths, the bar line or `M:`";
             self.diagnostics.warning(at, message, help);
         }
@@ -210,7 +206,7 @@ impl<'a> Builder<'a> {
     }
 
     fn quoted(&mut self, text: &str) {
-        // What starts with one of these signs is text on paper.
+        // Text that starts with one of these signs is only printed.
         if !text.starts_with(['^', '_', '<', '>', '@']) {
             let text = unescape(text);
             self.current_voice().push(StepKind::Symbol(text));
@@ -274,14 +270,14 @@ impl<'a> Builder<'a> {
     }
 
     fn part(&mut self, label: char) {
-        // The template has the parts so far, for voices that begin later.
+        // The template has the parts so far, for voices that start later.
         self.template.push(StepKind::Part(label));
         for voice in &mut self.voices {
             voice.push(StepKind::Part(label));
         }
     }
 
-    /// Before the body names a voice, what is said holds for all; then for that voice.
+    /// Applies a change to all voices before the body names one; then to that voice.
     fn each(&mut self, change: impl Fn(&mut VoiceState)) {
         match self.current {
             Some(voice_idx) => change(&mut self.voices[voice_idx]),
@@ -296,7 +292,8 @@ impl<'a> Builder<'a> {
             None => {
                 if self.voices.is_empty() {
                     let mut voice = self.template.named("1");
-                    // Nearly all of the body is this voice's, and nearly every item a step.
+                    // Nearly all of the body belongs to this voice, and nearly every item is a
+                    // step.
                     voice.steps.reserve(self.n_items);
                     voice.notes.reserve(self.n_items);
                     self.voices.push(voice);
@@ -308,7 +305,7 @@ impl<'a> Builder<'a> {
         &mut self.voices[voice_idx]
     }
 
-    /// The voice of a field, made if it is new.
+    /// Returns the voice of a field, and creates it if it is new.
     fn voice(&mut self, field: &VoiceField) -> usize {
         let known = self.voices.iter().position(|voice| voice.id == field.id);
         let voice_idx = known.unwrap_or_else(|| {

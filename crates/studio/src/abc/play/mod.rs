@@ -1,7 +1,7 @@
-//! What sounds: from a tune to notes with exact times.
+//! Performances: from a tune to notes with exact times.
 //!
-//! Three steps: [`score`] gives every voice its written times and pitches, [`order`] writes repeats
-//! and parts out, [`realize`] makes notes of it.
+//! Three steps: [`score`] gives every voice its written times and pitches, [`order`] expands
+//! repeats and parts, [`realize`] turns it into notes.
 
 mod builder;
 mod order;
@@ -17,7 +17,7 @@ use super::diagnostic::Diagnostics;
 use super::model::{Book, Field, Fraction, Tune};
 use score::Score;
 
-/// The most notes of a performance, all voices and repeats together.
+/// The most notes of a performance, with all voices and repeats.
 pub const NOTES_MAX: usize = 200_000;
 /// The longest performance: four hours.
 pub const SECONDS_MAX: u32 = 4 * 60 * 60;
@@ -25,11 +25,11 @@ pub const SECONDS_MAX: u32 = 4 * 60 * 60;
 /// How to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Quarter notes per minute, instead of all that the tune says.
+    /// Quarter notes per minute, instead of the tune's tempos.
     pub tempo: Option<u32>,
     /// Semitones up.
     pub transpose: i32,
-    /// How hard notes are struck that no dynamics change.
+    /// The velocity of notes without dynamics.
     pub velocity: u8,
     /// The channel of the first voice, from 0.
     pub channel: u8,
@@ -46,12 +46,12 @@ impl Default for Options {
 /// Why a tune cannot be performed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlayError {
-    /// There is no tune with this number.
-    #[error("there is no tune {} in this text, it has {n_tunes}", index + 1)]
+    /// No tune has this number.
+    #[error("no tune {} in this text, which has {n_tunes}", index + 1)]
     NoTune {
-        /// Which was asked for, from 0.
+        /// The requested index, from 0.
         index: usize,
-        /// How many there are.
+        /// The number of tunes.
         n_tunes: usize,
     },
     /// Over [`NOTES_MAX`].
@@ -60,25 +60,25 @@ pub enum PlayError {
     /// Over [`SECONDS_MAX`].
     #[error("the tune lasts over {SECONDS_MAX} seconds: shorten its rests and repeats")]
     TooLong,
-    /// The lengths have no common measure that a computer can count in.
+    /// The lengths have no common denominator that fits into the arithmetic.
     #[error("the lengths of the notes are too finely divided: use simpler tuplets")]
     TooFine,
 }
 
-/// A note that sounds. Times are in whole notes.
+/// A sounding note. Times are in whole notes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Played {
-    /// When it starts.
+    /// Its start.
     pub onset: Fraction,
-    /// How long it lasts.
+    /// Its length.
     pub duration: Fraction,
     /// The MIDI key.
     pub key: u8,
-    /// How hard it is struck.
+    /// Its velocity.
     pub velocity: u8,
 }
 
-/// What one voice plays.
+/// The notes of one voice.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Line {
     /// Its name.
@@ -87,36 +87,36 @@ pub struct Line {
     pub channel: u8,
     /// Its instruments and when they change.
     pub programs: Vec<(Fraction, u8)>,
-    /// Its notes, in the order of their onsets.
+    /// Its notes, by onset.
     pub notes: Vec<Played>,
-    /// What is sung, and when.
+    /// Its lyrics, and their times.
     pub lyrics: Vec<(Fraction, String)>,
 }
 
-/// What sounds.
+/// A performance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Performance {
     /// The title.
     pub title: Option<String>,
     /// One for each voice, then the accompaniment.
     pub lines: Vec<Line>,
-    /// Quarter notes per minute, from when on; the first at 0.
+    /// Quarter notes per minute, each with its start; the first at 0.
     pub tempos: Vec<(Fraction, Fraction)>,
-    /// Meters, from when on.
+    /// Meters, each with its start.
     pub meters: Vec<(Fraction, (u32, u32))>,
-    /// Sharps (flats if negative) and whether it is minor, from when on.
+    /// Sharps (flats if negative) and whether it is minor, each with its start.
     pub keys: Vec<(Fraction, (i8, bool))>,
-    /// When the last bar ends.
+    /// The end of the last bar.
     pub end: Fraction,
 }
 
 impl Performance {
-    /// All notes of all voices.
+    /// Returns all notes of all voices.
     pub fn notes(&self) -> impl Iterator<Item = &Played> {
         self.lines.iter().flat_map(|line| &line.notes)
     }
 
-    /// How long it lasts.
+    /// Returns its duration.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         let mut seconds = 0.0;
@@ -136,7 +136,7 @@ pub fn perform(book: &Book, index: usize, options: &Options) -> Result<Performan
     perform_tune(&book.header, tune, options, &mut Diagnostics::default())
 }
 
-/// Performs a tune; what is doubtful about it goes to the diagnostics.
+/// Performs a tune; its problems go to the diagnostics.
 pub(super) fn perform_tune(
     file_header: &[Field],
     tune: &Tune,

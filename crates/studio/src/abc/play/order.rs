@@ -1,25 +1,25 @@
-//! Which stretches of a voice are played in which order: repeats, endings, parts.
+//! The order of a voice's stretches: repeats, endings, parts.
 
 use super::super::model::BarStyle;
 use super::PlayError;
 use super::parts;
 use super::score::{Score, Step, StepKind, Voice};
 
-/// Steps that may be looked at while repeats are written out: a tune of the largest size with all
-/// of it repeated, many times over.
+/// The most steps visited while repeats are expanded: a tune of the largest size with all of it
+/// repeated, many times over.
 const STEPS_MAX: usize = 20_000_000;
 
-/// Steps that are played one after another.
+/// Steps that are played consecutively.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stretch {
     pub(super) from: usize,
-    /// Not played itself.
+    /// Exclusive.
     pub(super) to: usize,
-    /// How often this section has been played before, and once more.
+    /// The number of this pass through the section, from 1.
     pub(super) pass: u32,
 }
 
-/// The stretches of a voice in the order they are played.
+/// Returns the stretches of a voice in playing order.
 pub(super) fn stretches(score: &Score, voice: &Voice) -> Result<Vec<Stretch>, PlayError> {
     let steps = &voice.steps;
     let mut walk = Walk { steps, out: Vec::new(), n_seen: 0 };
@@ -55,15 +55,15 @@ struct Walk<'a> {
     n_seen: usize,
 }
 
-/// Where a walk through a range stands.
+/// The state of a walk through a range.
 struct State {
-    /// The step to look at.
+    /// The next step.
     at: usize,
-    /// Where the stretch that is being played began.
+    /// The start of the current stretch.
     from: usize,
     /// Where a repeat goes back to.
     repeat_from: usize,
-    /// How often the section before asks for, by its start.
+    /// How many repeats the start of the section requests.
     start_repeats: u32,
     pass: u32,
     /// Whether the last ending of the section is being played.
@@ -129,9 +129,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What comes is a section of its own.
+    /// Starts a new section.
     fn section_ends(&mut self, state: &mut State, next: usize) {
-        // The stretch is cut where the pass changes, because lyrics ask which pass it is.
+        // The stretch is cut where the pass changes, because lyrics depend on it.
         if state.pass > 1 {
             self.push(state, next);
             state.from = next;
@@ -158,7 +158,7 @@ impl Walk<'_> {
             }
         })?;
         let next = next.filter(|next| matches!(self.steps[*next].kind, StepKind::Ending(_)));
-        // Without an ending for this pass, it goes on behind the repeat.
+        // Without an ending for this pass, it continues after the repeat.
         let target = match next {
             Some(next) => Some(next),
             None => self
@@ -185,7 +185,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The highest ending of the section that starts here; `None` if it has none.
+    /// Returns the highest ending of the section that starts here; `None` without endings.
     fn last_ending(&mut self, from: usize, to: usize) -> Result<Option<u32>, PlayError> {
         let mut last: Option<u32> = None;
         for step_idx in from..to {

@@ -7,7 +7,7 @@ use super::score::{Ornament, OrnamentKind};
 
 /// The notes of a trill are thirty-seconds, as fast as fingers are.
 const TRILL_NOTE: (i64, i64) = (1, 32);
-/// How much of a unit length the short notes of a roll take.
+/// The fraction of a unit length that the short notes of a roll take.
 const CUT: (i64, i64) = (1, 4);
 /// A roll on three unit lengths has room for all five notes.
 const LONG_ROLL_UNITS: i64 = 3;
@@ -31,7 +31,7 @@ pub(super) fn notes(
     }
 }
 
-/// The upper note and the note in turn; what is left at the end belongs to the note.
+/// Plays the upper note and the note in turn; the remainder belongs to the note.
 fn trill(
     upper: i32,
     key: i32,
@@ -53,7 +53,8 @@ fn trill(
     next(key, left)
 }
 
-/// On three units: the note, a cut from above, the note, a tap from below, the note. Else a cut.
+/// Plays, on three units: the note, a cut from above, the note, a tap from below, the note.
+/// Otherwise a cut.
 fn roll(
     ornament: &Ornament,
     key: i32,

@@ -1,14 +1,14 @@
-//! The order of parts (`P:` in a header): `A(AB)3C2` written out.
+//! The order of parts (`P:` in a header): expands `A(AB)3C2`.
 
 /// The longest order.
 const PARTS_MAX: usize = 1000;
 /// Deeper brackets are ignored.
 const DEPTH_MAX: usize = 16;
 
-/// The parts in the order they are played; `None` if they are too many.
+/// Returns the parts in playing order; `None` if there are too many.
 pub(super) fn written_out(text: &str) -> Option<Vec<char>> {
     let mut stack: Vec<Vec<char>> = vec![Vec::new()];
-    // What a number repeats: the last part or the last bracket.
+    // The part or bracket that a number repeats.
     let mut last: Vec<char> = Vec::new();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -61,7 +61,7 @@ mod tests {
         assert_eq!(order(")(A").as_deref(), Some("A"));
     }
 
-    /// Rule: a short order never makes a long one.
+    /// Rule: a short text cannot expand into a huge order.
     #[test]
     fn an_order_that_explodes_is_refused() {
         assert_eq!(written_out("((((((A9)9)9)9)9)9)9"), None);

@@ -1,4 +1,4 @@
-//! From a score to a performance: repeats are written out, ties joined, grace notes given time.
+//! From a score to a performance: expands repeats, joins ties, gives time to grace notes.
 
 use super::super::accompany::Accompaniment;
 use super::super::exact::{add, compare, divide, later, multiply, subtract};
@@ -8,10 +8,10 @@ use super::order::{self, Stretch};
 use super::score::{Control, Score, Sound, Step, StepKind, Voice};
 use super::{Line, NOTES_MAX, Options, Performance, PlayError, Played, ornament};
 
-/// What is played until a tune says otherwise.
+/// The tempo of a tune without one.
 const TEMPO_DEFAULT: i64 = 120;
 
-/// The channel of drums, which no voice gets by itself.
+/// The drum channel, which no voice gets by default.
 const DRUM_CHANNEL: u8 = 9;
 
 /// Performs a score.
@@ -53,14 +53,14 @@ fn line_name(voice: &Voice) -> String {
     if voice.name.is_empty() { voice.id.clone() } else { voice.name.clone() }
 }
 
-/// A channel for each voice, from the first on, without the one of drums.
+/// Returns a channel for each voice, from the first on, without the drum channel.
 fn channel(first: u8, voice_idx: usize) -> u8 {
     let is_melodic = |channel: &u8| *channel != DRUM_CHANNEL || first == *channel;
     let melodic = (0..16).map(|n| (first + n) % 16).filter(is_melodic);
     melodic.cycle().nth(voice_idx).unwrap_or(first)
 }
 
-/// Tempo, meter and key are the whole performance's: sorted, the first at 0.
+/// Sorts tempo, meter and key, which apply to the whole performance; the first is at 0.
 fn finish(performance: &mut Performance, score: &Score, options: &Options) {
     let zero = Fraction::from_integer(0);
     let default = score.tempo.unwrap_or_else(|| Fraction::from_integer(TEMPO_DEFAULT));
@@ -81,10 +81,10 @@ struct Player<'a> {
     voice: &'a Voice,
     options: &'a Options,
     line: Line,
-    /// When the stretch being played began.
+    /// The start of the current stretch.
     time: Fraction,
-    /// Tied notes: their key, which note of the line it is and when it ends. Each key once, and
-    /// hardly ever more than the notes of a chord.
+    /// Tied notes: their key, their index in the line and their end. Each key once, and hardly ever
+    /// more than the notes of a chord.
     tied: Vec<(u8, usize, Fraction)>,
     n_notes: usize,
     performance: &'a mut Performance,
@@ -108,7 +108,7 @@ impl Player<'_> {
     fn stretch(&mut self, stretch: Stretch) -> Result<(), PlayError> {
         let Stretch { from, to, pass } = stretch;
         let start = self.voice.time(from);
-        // The time of the performance that the written time 0 would have.
+        // The time of the performance that corresponds to the written time 0.
         let shift = subtract(self.time, start)?;
         self.accompaniment.bar(self.time, self.is_first);
         for step in &self.voice.steps[from..to] {
@@ -191,7 +191,7 @@ impl Player<'_> {
         for note in notes {
             let mut duration = subtract(note.duration, taken)?;
             if *duration.numer() <= 0 {
-                // A shorter note of the chord than the grace notes before it.
+                // This note of the chord is shorter than the grace notes before it.
                 duration = note.duration;
             }
             if sound.staccato && !note.tie {
@@ -203,13 +203,13 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// Whether a note is the second of a tie.
+    /// Returns whether a note is the second of a tie.
     fn is_tied(&self, key: i32) -> bool {
         let key = u8::try_from(key + self.options.transpose).ok();
         key.is_some_and(|key| self.tied.iter().any(|(tied, ..)| *tied == key))
     }
 
-    /// Plays the grace notes before a sound; how much time they take from it, at most half.
+    /// Plays the grace notes before a sound; returns the time they take from it, at most half.
     fn graces(
         &mut self,
         graces: &[(i32, Fraction)],
@@ -236,7 +236,7 @@ impl Player<'_> {
         subtract(onset, at)
     }
 
-    /// A note, joined with the one it is tied to. Keys that MIDI does not have are silent.
+    /// Plays a note, joined with the one it is tied to. Keys outside MIDI are silent.
     fn note(
         &mut self,
         key: i32,

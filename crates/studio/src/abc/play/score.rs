@@ -1,4 +1,4 @@
-//! A tune's voices with their written times and sounding pitches, before repeats are written out.
+//! A tune's voices with their written times and sounding pitches, before repeats are expanded.
 
 use std::ops::Range;
 
@@ -13,20 +13,20 @@ use super::builder::Builder;
 #[derive(Debug, Clone)]
 pub(crate) struct Score {
     pub(crate) title: Option<String>,
-    /// The order of the parts, if the header gives one.
+    /// The order of the parts, if the header has one.
     pub(crate) parts: Option<String>,
     pub(crate) voices: Vec<Voice>,
     /// The meter of the header.
     pub(crate) meter: Meter,
     /// The key of the header.
     pub(crate) key: Key,
-    /// Quarter notes per minute by the header.
+    /// Quarter notes per minute of the header.
     pub(crate) tempo: Option<Fraction>,
     /// `%%MIDI` lines of the header.
     pub(crate) commands: Vec<MidiCommand>,
 }
 
-/// A voice: what happens in it, in the order it is written.
+/// A voice: its steps, in written order.
 #[derive(Debug, Clone)]
 pub(crate) struct Voice {
     pub(crate) id: String,
@@ -34,14 +34,14 @@ pub(crate) struct Voice {
     pub(crate) steps: Vec<Step>,
     /// The notes of all its sounds.
     pub(crate) notes: Vec<SoundingNote>,
-    /// When its last bar ends.
+    /// The end of its last bar.
     pub(crate) end: Fraction,
 }
 
-/// Something that happens in a voice.
+/// A step of a voice.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// When, by what is written.
+    /// Its written time.
     pub(crate) at: Fraction,
     pub(crate) kind: StepKind,
 }
@@ -64,24 +64,24 @@ pub(crate) enum StepKind {
 /// A note, a chord or a rest (no notes).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sound {
-    /// Where its notes are among those of the voice.
+    /// The range of its notes among those of the voice.
     pub(crate) notes: Range<usize>,
-    /// How much time it takes.
+    /// Its duration.
     pub(crate) duration: Fraction,
     pub(crate) staccato: bool,
-    /// How much harder than usual it is struck.
+    /// The velocity in addition to the usual one.
     pub(crate) force: i32,
-    /// What few sounds have.
+    /// Rare properties.
     pub(crate) more: Option<Box<More>>,
 }
 
-/// What few sounds have.
+/// Rare properties of a sound.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct More {
     /// Keys and lengths of the grace notes before it.
     pub(crate) graces: Vec<(i32, Fraction)>,
     pub(crate) ornament: Option<Ornament>,
-    /// What is sung on it, verse by verse.
+    /// The syllables, by verse.
     pub(crate) verses: Vec<Option<String>>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Ornament {
     pub(crate) kind: OrnamentKind,
     pub(crate) upper: i32,
     pub(crate) lower: i32,
-    /// The unit length where it stands.
+    /// The unit length at its place.
     pub(crate) unit: Fraction,
 }
 
@@ -102,7 +102,7 @@ pub(crate) enum OrnamentKind {
 }
 
 impl OrnamentKind {
-    /// The one that a decoration means.
+    /// Returns the ornament of a decoration.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         match name {
             "trill" => Some(Self::Trill),
@@ -119,7 +119,7 @@ pub(crate) struct SoundingNote {
     pub(crate) tie: bool,
 }
 
-/// A change that is no note.
+/// A change other than a note.
 #[derive(Debug, Clone)]
 pub(crate) enum Control {
     /// Quarter notes per minute.
@@ -130,7 +130,7 @@ pub(crate) enum Control {
 }
 
 impl Score {
-    /// Builds the score; what is doubtful about it goes to the diagnostics.
+    /// Builds the score; its problems go to the diagnostics.
     pub(crate) fn build(
         file_header: &[Field],
         tune: &Tune,
@@ -145,7 +145,7 @@ impl Score {
 }
 
 impl Voice {
-    /// When a step happens; behind the last, when the voice ends.
+    /// Returns the time of a step; after the last, the end of the voice.
     pub(crate) fn time(&self, step_idx: usize) -> Fraction {
         self.steps.get(step_idx).map_or(self.end, |step| step.at)
     }

@@ -1,4 +1,4 @@
-//! What holds for one voice while its music is read.
+//! The state of one voice while its music is read.
 
 use super::super::exact::{add, later, multiply, subtract};
 use super::super::key::Key;
@@ -10,13 +10,13 @@ use super::super::resolve::{Reach, Resolver};
 use super::PlayError;
 use super::score::{Control, More, Ornament, OrnamentKind, Sound, SoundingNote, Step, StepKind};
 
-/// Lines of lyrics under one line of music; more are ignored.
+/// The most lines of lyrics under one line of music; more are ignored.
 const VERSES_MAX: usize = 64;
 
-/// Grace notes take a quarter of their written length, as players of folk music do.
+/// Grace notes take a quarter of their written length, as folk musicians play them.
 const GRACE_DIVIDER: u32 = 4;
 
-/// Dynamics, and how much harder or softer they strike.
+/// Dynamics, and their change of velocity.
 const DYNAMICS: &[(&str, i32)] = &[
     ("pppp", -60),
     ("ppp", -45),
@@ -30,10 +30,10 @@ const DYNAMICS: &[(&str, i32)] = &[
     ("ffff", 60),
 ];
 
-/// How much harder an accent strikes.
+/// The change of velocity of an accent.
 const ACCENT: i32 = 15;
 
-/// What holds for one voice.
+/// The state of one voice.
 #[derive(Debug, Clone)]
 pub(super) struct VoiceState {
     pub(super) id: String,
@@ -42,7 +42,7 @@ pub(super) struct VoiceState {
     pub(super) notes: Vec<SoundingNote>,
     pub(super) time: Fraction,
     pub(super) bar_start: Fraction,
-    /// When the longest layer of this bar ends.
+    /// The end of the longest layer of this bar.
     bar_end: Fraction,
     pub(super) unit: Fraction,
     pub(super) meter: Meter,
@@ -50,11 +50,11 @@ pub(super) struct VoiceState {
     octaves: i32,
     transpose: i32,
     midi_transpose: i32,
-    /// The factor and how many notes are left.
+    /// The factor, and the number of notes left.
     tuplet: Option<(Fraction, u32)>,
-    /// The factor of the next note, by broken rhythm.
+    /// The factor of the next note, from broken rhythm.
     broken: Option<Fraction>,
-    /// The note, chord or rest before, if broken rhythm has not made it the second of a pair.
+    /// The previous note, chord or rest, unless it is the second of a broken pair.
     last: Option<usize>,
     graces: Vec<(i32, Fraction)>,
     grace_divider: u32,
@@ -68,7 +68,7 @@ pub(super) struct VoiceState {
     n_verses: usize,
     /// Whether this bar's length can be compared with the meter.
     pub(super) is_measured: bool,
-    /// Whether the bar line before was a double one or a repeat.
+    /// Whether the previous bar line was a double one or a repeat.
     pub(super) after_strong: bool,
 }
 
@@ -111,7 +111,7 @@ impl VoiceState {
         self.transpose = properties.transpose().unwrap_or(self.transpose);
     }
 
-    /// This voice under another name.
+    /// Returns this voice under another name.
     pub(super) fn named(&self, id: &str) -> Self {
         Self { id: id.to_owned(), ..self.clone() }
     }
@@ -120,7 +120,8 @@ impl VoiceState {
         self.steps.push(Step { at: self.time, kind });
     }
 
-    /// A `%%MIDI` line: some change what is read, all are there for who plays.
+    /// Applies a `%%MIDI` line: some change how music is read, all are passed on to the
+    /// performance.
     pub(super) fn midi(&mut self, command: &MidiCommand) {
         self.obey(command);
         self.push(StepKind::Control(Control::Midi(Box::new(command.clone()))));
@@ -151,7 +152,7 @@ impl VoiceState {
         pitch.midi(alteration) + 12 * self.octaves + self.transpose + self.midi_transpose
     }
 
-    /// A note, or a chord with its outer length and tie.
+    /// Adds a note, or a chord with its outer length and tie.
     pub(super) fn sound(
         &mut self,
         notes: &[Note],
@@ -193,7 +194,7 @@ impl VoiceState {
         self.advance(sound)
     }
 
-    /// An ornament with the neighbours that a note has here.
+    /// Returns an ornament with the neighbours of a note.
     fn ornament(&self, kind: OrnamentKind, pitch: &Pitch) -> Ornament {
         let neighbour = |steps| {
             let (letter, octaves) = pitch.letter.shifted(steps);
@@ -222,7 +223,7 @@ impl VoiceState {
         Ok(())
     }
 
-    /// What tuplet and broken rhythm make of the next note, if there is any.
+    /// Returns the factor of the next note from tuplets and broken rhythm, if any.
     fn next_factor(&mut self) -> Result<Option<Fraction>, PlayError> {
         let Some((ratio, n_left)) = self.tuplet else { return Ok(self.broken) };
         self.tuplet = (n_left > 1).then_some((ratio, n_left - 1));
@@ -244,7 +245,8 @@ impl VoiceState {
         self.tuplet = Some((ratio, r.unwrap_or(p)));
     }
 
-    /// Changes the note before and remembers the factor of the next; `false` if there is none.
+    /// Changes the previous note and remembers the factor of the next; `false` without a previous
+    /// note.
     pub(super) fn broken(&mut self, n: u32, long_first: bool) -> Result<bool, PlayError> {
         let short = Fraction::new(1, 1 << n.min(8));
         let long = Fraction::from_integer(2) - short;
@@ -289,7 +291,7 @@ impl VoiceState {
         }
     }
 
-    /// The bar begins again in another layer.
+    /// Starts the bar again in another layer.
     pub(super) fn overlay(&mut self) {
         self.bar_end = later(self.bar_end, self.time);
         self.time = self.bar_start;
@@ -298,7 +300,7 @@ impl VoiceState {
         self.resolver.bar_line();
     }
 
-    /// Time goes on when the longest layer has ended.
+    /// Moves to the end of the longest layer.
     pub(super) fn close_bar(&mut self) {
         self.time = later(self.time, self.bar_end);
     }
@@ -319,7 +321,7 @@ impl VoiceState {
         self.n_verses = 0;
     }
 
-    /// Puts syllables under the line of music before; how many found no note.
+    /// Puts syllables under the previous line of music; returns the number without a note.
     pub(super) fn lyrics(&mut self, syllables: &[Syllable]) -> usize {
         let verse = self.n_verses;
         if verse >= VERSES_MAX {
@@ -337,7 +339,7 @@ impl VoiceState {
         n_left
     }
 
-    /// Puts symbols over the line of music before.
+    /// Puts symbols over the previous line of music.
     pub(super) fn symbols(&mut self, symbols: &[Syllable]) {
         if self.n_verses >= VERSES_MAX {
             return;

@@ -1,23 +1,23 @@
-//! Pitch classes: how much of C, C sharp and so on is in a stretch of sound.
+//! Pitch classes: the amounts of C, C sharp and so on in a stretch of sound.
 
 use crate::analysis::novelty::{FPS, seconds};
 use crate::analysis::sound::Sound;
 use crate::analysis::spectrum::{RATE, Stft};
 
-/// 186 ms: notes of the bass are told apart.
+/// 186 ms: long enough to separate bass notes.
 const WINDOW: usize = 4096;
 
 /// 46 ms.
 const HOP: usize = 1024;
 
-/// Frames after an attack whose window still has the chord before it.
+/// Frames after an attack whose window still contains the previous chord.
 const SKIPPED: usize = 2;
 
-/// The pitches that count, in hertz: below a bin spans several, above are only overtones.
+/// The range of pitches, in hertz: below it a bin spans several, above it are only overtones.
 const LOWEST_HERTZ: f32 = 65.0;
 const HIGHEST_HERTZ: f32 = 2100.0;
 
-/// Pitch classes through a sound.
+/// The pitch classes of a sound over time.
 #[derive(Debug)]
 pub(crate) struct Chroma(Vec<[f32; 12]>);
 
@@ -29,7 +29,7 @@ impl Chroma {
             let mut chroma = [0.0; 12];
             for bin in 1..magnitudes.len() - 1 {
                 let here = magnitudes[bin];
-                // Only peaks are pitches; the rest of the bins is their skirts.
+                // Only peaks are pitches; the other bins are their skirts.
                 let peak = here > magnitudes[bin - 1] && here >= magnitudes[bin + 1];
                 if let (true, Some((class, weight))) = (peak, classes[bin]) {
                     chroma[class] += weight * here.sqrt();
@@ -40,12 +40,12 @@ impl Chroma {
         Self(frames)
     }
 
-    /// Of the whole sound.
+    /// Returns those of the whole sound.
     pub(crate) fn sum(&self) -> [f32; 12] {
         sum(&self.0)
     }
 
-    /// From each beat to the next.
+    /// Returns those from each beat to the next.
     pub(crate) fn of_beats(&self, moments: &[usize]) -> Vec<[f32; 12]> {
         let n_frames = self.0.len();
         let place =
@@ -65,7 +65,7 @@ impl Chroma {
     }
 }
 
-/// The pitch class of a bin, and how much it counts.
+/// Returns the pitch class of a bin, and its weight.
 fn class(bin: usize) -> Option<(usize, f32)> {
     let hertz = bin as f32 * RATE as f32 / WINDOW as f32;
     if !(LOWEST_HERTZ..HIGHEST_HERTZ).contains(&hertz) {
@@ -76,7 +76,7 @@ fn class(bin: usize) -> Option<(usize, f32)> {
     Some(((pitch.round() as usize) % 12, weight))
 }
 
-/// All together.
+/// Returns the sum.
 pub(crate) fn sum(frames: &[[f32; 12]]) -> [f32; 12] {
     let mut sum = [0.0; 12];
     for frame in frames {
