@@ -11,7 +11,7 @@ use ringback_proto::{Error, Result};
 use super::Native;
 use crate::handler::{Context, Handler};
 
-/// What a call may be asked for by.
+/// The ids that identify a call.
 enum Wanted {
     Call(CallId),
     Job(JobId),

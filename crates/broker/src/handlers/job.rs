@@ -22,13 +22,13 @@ use crate::handler::{Context, Handler};
 
 /// The longest `job_poll`.
 const POLL_MS_MAX: u64 = 30_000;
-/// Jobs that one `job_poll` waits for.
+/// The most jobs that one `job_poll` waits for.
 const POLL_JOBS_MAX: usize = 100;
 /// The longest `job_sleep`.
 const SLEEP_MS_MAX: u64 = 60 * 60 * 1000;
-/// How often a sleep tells its progress at most.
+/// The most progress reports of a sleep.
 const SLEEP_STEPS: u32 = 20;
-/// No progress more often than this: nobody reads faster.
+/// The shortest time between two of them: readers are no faster.
 const SLEEP_STEP_MIN: Duration = Duration::from_millis(50);
 
 impl Handler<tools::JobStatus> for Native {
@@ -92,7 +92,7 @@ impl Handler<tools::JobPoll> for Native {
         let wait = async {
             let ended = live.iter().map(|job| Box::pin(job.outcome()));
             match mode.unwrap_or_default() {
-                // One that is no longer live has ended, so there is nothing to wait for.
+                // A job that is no longer live has ended, so there is nothing to wait for.
                 PollMode::Any if live.len() == job_ids.len() => drop(select_all(ended).await),
                 PollMode::Any => {}
                 PollMode::All => drop(join_all(ended).await),

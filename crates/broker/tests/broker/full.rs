@@ -353,7 +353,10 @@ async fn a_workspace_that_cannot_be_removed_keeps_its_record() {
     let inner = place.data("workspaces").join(workspace.to_string()).join("mounted");
     let mounted = SmallDisk::mount(&inner, "size=1m");
     let (code, message) = refused(&place.fixture, &place.who, delete(project, workspace)).await;
-    assert!(message.contains("mounted") && message.contains("deleted again"), "{code}: {message}");
+    assert!(
+        message.contains("mounted") && message.contains("delete it again"),
+        "{code}: {message}"
+    );
     assert_eq!(place.workspaces(project).await, 1);
     drop(mounted);
     place.done(delete(project, workspace)).await;
