@@ -48,7 +48,7 @@ impl<T> Owed<T> {
 impl<T> Drop for Owed<T> {
     fn drop(&mut self) {
         // Refused if there is an answer already.
-        let message = "the call this one repeats ended without an answer";
+        let message = "the original of this repeated call ended without an answer";
         drop(self.0.set(Err(Error::internal("repeat", message))));
     }
 }

@@ -82,7 +82,7 @@ impl Handler<tools::JobPoll> for Native {
     async fn handle(ctx: Context, request: JobPollRequest) -> Result<JobPollResponse> {
         let JobPollRequest { job_ids, timeout_ms, mode } = request;
         if job_ids.is_empty() || job_ids.len() > POLL_JOBS_MAX {
-            let message = format!("`job_poll` waits for 1 to {POLL_JOBS_MAX} jobs");
+            let message = format!("`job_poll` accepts 1 to {POLL_JOBS_MAX} jobs");
             return Err(Error::invalid_field("job_ids", message));
         }
         for id in &job_ids {
@@ -135,7 +135,7 @@ impl Handler<tools::JobSleep> for Native {
     async fn handle(ctx: Context, request: JobSleepRequest) -> Result<SleptResponse> {
         let milliseconds = request.milliseconds;
         if milliseconds > SLEEP_MS_MAX {
-            let message = format!("`job_sleep` sleeps at most {SLEEP_MS_MAX} ms");
+            let message = format!("`job_sleep` can sleep at most {SLEEP_MS_MAX} ms");
             return Err(Error::invalid_field("milliseconds", message));
         }
         let total = Duration::from_millis(milliseconds);

@@ -85,7 +85,7 @@ impl SyncHandler<tools::ConfigGet> for Native {
     fn handle(ctx: &SyncContext<'_>, request: ConfigGetRequest) -> Result<ConfigValueResponse> {
         let ConfigGetRequest { section, key } = request;
         if section.is_none() && key.is_some() {
-            return Err(Error::invalid_field("key", "a key needs its section"));
+            return Err(Error::invalid_field("key", "`key` needs `section`"));
         }
         let shown = ctx.facts.view.get(section.as_deref(), key.as_deref());
         let shown = match (section.as_deref(), key.as_deref()) {

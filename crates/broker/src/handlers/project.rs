@@ -51,12 +51,12 @@ impl Handler<tools::ProjectCreate> for Native {
         }
         let limits = limits.unwrap_or_default();
         if ctx.rooms.sessions.raises(&limits) {
-            may_loosen(&ctx.principal, "limits above the daemon's own")?;
+            may_loosen(&ctx.principal, "raising limits above the daemon's own")?;
         }
         if let Some(network) = &network {
             check_network(network)?;
             if !is_within(network, &NetworkPolicy::of(NetworkMode::Model)) {
-                may_loosen(&ctx.principal, "a network beyond the agent's model")?;
+                may_loosen(&ctx.principal, "network access beyond the agent's model")?;
             }
         }
         let permissions = permissions.filter(|policy| !policy.is_empty());

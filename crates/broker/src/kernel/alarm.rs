@@ -60,7 +60,7 @@ mod tests {
     fn a_later_deadline_does_not_ring() {
         let alarm = Alarm::new();
         alarm.add(50);
-        assert!(is_rung(&alarm), "nothing was set");
+        assert!(is_rung(&alarm), "the alarm was not set");
         assert_eq!(alarm.set(|| Some(50)), Some(50));
         alarm.add(60);
         assert!(!is_rung(&alarm));

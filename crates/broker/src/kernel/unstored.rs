@@ -110,9 +110,7 @@ impl Kernel {
                     return false;
                 }
                 // Such as the end of a session whose record was deleted.
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "cannot store the record of an earlier end")
-                }
+                Ok(Err(error)) => tracing::warn!(%error, "cannot store an earlier end"),
             }
         }
     }

@@ -203,7 +203,7 @@ async fn the_reserve_is_for_what_ends() {
         }
         assert!(round < 2000);
     }
-    assert!(reserve.exists(), "new work is refused before the reserve is given up");
+    assert!(reserve.exists(), "new work is refused before the reserve is released");
     end(&place.fixture, &place.who, session).await;
     assert!(!reserve.exists(), "an end is stored, at the cost of the reserve");
 }

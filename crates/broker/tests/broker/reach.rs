@@ -243,7 +243,7 @@ async fn an_admin_of_a_project_rules_the_tokens_of_that_project() {
     call::<AckResponse>(&fixture, &admin, revoke(reads_a.token_id)).await;
     assert!(fixture.broker.authenticate(reads_a.token.expose()).is_err());
     let listed: TokenListResponse = call(&fixture, &local, TokenListRequest {}).await;
-    assert_eq!(listed.tokens.len(), 5, "an admin of everything sees all");
+    assert_eq!(listed.tokens.len(), 5, "an admin without a project limit sees all");
 }
 
 /// Every kind of key that an agent can have: created, passed, and a token that it was shown.

@@ -50,7 +50,7 @@ impl Handler<tools::BeatthisAnalyze> for Native {
             }
         };
         source.check(&ctx).await?;
-        say(&ctx, 0.0, "decoding and listening").await;
+        say(&ctx, 0.0, "decoding and analysing").await;
         let mut response = if has_service(&ctx, Service::Beatthis) {
             let sound = compute(&ctx, move |ctx, stop| source.read(ctx, stop)).await?;
             listen::beats(&ctx, sound, include_frames).await?
@@ -86,7 +86,7 @@ impl Handler<tools::ClapAnalyze> for Native {
         for source in std::iter::once(&source).chain(&other) {
             source.check(&ctx).await?;
         }
-        say(&ctx, 0.0, "decoding and listening").await;
+        say(&ctx, 0.0, "decoding and analysing").await;
         let mut response = if by_service {
             described(&ctx, source, other, asked, request.text_candidates).await?
         } else {
@@ -214,12 +214,12 @@ impl Asked {
         let model_tasks: Vec<_> =
             tasks.iter().filter(|task| MODEL_TASKS.contains(&task.as_str())).cloned().collect();
         if wants("zero_shot") && request.text_candidates.is_empty() {
-            let message = "`zero_shot` chooses among labels: give `text_candidates`";
+            let message = "`zero_shot` needs labels to choose from: give `text_candidates`";
             return Err(Error::invalid_field("text_candidates", message));
         }
         if model_tasks.len() == tasks.len() && !has_model {
             let message = format!(
-                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method has {}",
+                "{} need a trained model, and no CLAP service is configured (`models.clap`); the embedded method supports {}",
                 model_tasks.join(", "),
                 TASKS.join(", ")
             );

@@ -41,7 +41,7 @@ pub(super) fn render(error: RenderError) -> Error {
     match error {
         RenderError::TooLong { .. } => Error::new(
             ErrorKind::TooLarge,
-            format!("{error}: the limit is `studio.render_seconds_max` of the daemon"),
+            format!("{error} (`studio.render_seconds_max` of the daemon)"),
         ),
         RenderError::SampleRate { .. } => Error::invalid_field("sample_rate", error.to_string()),
         RenderError::Font => Error::invalid_field("soundfont_hash", error.to_string()),

@@ -47,7 +47,7 @@ where
 fn progress(service: Service, told: Told) -> StreamChunk {
     let seconds = |duration: Duration| duration.as_secs();
     let message = match told {
-        Told::Working(elapsed) => format!("{service} has worked for {} s", seconds(elapsed)),
+        Told::Working(elapsed) => format!("{service} has been working for {} s", seconds(elapsed)),
         Told::Waiting(pause) => {
             format!("{service} is busy; trying again in {} s", seconds(pause))
         }
